@@ -29,12 +29,12 @@ use tertulia::actors::runtime::places::{
     ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, SwitchboardPlace,
 };
 use tertulia::actors::runtime::root::{Root, RootMessage};
-use tertulia::actors::service::ActorHouse;
+use tertulia::actors::service::ActorBackend;
 use tertulia::actors::service::rooms::move_in;
 use tertulia::adapters::store::memory::MemoryStore;
 use tertulia::adapters::store::sled::{OpenOptions, SledStore};
-use tertulia::ports::house::House;
-use tertulia::ports::house::live::LiveStream;
+use tertulia::ports::backend::Backend;
+use tertulia::ports::backend::live::LiveStream;
 use tertulia::telemetry::instruments::Instruments;
 use tertulia::telemetry::recorder::Recorder;
 use tokio::time::{Instant, sleep, timeout};
@@ -86,7 +86,7 @@ fn kill<P: Place>(directory: &Directory, place: &P) {
 
 /// A whole system; each kill gets its own, so that no restart is held back by those before.
 struct World {
-    house: Arc<ActorHouse>,
+    backend: Arc<ActorBackend>,
     kit: Kit,
     root: ActorRef<RootMessage>,
     live: LiveStream,
@@ -109,27 +109,27 @@ impl World {
                 OpenOptions { accept_loss: false, deadline: PATIENCE, cache_bytes: 16 << 20, new_id: 1, instruments, held: None };
             let store = Arc::new(SledStore::open(&folder.path().join("data"), &options)?);
             let kit = furnish(kit(store.clone(), Recorder::silent())?)?;
-            Self::on(kit.clone(), ActorHouse::new(kit, store), companions, Some(folder)).await
+            Self::on(kit.clone(), ActorBackend::new(kit, store), companions, Some(folder)).await
         } else {
             let store = Arc::new(MemoryStore::new());
             let kit = furnish(kit(store.clone(), Recorder::silent())?)?;
-            Self::on(kit.clone(), ActorHouse::new(kit, store), companions, None).await
+            Self::on(kit.clone(), ActorBackend::new(kit, store), companions, None).await
         }
     }
 
-    async fn on(kit: Kit, house: ActorHouse, companions: &[&str], folder: Option<tempfile::TempDir>) -> anyhow::Result<Self> {
+    async fn on(kit: Kit, backend: ActorBackend, companions: &[&str], folder: Option<tempfile::TempDir>) -> anyhow::Result<Self> {
         let (root, _) = Actor::spawn(None, Root, kit.clone()).await?;
         move_in(&kit, &[]).await?;
         root.cast(RootMessage::WakePending)?;
-        let house = Arc::new(house);
+        let backend = Arc::new(backend);
         for (id, guild) in BUSY {
             let plan = serde_json::from_value(json!({ "guild": guild, "companions": ["aria"] }))?;
-            house.put_room(&room(id), plan).await?;
+            backend.put_room(&room(id), plan).await?;
         }
         let plan = serde_json::from_value(json!({ "guild": "home", "companions": companions }))?;
-        house.put_room(&room(MEASURED), plan).await?;
-        let live = house.live(&room(MEASURED), None).await?;
-        let mut world = Self { house, kit, root, live, busy: tokio::task::JoinSet::new(), _folder: folder };
+        backend.put_room(&room(MEASURED), plan).await?;
+        let live = backend.live(&room(MEASURED), None).await?;
+        let mut world = Self { backend, kit, root, live, busy: tokio::task::JoinSet::new(), _folder: folder };
         world.decided("before").await?;
         for (id, _) in BUSY {
             world.talk(id, BUSY_PAUSE);
@@ -139,11 +139,11 @@ impl World {
 
     /// Has somebody talk to Aria in a room without end.
     fn talk(&mut self, id: &'static str, pause: Duration) {
-        let house = self.house.clone();
+        let backend = self.backend.clone();
         self.busy.spawn(async move {
             for count in 0.. {
                 // One that is refused while an actor is down is not missed.
-                let _ = say(&house, id, &format!("aria, {count}")).await;
+                let _ = say(&backend, id, &format!("aria, {count}")).await;
                 sleep(pause).await;
             }
         });
@@ -158,7 +158,7 @@ impl World {
     async fn decided(&mut self, text: &str) -> anyhow::Result<(Duration, Duration)> {
         let began = Instant::now();
         let text = format!("aria, {text}");
-        while say(&self.house, MEASURED, &text).await.is_err() {
+        while say(&self.backend, MEASURED, &text).await.is_err() {
             anyhow::ensure!(began.elapsed() < PATIENCE, "nothing is accepted");
             sleep(TRY_AGAIN_AFTER).await;
         }

@@ -20,13 +20,13 @@ use ractor::Actor;
 use serde_json::{Value, json};
 use system::{kit, millis, room, say};
 use tertulia::actors::runtime::root::{Root, RootMessage};
-use tertulia::actors::service::ActorHouse;
+use tertulia::actors::service::ActorBackend;
 use tertulia::actors::service::rooms::move_in;
 use tertulia::adapters::store::memory::MemoryStore;
 use tertulia::domain::id::{ChannelId, CompanionId, GuildId, Ticket};
 use tertulia::domain::moment::Moment;
 use tertulia::domain::trigger::Trigger;
-use tertulia::ports::house::House;
+use tertulia::ports::backend::Backend;
 use tertulia::settings::Settings;
 use tertulia::telemetry::decisions::{self, Answer, DecisionFacts};
 use tertulia::telemetry::export::ExportPlan;
@@ -158,14 +158,14 @@ async fn deciding(recorder: Recorder) -> anyhow::Result<Vec<Duration>> {
     let (root, ended) = Actor::spawn(None, Root, kit.clone()).await?;
     move_in(&kit, &[]).await?;
     root.cast(RootMessage::WakePending)?;
-    let house = ActorHouse::new(kit, store);
+    let backend = ActorBackend::new(kit, store);
     let plan = serde_json::from_value(json!({ "guild": "home", "companions": ["aria"] }))?;
-    house.put_room(&room("lobby"), plan).await?;
-    let mut live = house.live(&room("lobby"), None).await?;
+    backend.put_room(&room("lobby"), plan).await?;
+    let mut live = backend.live(&room("lobby"), None).await?;
     let mut took = Vec::with_capacity(DECIDED);
     for number in 0..DECIDED {
         let began = Instant::now();
-        say(&house, "lobby", &format!("aria, {number}")).await?;
+        say(&backend, "lobby", &format!("aria, {number}")).await?;
         while serde_json::from_str::<Value>(&live.next().await.context("nobody tells any more")??.json)?["event"] != "decision" {}
         took.push(began.elapsed());
     }

@@ -30,7 +30,7 @@ use crate::actors::runtime::kit::{Environment, Kit};
 use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::runtime::starts;
 use crate::actors::runtime::watchdog::{STALLED_AFTER_TICKS, Watchdog};
-use crate::actors::service::ActorHouse;
+use crate::actors::service::ActorBackend;
 use crate::actors::service::rooms::{MoveInError, move_in};
 use crate::adapters::console::{CannotServe, Console};
 use crate::adapters::llm::{self, arrivals::Arrivals};
@@ -233,8 +233,8 @@ async fn serve(
     retention::keep(kit.clone());
     tokio::spawn(leftovers::keep_taking_up(kit.clone()));
     root.cast(RootMessage::WakePending).context("the actors are gone").map_err(Ended::Failed)?;
-    let house = ActorHouse::new(kit.clone(), keeper);
-    let console = Console::bind(&kit.settings.server, Arc::new(house), kit.chance.clone(), telemetry.metrics())
+    let backend = ActorBackend::new(kit.clone(), keeper);
+    let console = Console::bind(&kit.settings.server, Arc::new(backend), kit.chance.clone(), telemetry.metrics())
         .await
         .map_err(cannot_serve)?;
     let address = console.address();

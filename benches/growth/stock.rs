@@ -10,7 +10,7 @@ use tertulia::journal::key;
 use tertulia::journal::place::Place;
 use tertulia::journal::record::{ChannelRecord, PendingRecord, RoomRecord, encode, encode_event, encode_snapshot};
 use tertulia::journal::residence::{self, Residence};
-use tertulia::ports::house::room::RoomId;
+use tertulia::ports::backend::room::RoomId;
 use tertulia::ports::store::key::ChannelNo;
 use tertulia::ports::store::{Append, Batch, Store, Term, Value, Write};
 

@@ -11,13 +11,13 @@ use serde_json::json;
 use tertulia::actors::inbound::{Inbound, Speech};
 use tertulia::actors::runtime::kit::Kit;
 use tertulia::actors::runtime::root::{Root, RootMessage};
-use tertulia::actors::service::ActorHouse;
+use tertulia::actors::service::ActorBackend;
 use tertulia::actors::service::rooms::move_in;
 use tertulia::adapters::store::OpenError;
 use tertulia::adapters::store::sled::{OpenOptions, SledStore};
 use tertulia::domain::message::{Author, Modality, Role};
+use tertulia::ports::backend::Backend as _;
 use tertulia::ports::clock::Clock;
-use tertulia::ports::house::House as _;
 use tertulia::ports::store::Store;
 use tertulia::ports::store::keeper::Keeper;
 use tertulia::telemetry::instruments::Instruments;
@@ -36,7 +36,7 @@ pub struct World {
     pub kit: Kit,
     pub metrics: Metrics,
     stock: Stock,
-    house: ActorHouse,
+    backend: ActorBackend,
     inbound: Inbound,
     root: ActorRef<RootMessage>,
     tree: tokio::task::JoinHandle<()>,
@@ -64,8 +64,8 @@ impl World {
         let (root, tree) = Actor::spawn(None, Root, kit.clone()).await?;
         move_in(&kit, &[]).await?;
         root.cast(RootMessage::WakePending)?;
-        let house = ActorHouse::new(kit.clone(), store);
-        Ok(Self { metrics, stock, house, inbound: Inbound::new(kit.clone()), kit, root, tree })
+        let backend = ActorBackend::new(kit.clone(), store);
+        Ok(Self { metrics, stock, backend, inbound: Inbound::new(kit.clone()), kit, root, tree })
     }
 
     /// Says a message in each of these channels, in turn, so many times, and waits until all is handled.
@@ -79,7 +79,7 @@ impl World {
         let said: Vec<_> = saying.collect().await;
         let count = said.len() as f64;
         said.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
-        let looking = stream::iter(channels).map(|number| async move { self.house.state(&self.stock.room(number)).await });
+        let looking = stream::iter(channels).map(|number| async move { self.backend.state(&self.stock.room(number)).await });
         let looked: Vec<_> = looking.buffer_unordered(WIDTH).collect().await;
         looked.into_iter().collect::<Result<Vec<_>, _>>()?;
         let micros = |span: Duration| span.as_secs_f64() * 1e6 / count;
@@ -108,11 +108,11 @@ impl World {
 
     /// Stops the actors, and lets everything go.
     pub async fn end(self) -> anyhow::Result<()> {
-        let Self { kit, house, inbound, root, tree, .. } = self;
+        let Self { kit, backend, inbound, root, tree, .. } = self;
         let store = Arc::downgrade(&kit.store);
         root.stop(None);
         tree.await?;
-        drop((kit, house, inbound, root));
+        drop((kit, backend, inbound, root));
         // Whoever is told to stop does so by and by; the store is closed by the last of them.
         let until = Instant::now() + Duration::from_secs(10);
         while store.strong_count() > 0 && Instant::now() < until {

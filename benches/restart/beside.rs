@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tertulia::actors::runtime::places::ChannelPlace;
-use tertulia::ports::house::House;
+use tertulia::ports::backend::Backend;
 use tokio::time::{Instant, sleep};
 
 use super::World;
@@ -79,12 +79,12 @@ async fn beside(on_disk: bool, dies: bool) -> anyhow::Result<(Took, u64, u64)> {
     let mut world = World::new(on_disk).await?;
     for id in DOOMED {
         let plan = serde_json::from_value(json!({ "guild": "doomed", "companions": ["aria"] }))?;
-        world.house.put_room(&room(id), plan).await?;
+        world.backend.put_room(&room(id), plan).await?;
         world.talk(id, Duration::from_millis(10));
     }
     sleep(PHASE / 8).await;
     let (deaths, quarantines) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
-    let (house, directory) = (world.house.clone(), world.kit.directory.clone());
+    let (backend, directory) = (world.backend.clone(), world.kit.directory.clone());
     let (died, kept_away) = (deaths.clone(), quarantines.clone());
     if dies {
         world.busy.spawn(async move {
@@ -96,7 +96,7 @@ async fn beside(on_disk: bool, dies: bool) -> anyhow::Result<(Took, u64, u64)> {
                     }
                 }
                 // Kept away it would be no trouble any more: it is let go at once.
-                if house.release("doomed").await.is_ok() {
+                if backend.release("doomed").await.is_ok() {
                     kept_away.fetch_add(1, Ordering::Relaxed);
                 }
                 sleep(LOOK_AGAIN).await;

@@ -11,8 +11,8 @@ use tertulia::actors::models::{Models, Pool};
 use tertulia::actors::runtime::kit::Kit;
 use tertulia::actors::runtime::places::{ChannelPlace, PoolPlace};
 use tertulia::domain::id::{ChannelId, GuildId};
+use tertulia::ports::backend::room::is_of_console;
 use tertulia::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, Part, Platforms};
-use tertulia::ports::house::room::is_of_console;
 use tertulia::ports::language_model::{Answer, Draft, Identity, LanguageModel, ModelRole, NoAnswer, Request, Usage};
 use tertulia::settings::Settings;
 use tertulia::settings::companion::{Companion, CompanionFile};
@@ -130,7 +130,7 @@ impl World {
     /// the machine was too busy to look while it was in hand.
     async fn words(&mut self, text: &str, in_hand: InHand, is_killed: bool) -> anyhow::Result<Option<Duration>> {
         let whom = if in_hand == InHand::Manager { "aria and bruno" } else { "aria" };
-        say(&self.house, MEASURED, &format!("{whom}, in hand: {text}")).await?;
+        say(&self.backend, MEASURED, &format!("{whom}, in hand: {text}")).await?;
         let channel = self.kit.directory.find(&ChannelPlace(room(MEASURED).channel()));
         let channel = channel.ok_or_else(|| anyhow::anyhow!("the room is not awake"))?;
         let said = Instant::now();

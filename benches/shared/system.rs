@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use serde_json::json;
 use tertulia::actors::models::Models;
 use tertulia::actors::runtime::kit::{Environment, Kit};
-use tertulia::actors::service::ActorHouse;
+use tertulia::actors::service::ActorBackend;
 use tertulia::adapters::system::{SystemChance, SystemClock};
-use tertulia::ports::house::House;
-use tertulia::ports::house::room::RoomId;
+use tertulia::ports::backend::Backend;
+use tertulia::ports::backend::room::RoomId;
 use tertulia::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
 use tertulia::ports::store::Store;
 use tertulia::settings::Settings;
@@ -71,9 +71,9 @@ pub fn room(id: &str) -> RoomId {
 }
 
 /// Has Ana say something.
-pub async fn say(house: &ActorHouse, id: &str, text: &str) -> anyhow::Result<()> {
+pub async fn say(backend: &ActorBackend, id: &str, text: &str) -> anyhow::Result<()> {
     let message = serde_json::from_value(json!({ "from": "Ana", "text": text }))?;
-    house.say(&room(id), message).await?;
+    backend.say(&room(id), message).await?;
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! The house: answers what the console asks, from the record, from the actors, and from who lives where.
+//! The backend: answers what the console asks, from the record, from the actors, and from who lives where.
 //!
 //! * [`rooms`]: which rooms there are, who is in them, and what is changed about them at run time.
 //! * `company`: companions that are let into channels of other platforms, one at a time.
@@ -45,22 +45,22 @@ use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::ScribePlace;
 use crate::domain::id::Seq;
 use crate::domain::vote::State;
-use crate::ports::gateway::Condition;
-use crate::ports::house::decisions::{DecisionQuery, Decisions, Why, WhyQuery};
-use crate::ports::house::keeping::{
+use crate::ports::backend::decisions::{DecisionQuery, Decisions, Why, WhyQuery};
+use crate::ports::backend::keeping::{
     BackedUp, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, Readiness, ReadyModel, ReadyModels, ReadyPart,
 };
-use crate::ports::house::live::LiveStream;
-use crate::ports::house::messages::{Edit, History, HistoryQuery, NewMessage, Words};
-use crate::ports::house::room::{Companions, Room, RoomId, RoomPatch, RoomPlan, Rooms};
-use crate::ports::house::state::RoomState;
-use crate::ports::house::usage::{Usage, UsageQuery};
-use crate::ports::house::{House, Refused};
+use crate::ports::backend::live::LiveStream;
+use crate::ports::backend::messages::{Edit, History, HistoryQuery, NewMessage, Words};
+use crate::ports::backend::room::{Companions, Room, RoomId, RoomPatch, RoomPlan, Rooms};
+use crate::ports::backend::state::RoomState;
+use crate::ports::backend::usage::{Usage, UsageQuery};
+use crate::ports::backend::{Backend, Refused};
+use crate::ports::gateway::Condition;
 use crate::ports::language_model::ModelRole;
 use crate::ports::store::keeper::{KeepError, Keeper, is_a_backups_name};
 
-/// The house of one system of actors.
-pub struct ActorHouse {
+/// The backend of one system of actors.
+pub struct ActorBackend {
     kit: Kit,
     inbound: Inbound,
     keeper: Arc<dyn Keeper>,
@@ -68,15 +68,15 @@ pub struct ActorHouse {
     counting: Mutex<()>,
 }
 
-impl ActorHouse {
-    /// The house of this system, whose store is kept by `keeper`.
+impl ActorBackend {
+    /// The backend of this system, whose store is kept by `keeper`.
     pub fn new(kit: Kit, keeper: Arc<dyn Keeper>) -> Self {
         Self { inbound: Inbound::new(kit.clone()), kit, keeper, counting: Mutex::new(()) }
     }
 }
 
 #[async_trait]
-impl House for ActorHouse {
+impl Backend for ActorBackend {
     async fn rooms(&self) -> Result<Rooms, Refused> {
         self.list_rooms().await
     }

@@ -1,7 +1,7 @@
 //! The console: the HTTP API, the live view and the page, on one port.
 //!
 //! A request's way: `connection` accepts it (or `farewell` turns it away) and lets it go (`lingering`), `heads` looks at its first bytes, `guard`
-//! decides whether it may come in (from where, by `forwarded`), `routes` finds its handler, which reads it (`body`, `words`), asks the [`House`] and
+//! decides whether it may come in (from where, by `forwarded`), `routes` finds its handler, which reads it (`body`, `words`), asks the [`Backend`] and
 //! answers (bounded by `answers`), or says what is wrong (`problem`).
 
 mod answers;
@@ -47,8 +47,8 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::ports::backend::Backend;
 use crate::ports::chance::Chance;
-use crate::ports::house::House;
 use crate::settings;
 use crate::settings::server::Server;
 use crate::telemetry::instruments::{Instruments, NONE};
@@ -94,7 +94,7 @@ pub enum CannotServe {
 
 /// What all requests share.
 struct Common {
-    house: Arc<dyn House>,
+    backend: Arc<dyn Backend>,
     settings: Server,
     names: Names,
     proxies: Proxies,
@@ -118,7 +118,7 @@ impl Console {
     /// Binds the port. Beyond loopback an admin token is required.
     pub async fn bind(
         settings: &Server,
-        house: Arc<dyn House>,
+        backend: Arc<dyn Backend>,
         chance: Arc<dyn Chance>,
         metrics: Metrics,
     ) -> Result<Self, CannotServe> {
@@ -133,7 +133,7 @@ impl Console {
         let listener = TcpListener::bind(address).await.map_err(cannot)?;
         let bound = listener.local_addr().map_err(cannot)?;
         let shared = Arc::new(Common {
-            house,
+            backend,
             names: Names::new(bound, settings),
             proxies: Proxies::new(settings.trusted_networks()?),
             auth: Auth::new(token, settings, chance),

@@ -22,7 +22,7 @@ use super::asking::{ask_with, print};
 use super::client::block_on;
 use super::failure::Failure;
 use super::whom::{self, Whom};
-use crate::ports::house::room::MOST_IN_A_ROOM;
+use crate::ports::backend::room::MOST_IN_A_ROOM;
 use crate::settings::{Loaded, Sources};
 use crate::telemetry::{self, Plans};
 use http::Http;

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::failure::Failure;
 use crate::domain::text::is_invisible;
-use crate::ports::house::DAMAGED;
+use crate::ports::backend::DAMAGED;
 
 /// A server that is there answers a connection at once, or is too far away for copies.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(10);

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use crate::adapters::store::OpenError;
 use crate::adapters::store::backup::CopyError;
 use crate::cli::{EXIT_STORE, EXIT_USAGE, visible};
-use crate::ports::house::Refused;
+use crate::ports::backend::Refused;
 use crate::server::Ended;
 
 /// Why it was not done.

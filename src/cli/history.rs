@@ -16,7 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::asking::ask_with;
 use super::failure::Failure;
 use super::visible;
-use crate::ports::house::keeping::Forget;
+use crate::ports::backend::keeping::Forget;
 use crate::settings::Sources;
 
 /// What a guild's or a person's id may have, in characters.

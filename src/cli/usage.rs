@@ -16,10 +16,10 @@ use super::failure::Failure;
 use super::whom::{self, Whom};
 use crate::adapters::system::SystemClock;
 use crate::domain::moment::Moment;
+use crate::ports::backend::Backend;
+use crate::ports::backend::stamp::rfc3339;
+use crate::ports::backend::usage::UsageQuery;
 use crate::ports::clock::Clock as _;
-use crate::ports::house::House;
-use crate::ports::house::stamp::rfc3339;
-use crate::ports::house::usage::UsageQuery;
 use crate::server::offline;
 use crate::settings::{Loaded, Sources};
 
@@ -123,7 +123,7 @@ fn find(loaded: Loaded, whom: Whom, query: UsageQuery) -> Result<Value, Failure>
         }
         Whom::Store => {
             whom::there_is_one(&loaded.settings.storage.path)?;
-            Ok(json!(offline::ask(loaded, async |house: &dyn House| house.usage(query).await)??))
+            Ok(json!(offline::ask(loaded, async |backend: &dyn Backend| backend.usage(query).await)??))
         }
     }
 }

@@ -16,11 +16,11 @@ use super::failure::Failure;
 use super::whom::{self, Whom};
 use crate::adapters::system::SystemClock;
 use crate::domain::id::Seq;
+use crate::ports::backend::Backend;
+use crate::ports::backend::decisions::{WhyAt, WhyQuery};
+use crate::ports::backend::room::RoomId;
+use crate::ports::backend::stamp::rfc3339;
 use crate::ports::clock::Clock as _;
-use crate::ports::house::House;
-use crate::ports::house::decisions::{WhyAt, WhyQuery};
-use crate::ports::house::room::RoomId;
-use crate::ports::house::stamp::rfc3339;
 use crate::server::offline;
 use crate::settings::{Loaded, Sources};
 
@@ -83,7 +83,7 @@ fn tell(loaded: Loaded, why: &Why) -> Result<(), Failure> {
         Whom::Server(client) => (block_on(from_server(&client, &query))?, true),
         Whom::Store => {
             whom::there_is_one(&loaded.settings.storage.path)?;
-            let told = offline::ask(loaded, async |house: &dyn House| house.why(query).await)??;
+            let told = offline::ask(loaded, async |backend: &dyn Backend| backend.why(query).await)??;
             (serde_json::to_string(&told).map_err(|error| Failure::Failed(error.to_string()))?, false)
         }
     };

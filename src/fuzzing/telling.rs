@@ -1,7 +1,7 @@
 //! Times as people write them, and what is told in one word.
 
 use super::rules::{is_bounded, text, texts};
-use crate::ports::house::stamp::{Stamp, from_rfc3339, rfc3339};
+use crate::ports::backend::stamp::{Stamp, from_rfc3339, rfc3339};
 use crate::telemetry::plain::Plain;
 
 pub(super) fn moments() -> Vec<Vec<u8>> {

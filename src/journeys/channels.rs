@@ -9,18 +9,18 @@ use super::world::{World, room};
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::settling;
 use crate::domain::id::{CompanionId, Seq};
+use crate::ports::backend::{Backend, Refused};
 use crate::ports::company::Company;
 use crate::ports::hearing::{Hearing, Spot};
-use crate::ports::house::{House, Refused};
 
 async fn admit(world: &World, spot: &Spot, companion: &str) -> Result<bool, Refused> {
-    let admitted = world.house.admit(spot, &companion.into()).await.map(|(_, is_new)| is_new);
+    let admitted = world.backend.admit(spot, &companion.into()).await.map(|(_, is_new)| is_new);
     world.rest().await;
     admitted
 }
 
 async fn dismiss(world: &World, spot: &Spot, companion: &str) -> bool {
-    let dismissed = world.house.dismiss(spot, &companion.into()).await.unwrap();
+    let dismissed = world.backend.dismiss(spot, &companion.into()).await.unwrap();
     world.rest().await;
     dismissed
 }
@@ -34,12 +34,12 @@ async fn open(world: &World, spot: &Spot) -> bool {
 }
 
 async fn present(world: &World, id: &str) -> Vec<String> {
-    let found = world.house.room(&room(id)).await.unwrap();
+    let found = world.backend.room(&room(id)).await.unwrap();
     found.companions.iter().map(|companion| companion.id.to_string()).collect()
 }
 
 async fn patch(world: &World, id: &str, patch: Value) {
-    world.house.patch_room(&room(id), serde_json::from_value(patch).unwrap()).await.unwrap();
+    world.backend.patch_room(&room(id), serde_json::from_value(patch).unwrap()).await.unwrap();
     world.rest().await;
 }
 
@@ -91,8 +91,8 @@ async fn two_companions_that_are_let_in_at_once_are_both_in() {
     let spot = general();
 
     let (first, second, third) =
-        tokio::join!(world.house.admit(&spot, &aria), world.house.admit(&spot, &bruno), world.house.admit(&spot, &cleo));
-    let (gone, back) = tokio::join!(world.house.dismiss(&spot, &bruno), world.house.admit(&spot, &bruno));
+        tokio::join!(world.backend.admit(&spot, &aria), world.backend.admit(&spot, &bruno), world.backend.admit(&spot, &cleo));
+    let (gone, back) = tokio::join!(world.backend.dismiss(&spot, &bruno), world.backend.admit(&spot, &bruno));
 
     assert!([first, second, third, back].iter().all(|admitted| matches!(admitted, Ok((_, true)))));
     assert_eq!(gone, Ok(true));
@@ -120,7 +120,7 @@ async fn who_cannot_be_let_in_is_refused_with_the_way_out() {
     assert!(matches!(console, Err(Refused::Invalid { .. })));
     assert!(matches!(foreign, Err(Refused::Conflict(detail)) if detail.contains("discord:1")));
     assert!(
-        matches!(world.house.room(&room("discord:11")).await, Err(Refused::NotFound(detail)) if detail.contains("/tertulia join"))
+        matches!(world.backend.room(&room("discord:11")).await, Err(Refused::NotFound(detail)) if detail.contains("/tertulia join"))
     );
     dismiss(&world, &general(), "aria").await;
     assert_eq!(admit(&world, &elsewhere, "twin").await, Ok(true));
@@ -138,7 +138,7 @@ async fn a_thread_becomes_a_room_of_those_who_live_in_the_channel_that_it_is_in(
     assert!(!open(&world, &foreign).await);
     assert!(open(&world, &thread("discord:20")).await);
 
-    let found = world.house.room(&room("discord:20")).await.unwrap();
+    let found = world.backend.room(&room("discord:20")).await.unwrap();
     assert_eq!((found.guild.as_str(), found.paused), ("discord:1", true));
     assert_eq!((&*found.companions[0].interjection, found.companions[0].paused), ("quiet", true));
     assert_eq!(moves(&world, "discord:20").await, came(&[("joined", "aria")]));
@@ -164,7 +164,7 @@ async fn what_changes_in_a_channel_holds_in_its_threads_awake_or_asleep_until_th
     assert_eq!(present(&world, "discord:20").await, ["bruno"]);
     assert_eq!(present(&world, "discord:21").await, ["bruno"]);
     assert_eq!(present(&world, "discord:22").await, ["aria"]);
-    assert_eq!(&*world.house.room(&room("discord:20")).await.unwrap().companions[0].interjection, "quiet");
+    assert_eq!(&*world.backend.room(&room("discord:20")).await.unwrap().companions[0].interjection, "quiet");
     let seen = watching.seen().await;
     assert!(seen.iter().any(|event| event["event"] == "tempered" && event["channel"] == "discord:20"), "{seen:?}");
     let moved = came(&[("joined", "aria"), ("joined", "bruno"), ("left", "aria")]);
@@ -228,7 +228,7 @@ async fn in_a_channel_that_is_deleted_and_in_its_threads_nobody_lives_any_more()
     admit(&world, &general(), "aria").await.unwrap();
     open(&world, &thread("discord:20")).await;
 
-    world.house.delete_room(&room("discord:10")).await.unwrap();
+    world.backend.delete_room(&room("discord:10")).await.unwrap();
     world.rest().await;
 
     assert!(!settling::would_open(&world.kit, &general()));
@@ -255,8 +255,8 @@ async fn a_channel_that_is_gone_takes_its_threads_along_and_nothing_of_another_g
     }
 
     assert!(watching.is_over().await);
-    assert!(world.house.rooms().await.unwrap().rooms.is_empty());
-    assert!(world.crash().await.house.rooms().await.unwrap().rooms.is_empty());
+    assert!(world.backend.rooms().await.unwrap().rooms.is_empty());
+    assert!(world.crash().await.backend.rooms().await.unwrap().rooms.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -271,8 +271,8 @@ async fn in_a_direct_message_those_answer_whom_the_settings_name() {
 
     assert_eq!(present(&first, "discord:77").await, ["aria"]);
     assert_eq!(present(&named, "discord:77").await, ["bruno"]);
-    assert_eq!(first.house.room(&room("discord:77")).await.unwrap().guild.as_str(), "dm:discord:77");
-    assert!(matches!(nobody.house.room(&room("discord:77")).await, Err(Refused::NotFound(_))));
+    assert_eq!(first.backend.room(&room("discord:77")).await.unwrap().guild.as_str(), "dm:discord:77");
+    assert!(matches!(nobody.backend.room(&room("discord:77")).await, Err(Refused::NotFound(_))));
     dismiss(&first, &direct(), "aria").await;
     assert!(!open(&first, &direct()).await);
 }
@@ -299,11 +299,11 @@ async fn what_is_said_on_another_platform_is_neither_said_nor_changed_here() {
     let plan = |plan: Value| serde_json::from_value(plan).unwrap();
 
     let refused = [
-        world.house.say(&id, said()).await.map(drop),
-        world.house.edit(&id, Seq(1), serde_json::from_value(json!({ "text": "ho" })).unwrap()).await.map(drop),
-        world.house.unsay(&id, Seq(1)).await.map(drop),
+        world.backend.say(&id, said()).await.map(drop),
+        world.backend.edit(&id, Seq(1), serde_json::from_value(json!({ "text": "ho" })).unwrap()).await.map(drop),
+        world.backend.unsay(&id, Seq(1)).await.map(drop),
         world
-            .house
+            .backend
             .vote(
                 &id,
                 serde_json::from_value(
@@ -313,25 +313,29 @@ async fn what_is_said_on_another_platform_is_neither_said_nor_changed_here() {
             )
             .await,
         world
-            .house
+            .backend
             .speak(&id, serde_json::from_value(json!({ "from": "aria", "message_id": "1", "text": "hi" })).unwrap())
             .await
             .map(drop),
         world
-            .house
+            .backend
             .put_room(&id, plan(json!({ "guild": "discord:1", "companions": [{ "id": "zed", "external": true }] })))
             .await
             .map(drop),
-        world.house.put_room(&id, plan(json!({ "guild": "home", "companions": [] }))).await.map(drop),
-        world.house.put_room(&room("discord:11"), plan(json!({ "guild": "discord:1", "companions": ["aria"] }))).await.map(drop),
+        world.backend.put_room(&id, plan(json!({ "guild": "home", "companions": [] }))).await.map(drop),
+        world
+            .backend
+            .put_room(&room("discord:11"), plan(json!({ "guild": "discord:1", "companions": ["aria"] })))
+            .await
+            .map(drop),
     ];
 
     for refused in refused {
         assert!(matches!(&refused, Err(Refused::Conflict(_))), "{refused:?}");
     }
-    assert!(matches!(world.house.say(&room("discord:11"), said()).await, Err(Refused::NotFound(_))));
+    assert!(matches!(world.backend.say(&room("discord:11"), said()).await, Err(Refused::NotFound(_))));
     let (changed, is_new) =
-        world.house.put_room(&id, plan(json!({ "guild": "discord:1", "companions": ["bruno"] }))).await.unwrap();
+        world.backend.put_room(&id, plan(json!({ "guild": "discord:1", "companions": ["bruno"] }))).await.unwrap();
     assert_eq!((changed.companions[0].id.as_str(), is_new), ("bruno", false));
     assert_eq!(moves(&world, "discord:10").await, came(&[("joined", "aria"), ("left", "aria"), ("joined", "bruno")]));
 }

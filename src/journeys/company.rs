@@ -7,28 +7,28 @@ use super::world::{World, room, said};
 use crate::domain::id::Seq;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
-use crate::ports::house::decisions::{Why, WhyAt, WhyQuery};
-use crate::ports::house::keeping::{ExportForm, ExportQuery};
-use crate::ports::house::room::RoomPlan;
-use crate::ports::house::{House, Refused};
+use crate::ports::backend::decisions::{Why, WhyAt, WhyQuery};
+use crate::ports::backend::keeping::{ExportForm, ExportQuery};
+use crate::ports::backend::room::RoomPlan;
+use crate::ports::backend::{Backend, Refused};
 use crate::replay::{Script, What, run};
 
 async fn put(world: &World, companions: Value) {
     let plan: RoomPlan = serde_json::from_value(json!({ "guild": "home", "companions": companions })).unwrap();
-    world.house.put_room(&room("lobby"), plan).await.unwrap();
+    world.backend.put_room(&room("lobby"), plan).await.unwrap();
     world.rest().await;
 }
 
 async fn present(world: &World) -> Vec<String> {
-    world.house.room(&room("lobby")).await.unwrap().companions.iter().map(|companion| companion.id.to_string()).collect()
+    world.backend.room(&room("lobby")).await.unwrap().companions.iter().map(|companion| companion.id.to_string()).collect()
 }
 
 async fn vote(world: &World, state: Value) -> Result<(), Refused> {
-    world.house.vote(&room("lobby"), serde_json::from_value(state).unwrap()).await
+    world.backend.vote(&room("lobby"), serde_json::from_value(state).unwrap()).await
 }
 
 async fn speak(world: &World, words: Value) -> Result<Seq, Refused> {
-    world.house.speak(&room("lobby"), serde_json::from_value(words).unwrap()).await
+    world.backend.speak(&room("lobby"), serde_json::from_value(words).unwrap()).await
 }
 
 fn conflict<T: std::fmt::Debug>(outcome: Result<T, Refused>) -> String {
@@ -45,7 +45,7 @@ fn newest<'a>(seen: &'a [Value], name: &str) -> &'a Value {
 
 async fn why(world: &World, companion: &str, at: Option<u64>) -> Why {
     let at = at.map(|seq| WhyAt::Event(Seq(seq)));
-    world.house.why(WhyQuery { room: room("lobby"), companion: Some(companion.into()), at }).await.unwrap()
+    world.backend.why(WhyQuery { room: room("lobby"), companion: Some(companion.into()), at }).await.unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -53,7 +53,7 @@ async fn an_external_companion_that_looks_like_one_of_the_servers_is_refused() {
     let world = World::with_lobby().await;
     let invite = async |external: Value| {
         let plan: RoomPlan = serde_json::from_value(json!({ "guild": "elsewhere", "companions": [external] })).unwrap();
-        world.house.put_room(&room("hall"), plan).await
+        world.backend.put_room(&room("hall"), plan).await
     };
 
     // A Cyrillic A, a name in another place, and a digit.
@@ -74,7 +74,7 @@ async fn companions_come_and_go_while_a_room_is_in_use_and_survive_a_crash() {
 
     put(&world, json!(["aria", "bruno"])).await;
     world.say("lobby", "between").await;
-    let state = world.house.state(&room("lobby")).await.unwrap();
+    let state = world.backend.state(&room("lobby")).await.unwrap();
     put(&world, json!(["bruno"])).await;
     let world = world.crash().await;
 
@@ -93,13 +93,13 @@ async fn an_open_round_is_told_in_the_state_of_the_room() {
 
     let asked = world.say("lobby", "Ari? Zed?").await;
     world.rest().await;
-    let open = world.house.state(&room("lobby")).await.unwrap();
+    let open = world.backend.state(&room("lobby")).await.unwrap();
     world.pass(1.0).await;
-    let half = world.house.state(&room("lobby")).await.unwrap().round.unwrap();
+    let half = world.backend.state(&room("lobby")).await.unwrap().round.unwrap();
     let ballot = json!({ "from": "zed", "messageId": asked.to_string(), "state": "listen", "importance": 0, "selected": false });
     vote(&world, ballot).await.unwrap();
     world.pass(0.5).await;
-    let selected = serde_json::to_value(world.house.state(&room("lobby")).await.unwrap()).unwrap();
+    let selected = serde_json::to_value(world.backend.state(&room("lobby")).await.unwrap()).unwrap();
 
     let round = open.round.unwrap();
     assert_eq!((round.message_id, &round.asked), (asked, &vec!["aria".into(), "zed".into()]));
@@ -151,7 +151,7 @@ async fn a_companion_that_ended_the_conversation_says_what_opens_it_again() {
     world.say("lobby", "and you").await;
     world.pass(5.0).await;
 
-    let state = serde_json::to_value(world.house.state(&room("lobby")).await.unwrap()).unwrap();
+    let state = serde_json::to_value(world.backend.state(&room("lobby")).await.unwrap()).unwrap();
     let why = why(&world, "aria", None).await;
 
     let aria = &state["companions"][0];
@@ -283,10 +283,10 @@ async fn an_external_companion_is_kept_over_a_crash_and_goes_when_it_is_left_out
     put(&world, json!(["aria", { "id": "zed", "external": true, "name": "Zed the Bot" }])).await;
 
     let world = world.crash().await;
-    let lobby = world.house.room(&room("lobby")).await.unwrap();
+    let lobby = world.backend.room(&room("lobby")).await.unwrap();
     world.say("lobby", "hello, Zed the Bot").await;
     world.rest().await;
-    let asked = world.house.state(&room("lobby")).await.unwrap().round.unwrap().asked;
+    let asked = world.backend.state(&room("lobby")).await.unwrap().round.unwrap().asked;
     put(&world, json!(["aria"])).await;
 
     assert_eq!((lobby.companions[1].external, &*lobby.companions[1].name), (true, "Zed the Bot"));
@@ -304,7 +304,7 @@ async fn nobody_votes_where_no_round_is_open_and_nowhere_at_all() {
     let state = json!({ "from": "zed", "messageId": "1", "state": "listen", "importance": 0, "selected": false });
 
     let no_round = vote(&world, state.clone()).await;
-    let nowhere = world.house.vote(&room("nowhere"), serde_json::from_value(state).unwrap()).await;
+    let nowhere = world.backend.vote(&room("nowhere"), serde_json::from_value(state).unwrap()).await;
 
     assert!(conflict(no_round).contains("no round is open"));
     assert!(matches!(nowhere, Err(Refused::NotFound(_))));
@@ -323,7 +323,7 @@ async fn a_script_of_a_room_with_one_external_companion_decides_the_same_and_say
     world.rest().await;
 
     let query = ExportQuery { room: Some(room("lobby")), form: ExportForm::Replay };
-    let script: Vec<String> = world.house.export(query).await.unwrap().try_collect().await.unwrap();
+    let script: Vec<String> = world.backend.export(query).await.unwrap().try_collect().await.unwrap();
     let script = Script::from_json(&script[0]).unwrap();
     let happened = run(&script).unwrap();
 
@@ -370,7 +370,7 @@ async fn a_talk_of_three_that_is_exported_decides_the_same_when_it_is_replayed()
     world.pass(60.0).await;
 
     let query = ExportQuery { room: Some(room("lobby")), form: ExportForm::Replay };
-    let script: Vec<String> = world.house.export(query).await.unwrap().try_collect().await.unwrap();
+    let script: Vec<String> = world.backend.export(query).await.unwrap().try_collect().await.unwrap();
     let happened = run(&Script::from_json(&script[0]).unwrap()).unwrap();
 
     let replayed: Vec<_> = happened
@@ -412,7 +412,7 @@ async fn a_reload_takes_out_who_is_configured_no_more_and_leaves_the_others_alon
     world.rest().await;
 
     assert_eq!(without, ["aria", "zed"]);
-    let state = world.house.state(&room("lobby")).await.unwrap();
+    let state = world.backend.state(&room("lobby")).await.unwrap();
     let buffers: Vec<_> = state.companions.iter().map(|companion| (companion.id.as_str(), companion.buffer.len())).collect();
     assert_eq!(buffers, [("aria", 2), ("bruno", 1), ("zed", 2)]);
 }

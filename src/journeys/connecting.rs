@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::world::World;
 use crate::actors::runtime::directory::Place;
 use crate::actors::runtime::places::{GuildsPlace, PlatformsPlace, ScribePlace, ShardPlace};
+use crate::ports::backend::Backend;
 use crate::ports::gateway::Disconnected;
 use crate::ports::gateway::fake::{End, FakeGateway};
-use crate::ports::house::House;
 use crate::telemetry::memory::Lines;
 
 #[tokio::test(start_paused = true)]
@@ -216,9 +216,9 @@ async fn readiness_tells_how_the_connections_stand_and_does_not_hang_on_them() {
     let world = World::hearing_over(gateway.clone()).await;
     world.pass(1.0).await;
 
-    let readiness = world.house.readiness().await;
+    let readiness = world.backend.readiness().await;
     gateway.holds_up_server();
-    let held_up = world.house.readiness().await;
+    let held_up = world.backend.readiness().await;
 
     assert!(readiness.ready && !held_up.ready);
     let part = readiness.parts.iter().find(|part| &*part.part == "fake").expect("it is told");

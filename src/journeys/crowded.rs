@@ -9,7 +9,7 @@ use super::world::{World, room, said};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::runtime::directory::{Directory, Registration};
 use crate::actors::runtime::places::ChannelPlace;
-use crate::ports::house::{House, Refused};
+use crate::ports::backend::{Backend, Refused};
 
 #[tokio::test(start_paused = true)]
 async fn what_waits_for_a_channel_is_bounded_and_the_others_go_on() {
@@ -22,7 +22,7 @@ async fn what_waits_for_a_channel_is_bounded_and_the_others_go_on() {
 
     let mut accepted = 0;
     let refused = loop {
-        match world.house.say(&room("lobby"), spoken(&format!("number {accepted}"))).await {
+        match world.backend.say(&room("lobby"), spoken(&format!("number {accepted}"))).await {
             Ok(_) => accepted += 1,
             Err(refused) => break refused,
         }
@@ -132,7 +132,7 @@ impl Actor for Stuck {
     }
 }
 
-fn spoken(text: &str) -> crate::ports::house::messages::NewMessage {
+fn spoken(text: &str) -> crate::ports::backend::messages::NewMessage {
     let message: Value = json!({ "from": "Ana", "text": text });
     serde_json::from_value(message).unwrap()
 }

@@ -12,10 +12,10 @@ use crate::domain::id::Ticket;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
 use crate::journal::record::{OutboxRecord, PartRecord};
+use crate::ports::backend::Backend;
 use crate::ports::chat_platform::fake::{FakePlatform, Fate, TAKES};
 use crate::ports::chat_platform::{NotRead, NotSent};
 use crate::ports::hearing::{Hearing as _, Spot};
-use crate::ports::house::House;
 
 /// Longer than the platform's shortest parts: three of them.
 const LONG: &str = "First comes a sentence. Then there is another one. And then the third ends it.";
@@ -323,7 +323,7 @@ async fn what_is_cleared_sends_nothing_further_and_keeps_what_was_posted_on_reco
     // In the middle of the second part.
     world.pass(2.8).await;
 
-    world.house.clear(&room("lobby")).await.unwrap();
+    world.backend.clear(&room("lobby")).await.unwrap();
     world.pass(60.0).await;
 
     let posted: Vec<_> = platform.posted().into_iter().map(|(_, text)| text).collect();
@@ -337,11 +337,11 @@ async fn what_is_cleared_sends_nothing_further_and_keeps_what_was_posted_on_reco
 async fn a_room_that_comes_back_after_it_was_deleted_repeats_no_nonce() {
     let (platform, world) = asked("Hello!").await;
     world.pass(60.0).await;
-    world.house.delete_room(&room("lobby")).await.unwrap();
+    world.backend.delete_room(&room("lobby")).await.unwrap();
     world.rest().await;
 
     let plan = serde_json::from_value(serde_json::json!({ "guild": "home", "companions": ["aria"] })).unwrap();
-    world.house.put_room(&room("lobby"), plan).await.unwrap();
+    world.backend.put_room(&room("lobby"), plan).await.unwrap();
     asked_again(&world).await;
     world.pass(60.0).await;
 
@@ -384,7 +384,7 @@ async fn what_was_on_its_way_when_it_was_cleared_is_looked_for_after_a_crash_tho
     let (platform, world) = asked("Hello!").await;
     platform.will([Fate::Silent]);
     world.pass(4.0).await;
-    world.house.clear(&room("lobby")).await.unwrap();
+    world.backend.clear(&room("lobby")).await.unwrap();
     world.pass(1.0).await;
 
     let world = world.crash_onto(Some(platform.clone())).await;
@@ -400,7 +400,7 @@ async fn the_same_words_said_again_are_not_taken_for_those_that_were_dropped_and
     let (platform, world) = asked("Hello!").await;
     platform.will([Fate::Fails(cut_off()), Fate::Silent]);
     world.pass(4.0).await;
-    world.house.clear(&room("lobby")).await.unwrap();
+    world.backend.clear(&room("lobby")).await.unwrap();
 
     asked_again(&world).await;
     world.pass(120.0).await;

@@ -16,13 +16,13 @@ use crate::actors::messages::writer::{Administer, ScribeMessage};
 use crate::actors::runtime::places::{
     ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, SwitchboardPlace,
 };
-use crate::actors::service::ActorHouse;
+use crate::actors::service::ActorBackend;
 use crate::domain::conversation::poison;
 use crate::domain::id::{Ticket, Ward};
 use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
-use crate::ports::house::House;
+use crate::ports::backend::Backend;
 use crate::ports::store::Write;
 use crate::ports::store::key::{ChannelNo, Key};
 
@@ -295,7 +295,7 @@ async fn a_message_that_kills_wherever_it_is_handled_is_set_aside_alone() {
         world.say("den", "Bruno?").await;
         world.pass(600.0).await;
 
-        let quarantine = world.house.quarantine().await.unwrap();
+        let quarantine = world.backend.quarantine().await.unwrap();
         assert_eq!(quarantine.guilds, [], "{kind}");
         let set_aside: Vec<_> = quarantine.messages.iter().map(|message| (&*message.room, message.seq)).collect();
         assert_eq!(set_aside, [("lobby", deadly)], "{kind}");
@@ -309,12 +309,12 @@ async fn what_kills_where_a_channel_goes_on_is_found_among_many() {
     for kind in [poison::GONE_ON, poison::WOKEN] {
         let world = World::with_lobby().await;
         world.store.hold();
-        let house = Arc::new(ActorHouse::new(world.kit.clone(), world.store.clone()));
+        let backend = Arc::new(ActorBackend::new(world.kit.clone(), world.store.clone()));
         for at in 0..9 {
             let text = if at == 4 { format!("Ari, {kind}") } else { format!("Ari, {at}") };
-            let house = house.clone();
+            let backend = backend.clone();
             let message = serde_json::from_value(serde_json::json!({ "from": "Ana", "text": text })).unwrap();
-            tokio::spawn(async move { house.say(&room("lobby"), message).await });
+            tokio::spawn(async move { backend.say(&room("lobby"), message).await });
         }
         // The first waits by itself, all others together behind it: they are on record before anybody looks at them.
         world.pass(1.0).await;
@@ -326,7 +326,7 @@ async fn what_kills_where_a_channel_goes_on_is_found_among_many() {
         world.side.answers([Ok("They mean me.\nYES")]);
         world.pass(600.0).await;
 
-        let quarantine = world.house.quarantine().await.unwrap();
+        let quarantine = world.backend.quarantine().await.unwrap();
         let details: Vec<_> = quarantine.messages.iter().map(|message| (&*message.room, message.attempts)).collect();
         assert_eq!((quarantine.guilds, details), (Vec::new(), vec![("lobby", 3)]), "{kind}");
         let history = world.history("lobby").await;
@@ -347,7 +347,7 @@ async fn what_hung_whoever_made_words_of_it_is_found_at_the_next_start_and_set_a
     world.side.answers([Ok("They mean me.\nYES")]);
     world.pass(600.0).await;
 
-    let quarantine = world.house.quarantine().await.unwrap();
+    let quarantine = world.backend.quarantine().await.unwrap();
     let set_aside: Vec<_> = quarantine.messages.iter().map(|message| message.seq).collect();
     assert_eq!((quarantine.guilds, set_aside), (Vec::new(), vec![deadly]));
     assert!(world.history("lobby").await.contains(&("aria".into(), "Hello!".into())));
@@ -364,7 +364,7 @@ async fn a_message_that_kills_when_its_lull_is_over_is_set_aside() {
     world.say("lobby", "Ari, one").await;
     world.pass(60.0).await;
 
-    let quarantine = world.house.quarantine().await.unwrap();
+    let quarantine = world.backend.quarantine().await.unwrap();
     let set_aside: Vec<_> = quarantine.messages.iter().map(|message| message.seq).collect();
     assert_eq!((quarantine.guilds, set_aside), (Vec::new(), vec![deadly]));
     assert!(world.history("lobby").await.contains(&("aria".into(), "Hello!".into())));

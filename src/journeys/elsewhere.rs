@@ -1,4 +1,4 @@
-//! What is said in channels of other platforms, as the house tells it: like rooms of the console, and never from one guild to another.
+//! What is said in channels of other platforms, as the backend tells it: like rooms of the console, and never from one guild to another.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,18 +17,18 @@ use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, GuildId};
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
+use crate::ports::backend::decisions::{DecisionQuery, WhyQuery};
+use crate::ports::backend::keeping::{ExportForm, ExportQuery, Forget};
+use crate::ports::backend::usage::UsageQuery;
+use crate::ports::backend::{Backend, Refused};
 use crate::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, Part};
 use crate::ports::company::Company;
-use crate::ports::house::decisions::{DecisionQuery, WhyQuery};
-use crate::ports::house::keeping::{ExportForm, ExportQuery, Forget};
-use crate::ports::house::usage::UsageQuery;
-use crate::ports::house::{House, Refused};
 
 /// Two channels of a guild and one of another, in which Aria lives, and a direct message with her.
 async fn lived_in() -> World {
     let world = World::new().await;
     for (guild, channel) in [("discord:1", "discord:10"), ("discord:1", "discord:11"), ("discord:2", "discord:20")] {
-        world.house.admit(&spot(guild, channel), &"aria".into()).await.unwrap();
+        world.backend.admit(&spot(guild, channel), &"aria".into()).await.unwrap();
     }
     assert!(settling::open_within(&world.kit, &spot("dm:discord:77", "discord:77")).await.unwrap());
     world.rest().await;
@@ -40,13 +40,13 @@ async fn says(world: &World, guild: &str, channel: &str, text: &str) {
 }
 
 async fn exported(world: &World, id: Option<&str>, form: ExportForm) -> String {
-    let lines = world.house.export(ExportQuery { room: id.map(room), form }).await.unwrap();
+    let lines = world.backend.export(ExportQuery { room: id.map(room), form }).await.unwrap();
     lines.map(|line| line.unwrap()).collect::<Vec<_>>().await.join("\n")
 }
 
 async fn used(world: &World, guild: &str) -> Value {
     let query = UsageQuery { guild: Some(guild.into()), from: None, to: None };
-    serde_json::to_value(world.house.usage(query).await.unwrap()).unwrap()["guilds"][0]["calls"].clone()
+    serde_json::to_value(world.backend.usage(query).await.unwrap()).unwrap()["guilds"][0]["calls"].clone()
 }
 
 #[tokio::test(start_paused = true)]
@@ -65,27 +65,27 @@ async fn a_channel_is_told_as_any_room_is() {
         ["message", "evaluate", "decision", "statement"].iter().all(|name| names.iter().any(|seen| seen == name)),
         "{names:?}"
     );
-    let state = world.house.state(&room("discord:10")).await.unwrap();
+    let state = world.backend.state(&room("discord:10")).await.unwrap();
     assert_eq!(state.companions[0].id.as_str(), "aria");
-    let why = world.house.why(WhyQuery { room: room("discord:10"), companion: None, at: None }).await.unwrap();
+    let why = world.backend.why(WhyQuery { room: room("discord:10"), companion: None, at: None }).await.unwrap();
     assert_eq!(why.story[0].text, "Ana said to Aria: “Ari, are you there?”");
     assert!(exported(&world, Some("discord:10"), ExportForm::Json).await.contains(r#""channel":"discord:10""#));
     let script: Value = serde_json::from_str(&exported(&world, Some("discord:10"), ExportForm::Replay).await).unwrap();
     assert_eq!(script["events"].as_array().unwrap().iter().filter(|event| event["text"] == "Ari, are you there?").count(), 1);
     assert_eq!(used(&world, "discord:1").await, 2);
-    world.house.clear(&room("discord:10")).await.unwrap();
-    world.house.delete_room(&room("discord:10")).await.unwrap();
-    assert!(matches!(world.house.history(&room("discord:10"), all()).await, Err(Refused::NotFound(_))));
+    world.backend.clear(&room("discord:10")).await.unwrap();
+    world.backend.delete_room(&room("discord:10")).await.unwrap();
+    assert!(matches!(world.backend.history(&room("discord:10"), all()).await, Err(Refused::NotFound(_))));
 }
 
-fn all() -> crate::ports::house::messages::HistoryQuery {
-    crate::ports::house::messages::HistoryQuery { after: None, before: None, limit: 10 }
+fn all() -> crate::ports::backend::messages::HistoryQuery {
+    crate::ports::backend::messages::HistoryQuery { after: None, before: None, limit: 10 }
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_of_a_direct_message_or_of_a_guild_is_told_in_another() {
     let world = lived_in().await;
-    world.house.admit(&spot("discord:2", "discord:20"), &"bruno".into()).await.unwrap();
+    world.backend.admit(&spot("discord:2", "discord:20"), &"bruno".into()).await.unwrap();
     says(&world, "dm:discord:77", "discord:77", "a secret").await;
     says(&world, "discord:2", "discord:20", "Bruno, a story").await;
     world.pass(60.0).await;
@@ -98,13 +98,13 @@ async fn nothing_of_a_direct_message_or_of_a_guild_is_told_in_another() {
     assert_eq!(world.decisions("discord:10").await[0]["trigger"], "lull");
     assert_eq!(world.history("discord:10").await, said(&[("Ana", "Bruno?")]));
     assert_eq!(used(&world, "discord:1").await, 1);
-    let unknown = world.house.why(WhyQuery { room: room("discord:99"), companion: None, at: None }).await;
+    let unknown = world.backend.why(WhyQuery { room: room("discord:99"), companion: None, at: None }).await;
     assert!(
         matches!(unknown, Err(Refused::NotFound(detail)) if !detail.contains("discord:77") && !detail.contains("discord:20"))
     );
     // The operator sees all of them.
     let query = DecisionQuery { room: None, companion: None, after: None, limit: 10 };
-    let rooms: Vec<_> = world.house.decisions(query).await.unwrap().decisions.iter().map(|one| one.room.to_string()).collect();
+    let rooms: Vec<_> = world.backend.decisions(query).await.unwrap().decisions.iter().map(|one| one.room.to_string()).collect();
     assert!(rooms.contains(&"discord:77".to_owned()) && rooms.contains(&"discord:20".to_owned()), "{rooms:?}");
 }
 
@@ -118,11 +118,11 @@ async fn whoever_is_forgotten_in_a_guild_is_forgotten_in_all_its_channels_and_in
     }
     world.pass(3_600.0).await;
     // Nobody lives there any more, and of one it is not even known who did.
-    world.house.dismiss(&spot("discord:1", "discord:10"), &"aria".into()).await.unwrap();
+    world.backend.dismiss(&spot("discord:1", "discord:10"), &"aria".into()).await.unwrap();
     let residence = world.kit.residents.take(&"discord:11".into()).unwrap();
 
     let forgotten =
-        world.house.forget(Forget { guild: "discord:1".into(), person: "discord:5".into(), answers: false }).await.unwrap();
+        world.backend.forget(Forget { guild: "discord:1".into(), person: "discord:5".into(), answers: false }).await.unwrap();
 
     world.kit.residents.put(&"discord:11".into(), residence).unwrap();
     assert_eq!(forgotten.messages, 2);
@@ -142,8 +142,8 @@ async fn a_message_that_was_set_aside_and_tried_again_still_goes_by_its_platform
     set_aside_at(&world, &place, first).await;
     let world = world.crash().await;
 
-    let listed = world.house.quarantine().await.unwrap().messages;
-    world.house.retry(&listed[0].id).await.unwrap();
+    let listed = world.backend.quarantine().await.unwrap().messages;
+    world.backend.retry(&listed[0].id).await.unwrap();
 
     assert_eq!((&*listed[0].room, listed[0].guild.as_str()), ("discord:10", "discord:1"));
     assert_eq!(world.history("discord:10").await, said(&[("Ana", "one")]));
@@ -166,10 +166,10 @@ fn text_of(event: &Event) -> Arc<str> {
 async fn a_title_is_one_line_of_plain_text_and_absent_where_none_is_known() {
     let title = format!("#gen\u{202e}eral\n  · {}", "x".repeat(300));
     let world = World::over(Arc::new(Titled(title))).await;
-    world.house.admit(&spot("discord:1", "discord:10"), &"aria".into()).await.unwrap();
-    world.house.admit(&spot("discord:1", "discord:11"), &"aria".into()).await.unwrap();
+    world.backend.admit(&spot("discord:1", "discord:10"), &"aria".into()).await.unwrap();
+    world.backend.admit(&spot("discord:1", "discord:11"), &"aria".into()).await.unwrap();
 
-    let rooms = world.house.rooms().await.unwrap().rooms;
+    let rooms = world.backend.rooms().await.unwrap().rooms;
 
     let title = rooms[1].title.as_deref().unwrap();
     assert!(title.starts_with("#general · xxx") && title.ends_with("x…"), "{title}");

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::world::{World, room, said};
 use crate::actors::runtime::places::{ChannelPlace, GuildPlace, ScribePlace};
 use crate::domain::conversation::poison;
+use crate::ports::backend::Backend;
+use crate::ports::backend::decisions::WhyQuery;
 use crate::ports::chat_platform::fake::{FakePlatform, Fate};
-use crate::ports::house::House;
-use crate::ports::house::decisions::WhyQuery;
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_kills_its_channel_is_set_aside_shown_and_handled_when_the_operator_wants_it() {
@@ -32,7 +32,7 @@ async fn a_message_that_kills_its_channel_is_set_aside_shown_and_handled_when_th
     assert_eq!(world.history("lobby").await, answered);
     let others = [("Ana", "Bruno?"), ("bruno", "Hello!"), ("Ana", "Bruno again?"), ("bruno", "Hello!")];
     assert_eq!(world.history("den").await, said(&others));
-    let listed = world.house.quarantine().await.unwrap();
+    let listed = world.backend.quarantine().await.unwrap();
     let [entry] = &listed.messages[..] else { panic!("not one message is set aside: {listed:?}") };
     assert_eq!((entry.seq, entry.attempts, &*entry.room), (poison, 3, "lobby"));
     assert!(entry.detail.contains("as the test wants it"), "{}", entry.detail);
@@ -40,12 +40,12 @@ async fn a_message_that_kills_its_channel_is_set_aside_shown_and_handled_when_th
     assert_eq!(total(&world, "tertulia_actor_restarts_total", &[("actor_sort", "channel")]), 4);
     assert_eq!(total(&world, "tertulia_supervisor_escalations_total", &[]), 0);
 
-    world.house.retry(&entry.id).await.unwrap();
+    world.backend.retry(&entry.id).await.unwrap();
     world.pass(60.0).await;
 
     let again = said(&[("Ana", "Ari, two"), ("aria", "Hello!"), ("Ana", "Ari, one"), ("aria", "Hello!")]);
     assert_eq!(world.history("lobby").await, again);
-    assert_eq!(world.house.quarantine().await.unwrap().messages, []);
+    assert_eq!(world.backend.quarantine().await.unwrap().messages, []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -63,12 +63,12 @@ async fn a_guild_that_keeps_failing_is_kept_away_and_the_others_do_not_notice() 
         } else if is_kept_away(&world).await {
             break;
         }
-        let _ = world.house.say(&room("lobby"), spoken("Ari?")).await;
+        let _ = world.backend.say(&room("lobby"), spoken("Ari?")).await;
         calm.push(world.say("yard", "Ari?").await);
         world.pass(3.5).await;
     }
 
-    let away = world.house.quarantine().await.unwrap().guilds;
+    let away = world.backend.quarantine().await.unwrap().guilds;
     assert_eq!(away.iter().map(|guild| guild.id.as_str()).collect::<Vec<_>>(), ["home"]);
     assert!(away[0].detail.contains("console:lobby"), "{}", away[0].detail);
     assert_eq!(total(&world, "tertulia_guilds_quarantined", &[]), 1);
@@ -83,13 +83,13 @@ async fn a_guild_that_keeps_failing_is_kept_away_and_the_others_do_not_notice() 
     let kept = world.say("lobby", "Ari, at last?").await;
     world.pass(60.0).await;
     assert!(world.kit.directory.find(&GuildPlace("home".into())).is_none());
-    world.house.release("home").await.unwrap();
+    world.backend.release("home").await.unwrap();
     world.pass(60.0).await;
 
     assert!(world.decisions("lobby").await.iter().any(|decision| decision["seq"].as_u64() > Some(kept.0)));
     assert_eq!(world.history("lobby").await.last().map(|(from, _)| from.as_str()), Some("aria"));
     assert_eq!(total(&world, "tertulia_guilds_quarantined", &[]), 0);
-    assert_eq!(world.house.quarantine().await.unwrap().guilds, []);
+    assert_eq!(world.backend.quarantine().await.unwrap().guilds, []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -139,7 +139,7 @@ async fn a_guild_does_not_pay_for_a_scribe_that_dies() {
     }
 
     assert_eq!(total(&world, "tertulia_supervisor_escalations_total", &[]), 0);
-    assert_eq!(world.house.quarantine().await.unwrap().guilds, []);
+    assert_eq!(world.backend.quarantine().await.unwrap().guilds, []);
     for id in &rooms {
         let lines = world.history(id).await;
         assert_eq!(lines, said(&[("Ana", "Ari?"), ("aria", "Hello!"), ("Ana", "Ari?"), ("aria", "Hello!")]), "{id}");
@@ -186,7 +186,7 @@ async fn a_question_that_cannot_be_worded_takes_nobody_along_when_its_turn_comes
     assert_eq!(total(&world, "tertulia_pool_panics_total", &[]) + total(&world, "tertulia_breakers_opened_total", &[]), 0);
     assert_eq!(world.kit.pool.report().await.unwrap().troubles, []);
     let query = WhyQuery { room: room("lobby"), companion: Some("aria".into()), at: None };
-    let waits = world.house.why(query).await.unwrap().waiting_for.unwrap().text;
+    let waits = world.backend.why(query).await.unwrap().waiting_for.unwrap().text;
     assert!(waits.contains("could not be put into words") && !waits.contains("gave no answer"), "{waits}");
 }
 
@@ -233,10 +233,10 @@ fn plenty() -> Value {
 }
 
 async fn is_kept_away(world: &World) -> bool {
-    !world.house.quarantine().await.unwrap().guilds.is_empty()
+    !world.backend.quarantine().await.unwrap().guilds.is_empty()
 }
 
-fn spoken(text: &str) -> crate::ports::house::messages::NewMessage {
+fn spoken(text: &str) -> crate::ports::backend::messages::NewMessage {
     let message: Value = json!({ "from": "Ana", "text": text });
     serde_json::from_value(message).unwrap()
 }

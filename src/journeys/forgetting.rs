@@ -11,7 +11,7 @@ use super::world::{World, purpose, room, said};
 use crate::actors::erasure::taking_back::{let_go, take_words_out, told_of};
 use crate::actors::messages::writer::Lost;
 use crate::actors::runtime::places::ChannelPlace;
-use crate::actors::service::ActorHouse;
+use crate::actors::service::ActorBackend;
 use crate::actors::writer::reaching::{administer, look, settled};
 use crate::domain::id::{Seq, Ward};
 use crate::domain::question_context::Purpose;
@@ -19,8 +19,8 @@ use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
 use crate::journal::record::encode_number;
-use crate::ports::house::keeping::{ExportForm, Forget};
-use crate::ports::house::{House, Refused};
+use crate::ports::backend::keeping::{ExportForm, Forget};
+use crate::ports::backend::{Backend, Refused};
 use crate::ports::store::Write;
 
 #[tokio::test(start_paused = true)]
@@ -33,8 +33,8 @@ async fn whoever_is_forgotten_left_no_word_in_the_store() {
     world.pass(1_000.0).await;
     let forget = || Forget { guild: "home".into(), person: "Ana".into(), answers: false };
 
-    let first = world.house.forget(forget()).await.unwrap();
-    let again = world.house.forget(forget()).await;
+    let first = world.backend.forget(forget()).await.unwrap();
+    let again = world.backend.forget(forget()).await;
 
     assert_eq!(first.messages, 2);
     assert!(first.decisions > 0);
@@ -56,7 +56,7 @@ async fn what_is_answered_after_somebody_was_forgotten_is_kept_without_words() {
     world.say("lobby", "Ari, zebra").await;
     world.rest().await;
 
-    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
     world.pass(1_000.0).await;
 
     assert_eq!(world.decisions("lobby").await[0]["decision"], "NO");
@@ -77,7 +77,7 @@ async fn what_was_thought_with_a_summary_of_somebody_is_forgotten_with_it() {
     }
     assert!(left_of("zebra", &world).await > 8);
 
-    let forgotten = world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    let forgotten = world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
     world.pass(1_000.0).await;
 
     assert!(forgotten.summaries > 0 && forgotten.decisions > 6, "{forgotten:?}");
@@ -124,7 +124,7 @@ async fn how_a_judge_worded_repetition_is_forgotten_with_what_it_judged() {
     world.pass(600.0).await;
     assert!(left_of("They repeat zebra", &world).await > 0);
 
-    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
     world.pass(1_000.0).await;
 
     assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
@@ -140,7 +140,7 @@ async fn what_companions_answered_goes_too_when_that_is_asked_for() {
     world.say_with("lobby", json!({ "from": "Ben", "text": "Ari, hello" })).await;
     world.pass(1_000.0).await;
 
-    let forgotten = world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: true }).await.unwrap();
+    let forgotten = world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: true }).await.unwrap();
 
     assert_eq!(forgotten.messages, 2);
     assert_eq!(world.history("lobby").await, said(&[("Ben", "Ari, hello"), ("aria", "Hello, Ben.")]));
@@ -158,8 +158,8 @@ async fn whoever_asks_for_the_answers_once_the_rest_is_forgotten_is_told_the_way
     world.pass(1_000.0).await;
     let forget = |answers| Forget { guild: "home".into(), person: "Ana".into(), answers };
 
-    world.house.forget(forget(false)).await.unwrap();
-    let again = [world.house.forget(forget(true)).await, world.house.forget(forget(false)).await];
+    world.backend.forget(forget(false)).await.unwrap();
+    let again = [world.backend.forget(forget(true)).await, world.backend.forget(forget(false)).await];
 
     let [Err(Refused::NotFound(with)), Err(Refused::NotFound(without))] = again else { panic!("{again:?}") };
     assert!(with.contains("take it back one by one") && !without.contains("one by one"), "{with}; {without}");
@@ -168,7 +168,7 @@ async fn whoever_asks_for_the_answers_once_the_rest_is_forgotten_is_told_the_way
     let lines = exported.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let named: Vec<u64> = lines.filter(|line| line.to_string().contains("Ana")).filter_map(|line| line["seq"].as_u64()).collect();
     for seq in &named {
-        world.house.unsay(&room("lobby"), Seq(*seq)).await.unwrap();
+        world.backend.unsay(&room("lobby"), Seq(*seq)).await.unwrap();
     }
     assert_eq!(named.len(), 1, "{exported:?}");
     assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
@@ -181,9 +181,9 @@ async fn what_was_set_aside_of_somebody_is_forgotten_and_shown_no_more() {
     set_aside(&world, seq).await;
     let world = world.crash().await;
 
-    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
 
-    assert_eq!(world.house.quarantine().await.unwrap().messages, []);
+    assert_eq!(world.backend.quarantine().await.unwrap().messages, []);
     assert_eq!(left_of("a bug", &world).await, 0);
     let world = world.crash().await;
     world.pass(60.0).await;
@@ -201,7 +201,7 @@ async fn forgetting_much_that_is_interrupted_leaves_no_word_once_it_is_done_agai
     let all = left_of("zebra", &world).await;
     let (kit, store) = (world.kit.clone(), world.store.clone());
     store.hold();
-    let forgetting = tokio::spawn(async move { drop(ActorHouse::new(kit, store).forget(forget()).await) });
+    let forgetting = tokio::spawn(async move { drop(ActorBackend::new(kit, store).forget(forget()).await) });
     // Until a part of it is written.
     while left_of("zebra", &world).await == all {
         world.pass(0.001).await;
@@ -213,7 +213,7 @@ async fn forgetting_much_that_is_interrupted_leaves_no_word_once_it_is_done_agai
     assert!((1..all).contains(&left), "there was more than one part of it: {left} of {all}");
 
     let world = world.crash().await;
-    world.house.forget(forget()).await.unwrap();
+    world.backend.forget(forget()).await.unwrap();
 
     assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
 }
@@ -227,7 +227,7 @@ async fn forgetting_asks_the_store_little_however_much_was_said() {
     world.pass(1_000.0).await;
     let before = world.store.asked();
 
-    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
 
     let asked = world.store.asked() - before;
     assert!(asked < 200, "{asked}");
@@ -244,7 +244,7 @@ async fn a_crash_anywhere_while_a_message_is_taken_back_leaves_nobody_named_of_w
         world.pass(1_000.0).await;
         let (kit, store) = (world.kit.clone(), world.store.clone());
         store.hold();
-        let taking_back = tokio::spawn(async move { ActorHouse::new(kit, store).unsay(&room("lobby"), seq).await });
+        let taking_back = tokio::spawn(async move { ActorBackend::new(kit, store).unsay(&room("lobby"), seq).await });
         let mut written = 0;
         while written < steps && !taking_back.is_finished() {
             world.pass(0.001).await;
@@ -260,11 +260,11 @@ async fn a_crash_anywhere_while_a_message_is_taken_back_leaves_nobody_named_of_w
         interrupted += u32::from(is_half && !is_over);
         let is_gone = [left_of("zebra", &world).await, left_of("Zoe", &world).await] == [0, 0];
         assert_eq!(is_gone, steps > 0, "what is noted is taken back: after {steps} steps");
-        world.house.unsay(&room("lobby"), seq).await.unwrap();
+        world.backend.unsay(&room("lobby"), seq).await.unwrap();
         assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await], [0, 0], "after {steps} steps");
         assert_eq!(left_of("unlisting", &world).await, 0, "after {steps} steps");
         assert_eq!(world.history("lobby").await, said(&[("Ana", "news")]));
-        let forgotten = world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await;
+        let forgotten = world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await;
         assert_eq!(forgotten.unwrap().messages, 1, "whoever has something left is found");
     }
     assert!(interrupted > 0, "it was interrupted between the words and the name");
@@ -281,7 +281,7 @@ async fn no_note_is_left_of_what_a_companion_said_and_was_taken_back() {
 
     for number in seq.0 + 1..=last.0 {
         // Only the statement is one.
-        drop(world.house.unsay(&room("lobby"), Seq(number)).await);
+        drop(world.backend.unsay(&room("lobby"), Seq(number)).await);
     }
 
     assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari?")]));
@@ -296,7 +296,7 @@ async fn whoever_takes_back_that_they_addressed_somebody_is_named_nowhere() {
     world.pass(1_000.0).await;
     let counted = left_of("address", &world).await;
 
-    world.house.unsay(&room("lobby"), seq).await.unwrap();
+    world.backend.unsay(&room("lobby"), seq).await.unwrap();
 
     assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await], [0, 0]);
     assert_eq!(left_of("address", &world).await, counted, "that it was counted stays");
@@ -310,9 +310,9 @@ async fn what_was_set_aside_of_a_message_goes_when_that_is_taken_back() {
     set_aside(&world, seq).await;
     let world = world.crash().await;
 
-    world.house.unsay(&room("lobby"), seq).await.unwrap();
+    world.backend.unsay(&room("lobby"), seq).await.unwrap();
 
-    assert_eq!(world.house.quarantine().await.unwrap().messages, []);
+    assert_eq!(world.backend.quarantine().await.unwrap().messages, []);
     assert_eq!([left_of("a bug", &world).await, left_of("zebra", &world).await, left_of("Zoe", &world).await], [0; 3]);
 }
 
@@ -325,13 +325,13 @@ async fn whoever_takes_back_what_was_tried_again_is_named_nowhere() {
     }
     set_aside(&world, seq).await;
     let world = world.crash().await;
-    let entry = world.house.quarantine().await.unwrap().messages[0].id.clone();
-    world.house.retry(&entry).await.unwrap();
+    let entry = world.backend.quarantine().await.unwrap().messages[0].id.clone();
+    world.backend.retry(&entry).await.unwrap();
     world.pass(60.0).await;
     let place = Place::new(&"home".into(), &room("lobby").channel());
     let again = Reader::new(&*world.store).message(&place, &format!("retry:{entry}")).await.unwrap().unwrap();
 
-    world.house.unsay(&room("lobby"), again).await.unwrap();
+    world.backend.unsay(&room("lobby"), again).await.unwrap();
 
     assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await, left_of("a bug", &world).await], [0; 3]);
 }
@@ -351,7 +351,7 @@ async fn a_room_whose_deletion_was_interrupted_holds_no_word_after_the_next_star
 async fn whoever_is_forgotten_leaves_no_word_in_a_room_whose_deletion_was_interrupted() {
     let world = half_deleted().await;
 
-    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
 
     assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
 }
@@ -382,7 +382,7 @@ async fn it_is_not_said_that_somebody_is_forgotten_whose_words_nobody_can_place(
     let no = Reader::new(&*world.store).channel_no(&place).await.unwrap().unwrap();
     administer(&world.kit, place.ward(), vec![Write::Remove(key::channel_of(place.ward(), no))]).await.unwrap();
 
-    let forgotten = world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await;
+    let forgotten = world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await;
 
     assert!(matches!(&forgotten, Err(Refused::Damaged(detail)) if detail.contains("compact --accept-loss")), "{forgotten:?}");
     assert_eq!(left_of("zebra two", &world).await, 0, "what can be placed is gone");
@@ -398,9 +398,9 @@ async fn an_answer_that_is_being_made_is_forgotten_too_or_it_is_said_that_it_is_
     world.pass(5.0).await;
     let forget = || Forget { guild: "home".into(), person: "Ana".into(), answers: true };
 
-    let early = world.house.forget(forget()).await;
+    let early = world.backend.forget(forget()).await;
     world.pass(60.0).await;
-    let later = world.house.forget(forget()).await;
+    let later = world.backend.forget(forget()).await;
 
     assert!(matches!(early, Err(Refused::Unavailable { .. })), "{early:?}");
     later.unwrap();
@@ -443,7 +443,7 @@ async fn after_a_failed_compaction_nobody_is_told_a_day_on_which_words_leave_the
         world.say("lobby", "hello").await;
         world.rest().await;
         let forget = Forget { guild: "home".into(), person: "Ana".into(), answers: false };
-        told.push(world.house.forget(forget).await.unwrap().in_file_until.is_some());
+        told.push(world.backend.forget(forget).await.unwrap().in_file_until.is_some());
     }
 
     assert_eq!(told, [true, false]);

@@ -22,10 +22,10 @@ use crate::domain::id::{PersonId, Seq};
 use crate::domain::message::{Author, Message, Role};
 use crate::journal::place::Place;
 use crate::journal::reader::{Range, Reader};
+use crate::ports::backend::messages::HistoryMessage;
 use crate::ports::chat_platform::fake::FakePlatform;
 use crate::ports::company::Company;
 use crate::ports::hearing::{Answered, Answers, Hearing, NotTaken, Reached, Spot, Taken, Utterance};
-use crate::ports::house::messages::HistoryMessage;
 
 /// Another channel of the guild.
 fn other() -> Spot {
@@ -44,7 +44,7 @@ async fn world() -> World {
 
 async fn with(world: World) -> World {
     for companion in ["aria", "bruno"] {
-        world.house.admit(&general(), &companion.into()).await.unwrap();
+        world.backend.admit(&general(), &companion.into()).await.unwrap();
     }
     world.rest().await;
     world
@@ -141,7 +141,7 @@ async fn whatever_is_on_its_way_when_the_scribe_dies_is_on_record_once_when_it_i
 #[tokio::test(start_paused = true)]
 async fn what_is_said_one_after_the_other_is_on_record_in_that_order_in_every_channel() {
     let world = world().await;
-    world.house.admit(&other(), &"aria".into()).await.unwrap();
+    world.backend.admit(&other(), &"aria".into()).await.unwrap();
 
     let talk = |spot: Spot| {
         let (ears, world) = (hearing(&world), &world);
@@ -224,15 +224,15 @@ async fn what_was_said_while_nobody_lived_there_is_not_to_be_read_either() {
     say(&world, "100", "one").await;
     say_in(&world, &thread(), ana(&world, "1", "two")).await;
     for companion in ["aria", "bruno"] {
-        world.house.dismiss(&general(), &companion.into()).await.unwrap();
+        world.backend.dismiss(&general(), &companion.into()).await.unwrap();
     }
     assert_eq!(hearing(&world).reached(&general()).await, Ok(None));
 
     world.pass(3_600.0).await;
     let since = world.kit.clock.now();
-    world.house.admit(&general(), &"aria".into()).await.unwrap();
+    world.backend.admit(&general(), &"aria".into()).await.unwrap();
     world.pass(60.0).await;
-    world.house.admit(&general(), &"bruno".into()).await.unwrap();
+    world.backend.admit(&general(), &"bruno".into()).await.unwrap();
 
     for spot in [general(), thread()] {
         assert_eq!(hearing(&world).reached(&spot).await.unwrap().map(|reached| reached.since), Some(since), "{spot:?}");
@@ -244,13 +244,13 @@ async fn the_guilds_of_a_platform_are_those_in_which_somebody_lives() {
     let world = world().await;
     world.open("lobby", &["aria"]).await;
     let far = Spot { guild: "discord:3".into(), channel: "discord:30".into(), parent: None };
-    world.house.admit(&far, &"aria".into()).await.unwrap();
+    world.backend.admit(&far, &"aria".into()).await.unwrap();
     say_in(&world, &direct(), ana(&world, "1", "hello")).await;
 
     assert_eq!(hearing(&world).guilds(is_of_discord), ["discord:1", "discord:3", "dm:discord:77"].map(Into::into));
     assert_eq!(hearing(&world).guilds(|_| false), []);
 
-    world.house.dismiss(&far, &"aria".into()).await.unwrap();
+    world.backend.dismiss(&far, &"aria".into()).await.unwrap();
     assert_eq!(hearing(&world).guilds(is_of_discord), ["discord:1", "dm:discord:77"].map(Into::into));
 }
 
@@ -269,14 +269,14 @@ async fn what_was_said_while_nobody_lived_there_is_not_read_when_somebody_does_a
     let since = async |spot: Spot| hearing(&world).reached(&spot).await.unwrap().map(|reached| reached.since);
     let before = since(general()).await.unwrap();
     for companion in ["aria", "bruno"] {
-        world.house.dismiss(&general(), &companion.into()).await.unwrap();
+        world.backend.dismiss(&general(), &companion.into()).await.unwrap();
     }
     world.pass(3_600.0).await;
     assert_eq!((since(general()).await, since(thread()).await), (None, None));
 
     let back = world.kit.clock.now();
     for companion in ["bruno", "aria"] {
-        world.house.admit(&general(), &companion.into()).await.unwrap();
+        world.backend.admit(&general(), &companion.into()).await.unwrap();
         world.pass(1.0).await;
     }
 
@@ -303,10 +303,10 @@ async fn what_a_companion_said_hides_nothing_that_was_not_heard() {
     assert_eq!(reached.newest.as_deref(), Some("0"));
 }
 
-/// What is said in the room of the channel, as the house tells it.
+/// What is said in the room of the channel, as the backend tells it.
 async fn history(world: &World) -> Vec<HistoryMessage> {
-    use crate::ports::house::House;
-    use crate::ports::house::messages::HistoryQuery;
+    use crate::ports::backend::Backend;
+    use crate::ports::backend::messages::HistoryQuery;
     let query = HistoryQuery { after: None, before: None, limit: 1_000 };
-    world.house.history(&room("discord:10"), query).await.unwrap().messages
+    world.backend.history(&room("discord:10"), query).await.unwrap().messages
 }

@@ -18,12 +18,12 @@ use crate::domain::id::{Seq, Ticket, Ward};
 use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
+use crate::ports::backend::decisions::{DecisionQuery, Decisions, WhyQuery};
+use crate::ports::backend::keeping::{Forget, Person};
+use crate::ports::backend::messages::HistoryQuery;
+use crate::ports::backend::{Backend, Refused};
 use crate::ports::company::Company;
 use crate::ports::hearing::{Answers, Hearing, NotTaken, Utterance};
-use crate::ports::house::decisions::{DecisionQuery, Decisions, WhyQuery};
-use crate::ports::house::keeping::{Forget, Person};
-use crate::ports::house::messages::HistoryQuery;
-use crate::ports::house::{House, Refused};
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Value, Write};
 
@@ -33,9 +33,9 @@ async fn who_is_forgotten_beside_an_entry_that_cannot_be_read_stays_listed_and_t
     let damaged = said_by_ana(&world, 3).await[1];
     let sound = put(&world, damaged, b"?".to_vec()).await;
 
-    let first = world.house.forget(forget()).await;
+    let first = world.backend.forget(forget()).await;
     let left = everything(&world).await;
-    let again = world.house.forget(forget()).await;
+    let again = world.backend.forget(forget()).await;
 
     for told in [first, again] {
         let Err(Refused::Damaged(detail)) = told else { panic!("nobody is told: {told:?}") };
@@ -47,7 +47,7 @@ async fn who_is_forgotten_beside_an_entry_that_cannot_be_read_stays_listed_and_t
 
     // As a backup would.
     put(&world, damaged, sound).await;
-    let forgotten = world.house.forget(forget()).await.unwrap();
+    let forgotten = world.backend.forget(forget()).await.unwrap();
 
     assert_eq!(forgotten.messages, 1);
     assert!(!everything(&world).await.contains("zebra"));
@@ -61,12 +61,12 @@ async fn who_takes_back_all_but_an_entry_that_cannot_be_read_stays_listed() {
     let sound = put(&world, said[1], b"?".to_vec()).await;
     let other = world.say("lobby", "so it goes").await;
 
-    world.house.unsay(&room("lobby"), said[0]).await.unwrap();
-    world.house.unsay(&room("lobby"), other).await.unwrap();
+    world.backend.unsay(&room("lobby"), said[0]).await.unwrap();
+    world.backend.unsay(&room("lobby"), other).await.unwrap();
 
     assert_eq!(listed(&world).await, 1);
     put(&world, said[1], sound).await;
-    world.house.forget(forget()).await.unwrap();
+    world.backend.forget(forget()).await.unwrap();
     assert!(!everything(&world).await.contains("zebra"));
 }
 
@@ -76,7 +76,7 @@ async fn what_a_person_said_is_read_out_as_far_as_it_can_be_and_the_rest_is_told
     let said = said_by_ana(&world, 3).await;
     put(&world, said[1], b"?".to_vec()).await;
 
-    let lines = world.house.export_person(Person { guild: "home".into(), id: "Ana".into() }).await.unwrap();
+    let lines = world.backend.export_person(Person { guild: "home".into(), id: "Ana".into() }).await.unwrap();
     let lines: Vec<_> = lines.collect().await;
 
     let [Ok(first), Ok(last), Err(Refused::Damaged(detail))] = &lines[..] else { panic!("{lines:?}") };
@@ -96,9 +96,9 @@ async fn whoever_said_something_in_a_room_that_cannot_be_read_is_forgotten_and_r
         let no = Reader::new(&*world.store).channel_no(&lobby).await.unwrap().unwrap();
         world.store.damage(if is_nameless { key::channel_of(lobby.ward(), no) } else { Key::event(lobby.ward(), no, said[0]) });
 
-        let lines = world.house.export_person(Person { guild: "home".into(), id: "Ana".into() }).await.unwrap();
+        let lines = world.backend.export_person(Person { guild: "home".into(), id: "Ana".into() }).await.unwrap();
         let lines: Vec<_> = lines.collect().await;
-        let forgotten = world.house.forget(forget()).await;
+        let forgotten = world.backend.forget(forget()).await;
 
         let [Ok(line), Err(Refused::Damaged(missing))] = &lines[..] else { panic!("{lines:?}") };
         assert!(line.contains("zebra-den") && missing.contains("the rest is read out"), "{line} {missing}");
@@ -117,9 +117,9 @@ async fn before_a_last_entry_that_cannot_be_read_all_that_can_be_is_forgotten() 
         put(&world, last, b"?".to_vec()).await;
         let world = if begins_anew { world.crash().await } else { world };
 
-        let first = world.house.forget(forget()).await;
+        let first = world.backend.forget(forget()).await;
         let left = everything(&world).await;
-        let again = world.house.forget(forget()).await;
+        let again = world.backend.forget(forget()).await;
 
         for told in [first, again] {
             let Err(Refused::Damaged(detail)) = told else { panic!("nobody is told: {told:?}") };
@@ -141,12 +141,13 @@ async fn of_a_room_whose_last_entry_cannot_be_read_is_told_what_can_be_and_what_
     }
     let world = world.crash().await;
 
-    let state = world.house.state(&room("lobby")).await.unwrap();
-    let why = world.house.why(about_aria()).await.unwrap();
-    let rooms = world.house.rooms().await.unwrap();
+    let state = world.backend.state(&room("lobby")).await.unwrap();
+    let why = world.backend.why(about_aria()).await.unwrap();
+    let rooms = world.backend.rooms().await.unwrap();
     world.pass(1.0).await;
-    let (listed, later) = (world.house.quarantine().await.unwrap().channels, world.house.state(&room("lobby")).await.unwrap());
-    let asked_later = world.house.why(about_aria()).await.unwrap();
+    let (listed, later) =
+        (world.backend.quarantine().await.unwrap().channels, world.backend.state(&room("lobby")).await.unwrap());
+    let asked_later = world.backend.why(about_aria()).await.unwrap();
 
     let named = format!("event {damaged} of channel console:lobby of guild home cannot be read: it has format version 63");
     for kept_away in [state.kept_away.as_ref().unwrap(), later.kept_away.as_ref().unwrap()] {
@@ -171,10 +172,10 @@ async fn of_a_room_whose_last_entry_cannot_be_read_is_told_what_can_be_and_what_
     }
     assert_eq!(rooms.rooms.len(), 2);
 
-    world.house.delete_room(&room("lobby")).await.unwrap();
+    world.backend.delete_room(&room("lobby")).await.unwrap();
     world.rest().await;
-    assert_eq!(world.house.quarantine().await.unwrap().channels, []);
-    assert_eq!(world.house.rooms().await.unwrap().rooms.len(), 1);
+    assert_eq!(world.backend.quarantine().await.unwrap().channels, []);
+    assert_eq!(world.backend.rooms().await.unwrap().rooms.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,7 +185,7 @@ async fn beside_a_snapshot_that_cannot_be_read_what_is_on_record_is_forgotten_an
     let world = world.crash().await;
     put_at(&world, key::snapshot, b"?".to_vec()).await;
 
-    let told = world.house.forget(forget()).await;
+    let told = world.backend.forget(forget()).await;
 
     let Err(Refused::Damaged(detail)) = told else { panic!("nobody is told: {told:?}") };
     assert!(detail.starts_with("1 entry cannot be read and may be theirs"), "{detail}");
@@ -201,7 +202,7 @@ async fn a_use_that_cannot_be_read_silences_nobody() {
     let seq = world.say("lobby", "Ari, one").await;
     world.pass(60.0).await;
 
-    assert!(world.house.quarantine().await.unwrap().channels.is_empty());
+    assert!(world.backend.quarantine().await.unwrap().channels.is_empty());
     let decided = world.told("lobby", "decision").await;
     assert!(decided.iter().any(|decision| decision["seq"].as_u64() > Some(seq.0)), "{decided:?}");
 }
@@ -231,7 +232,7 @@ async fn a_platform_is_caught_up_with_beside_an_entry_that_cannot_be_read() {
 #[tokio::test(start_paused = true)]
 async fn what_is_taken_back_on_a_platform_goes_beside_an_id_that_cannot_be_read() {
     let world = World::new().await;
-    world.house.admit(&general(), &"aria".into()).await.unwrap();
+    world.backend.admit(&general(), &"aria".into()).await.unwrap();
     for id in ["100", "101"] {
         abroad::says(&world, &general(), ana(&world, id, "zebra")).await;
     }
@@ -286,13 +287,13 @@ async fn whoever_asks_about_a_room_of_which_the_store_cannot_read_something_is_t
     let world = world.crash().await;
 
     let query = HistoryQuery { after: None, before: None, limit: 10 };
-    let history = world.house.history(&room("lobby"), query).await.map(drop);
-    let why = world.house.why(about_aria()).await.map(drop);
-    let taken_back = world.house.unsay(&room("lobby"), said[0]).await.map(drop);
+    let history = world.backend.history(&room("lobby"), query).await.map(drop);
+    let why = world.backend.why(about_aria()).await.map(drop);
+    let taken_back = world.backend.unsay(&room("lobby"), said[0]).await.map(drop);
     let message = serde_json::from_value(json!({ "from": "Ana", "text": "hello?" })).unwrap();
-    let heard = world.house.say(&room("lobby"), message).await.map(drop);
-    let state = world.house.state(&room("lobby")).await.unwrap();
-    let rooms = world.house.rooms().await.unwrap().rooms;
+    let heard = world.backend.say(&room("lobby"), message).await.map(drop);
+    let state = world.backend.state(&room("lobby")).await.unwrap();
+    let rooms = world.backend.rooms().await.unwrap().rooms;
 
     let named = "what is on record of channel console:lobby of guild home cannot be read (`tertulia history verify` says what): ";
     for (asked, refused) in [("history", history), ("why", why), ("unsay", taken_back), ("say", heard)] {
@@ -304,7 +305,7 @@ async fn whoever_asks_about_a_room_of_which_the_store_cannot_read_something_is_t
     let seq = world.say("den", "Bruno?").await;
     world.pass(60.0).await;
     let everywhere = DecisionQuery { room: None, companion: None, after: None, limit: 10 };
-    let Decisions { decisions, unreadable } = world.house.decisions(everywhere).await.unwrap();
+    let Decisions { decisions, unreadable } = world.backend.decisions(everywhere).await.unwrap();
     assert_eq!(unreadable, [room("lobby")]);
     assert!(decisions.iter().any(|decision| *decision.room == *"den"), "{decisions:?}");
     assert!(world.told("den", "decision").await.iter().any(|decision| decision["seq"].as_u64() > Some(seq.0)));
@@ -318,7 +319,7 @@ async fn who_takes_back_what_comes_after_a_part_that_the_store_cannot_read_stays
     let no = Reader::new(&*world.store).channel_no(&lobby).await.unwrap().unwrap();
     world.store.damage(Key::event(lobby.ward(), no, said[0]));
 
-    let taken_back = world.house.unsay(&room("lobby"), said[2]).await;
+    let taken_back = world.backend.unsay(&room("lobby"), said[2]).await;
 
     assert_eq!(taken_back, Ok(said[2]));
     let left = Reader::new(&*world.store).event(&lobby, said[2]).await.unwrap().unwrap();
@@ -334,7 +335,7 @@ async fn whoever_takes_back_where_the_store_cannot_read_a_snapshot_is_told_in_wh
     let no = Reader::new(&*world.store).channel_no(&lobby).await.unwrap().unwrap();
     world.store.damage(key::snapshot(lobby.ward(), no));
 
-    let taken_back = world.house.unsay(&room("lobby"), said[0]).await;
+    let taken_back = world.backend.unsay(&room("lobby"), said[0]).await;
 
     let Err(Refused::Damaged(detail)) = taken_back else { panic!("{taken_back:?}") };
     assert!(detail.contains("console:lobby of guild home cannot be read") && detail.contains("is torn"), "{detail}");
@@ -358,10 +359,10 @@ async fn whoever_asks_about_a_room_one_of_whose_records_cannot_be_decoded_is_tol
         let world = world.crash().await;
 
         let query = HistoryQuery { after: None, before: None, limit: 10 };
-        let history = world.house.history(&room("lobby"), query).await.map(drop);
-        let state = world.house.state(&room("lobby")).await.unwrap();
+        let history = world.backend.history(&room("lobby"), query).await.map(drop);
+        let state = world.backend.state(&room("lobby")).await.unwrap();
         let kept_away = Err(Refused::Damaged(state.kept_away.unwrap().detail.to_string()));
-        let deleted = world.house.delete_room(&room("lobby")).await.map(drop);
+        let deleted = world.backend.delete_room(&room("lobby")).await.map(drop);
 
         // Without the number of the last event, what was said is told all the same.
         let is_told = what == "the number of the last event";
@@ -385,7 +386,7 @@ async fn beside_what_was_set_aside_and_cannot_be_read_the_rest_is_listed() {
     world.say("lobby", "Ari?").await;
     world.pass(1.0).await;
 
-    let listed = world.house.quarantine().await.unwrap();
+    let listed = world.backend.quarantine().await.unwrap();
 
     assert_eq!(listed.messages, []);
     let [entry] = &listed.channels[..] else { panic!("its room is not listed: {listed:?}") };
@@ -407,7 +408,7 @@ async fn who_is_not_to_be_heard_stays_so_where_the_record_of_it_cannot_be_read()
 #[tokio::test(start_paused = true)]
 async fn an_id_and_a_reply_owed_that_cannot_be_decoded_are_named_with_their_room() {
     let world = World::new().await;
-    world.house.admit(&general(), &"aria".into()).await.unwrap();
+    world.backend.admit(&general(), &"aria".into()).await.unwrap();
     abroad::says(&world, &general(), ana(&world, "100", "hello")).await;
     world.pass(60.0).await;
     let (place, reader) = (Place::new(&general().guild, &general().channel), Reader::new(&*world.kit.store));
@@ -433,7 +434,7 @@ fn about_aria() -> WhyQuery {
 /// A system in which Ana said something in the channel under the ids 100 and 101, and the latter cannot be read.
 async fn heard_on_a_platform() -> World {
     let world = World::new().await;
-    world.house.admit(&general(), &"aria".into()).await.unwrap();
+    world.backend.admit(&general(), &"aria".into()).await.unwrap();
     for id in ["100", "101"] {
         abroad::says(&world, &general(), ana(&world, id, "hello")).await;
     }

@@ -12,19 +12,19 @@ use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
 use crate::journal::record::{SetAsideRecord, encode};
-use crate::ports::house::decisions::{Why, WhyAt, WhyQuery};
-use crate::ports::house::keeping::{ExportForm, ExportQuery, Forget, Person};
-use crate::ports::house::{House, Refused};
+use crate::ports::backend::decisions::{Why, WhyAt, WhyQuery};
+use crate::ports::backend::keeping::{ExportForm, ExportQuery, Forget, Person};
+use crate::ports::backend::{Backend, Refused};
 use crate::ports::store::Write;
 use crate::replay::{Script, What, run};
 
 async fn why(world: &World, at: Option<WhyAt>) -> Why {
     let query = WhyQuery { room: room("lobby"), companion: None, at };
-    world.house.why(query).await.unwrap()
+    world.backend.why(query).await.unwrap()
 }
 
 pub(super) async fn exported(world: &World, form: ExportForm) -> Vec<String> {
-    let lines = world.house.export(ExportQuery { room: Some(room("lobby")), form }).await.unwrap();
+    let lines = world.backend.export(ExportQuery { room: Some(room("lobby")), form }).await.unwrap();
     lines.map(|line| line.unwrap()).collect().await
 }
 
@@ -128,7 +128,7 @@ async fn what_is_exported_after_something_was_taken_back_decides_the_same_withou
     let decided = decided(&world).await;
     let answer = world.told("lobby", "message").await.iter().find(|told| told["from"] == "aria").unwrap()["seq"].as_u64();
     for seq in [zebra, Seq(answer.unwrap())] {
-        world.house.unsay(&room("lobby"), seq).await.unwrap();
+        world.backend.unsay(&room("lobby"), seq).await.unwrap();
     }
 
     let (replayed, statements) = replayed(&world).await;
@@ -171,24 +171,24 @@ async fn what_a_person_said_in_a_guild_is_read_out_and_nothing_else() {
     world.say("den", "zebra two").await;
     world.say_with("den", json!({ "from": "Ben", "text": "hello" })).await;
     let seq = world.say("den", "taken back").await;
-    world.house.unsay(&room("den"), seq).await.unwrap();
+    world.backend.unsay(&room("den"), seq).await.unwrap();
     let ana = || Person { guild: "home".into(), id: "Ana".into() };
 
-    let lines: Vec<_> = world.house.export_person(ana()).await.unwrap().map(Result::unwrap).collect().await;
+    let lines: Vec<_> = world.backend.export_person(ana()).await.unwrap().map(Result::unwrap).collect().await;
 
     let lines: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let texts: Vec<_> = lines.iter().map(|line| line["message"]["text"].as_str().unwrap()).collect();
     assert_eq!(texts, ["zebra one", "zebra two"]);
     assert_eq!(lines[1]["channel"], "console:den");
-    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
-    assert!(matches!(world.house.export_person(ana()).await, Err(Refused::NotFound(_))));
+    world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    assert!(matches!(world.backend.export_person(ana()).await, Err(Refused::NotFound(_))));
 }
 
 #[tokio::test(start_paused = true)]
 async fn where_nobody_said_anything_it_is_told_that_nobody_did() {
     let world = World::with_lobby().await;
 
-    let refused = world.house.export_person(Person { guild: "home".into(), id: "Zoe".into() }).await.map(drop);
+    let refused = world.backend.export_person(Person { guild: "home".into(), id: "Zoe".into() }).await.map(drop);
 
     let words = "nothing that Zoe said in home is on record, nor anything that anybody else said there";
     assert_eq!(refused, Err(Refused::NotFound(words.into())));
@@ -208,8 +208,8 @@ async fn whoever_is_not_there_is_told_with_whoever_is() {
 
     for (guild, person, words) in asked {
         let forget = Forget { guild: guild.into(), person: person.into(), answers: false };
-        let forgotten = world.house.forget(forget).await.map(drop);
-        let exported = world.house.export_person(Person { guild: guild.into(), id: person.into() }).await.map(drop);
+        let forgotten = world.backend.forget(forget).await.map(drop);
+        let exported = world.backend.export_person(Person { guild: guild.into(), id: person.into() }).await.map(drop);
 
         for refused in [forgotten, exported] {
             assert_eq!(refused, Err(Refused::NotFound(words.into())));
@@ -229,25 +229,25 @@ async fn a_message_that_was_set_aside_can_be_tried_again_and_given_up() {
     world.side.answers([Ok("Me.\nYES")]);
     world.pass(60.0).await;
     assert_eq!(world.decisions("lobby").await, Vec::<Value>::new());
-    let listed = world.house.quarantine().await.unwrap().messages;
+    let listed = world.backend.quarantine().await.unwrap().messages;
 
-    world.house.drop_entry(&listed[1].id).await.unwrap();
-    world.house.retry(&listed[0].id).await.unwrap();
+    world.backend.drop_entry(&listed[1].id).await.unwrap();
+    world.backend.retry(&listed[0].id).await.unwrap();
     world.pass(60.0).await;
 
     assert_eq!([listed[0].seq, listed[1].seq], [seq, given_up]);
-    assert_eq!(world.house.quarantine().await.unwrap().messages, []);
+    assert_eq!(world.backend.quarantine().await.unwrap().messages, []);
     assert_eq!(world.history("lobby").await, said(&[("Ana", "two"), ("Ana", "one"), ("aria", "Hello!")]));
     let why = WhyQuery { room: room("lobby"), companion: None, at: Some(WhyAt::Message(seq.to_string().into())) };
-    let told = world.house.why(why).await.unwrap();
+    let told = world.backend.why(why).await.unwrap();
     let told: Vec<_> =
         told.story.iter().map(|line| &*line.text).chain(told.companions.iter().map(|brief| &*brief.text)).collect();
     let place = Place::new(&"home".into(), &room("lobby").channel());
     let again = Reader::new(&*world.store).message(&place, &format!("retry:{}", listed[0].id)).await.unwrap().unwrap();
     assert!(told.iter().any(|text| text.contains(&format!("tried again, as message {again}"))), "{told:?}");
     assert!(told.iter().any(|text| text.contains(&format!("tried again as message {again}"))), "{told:?}");
-    assert!(matches!(world.house.retry(&listed[0].id).await, Err(Refused::NotFound(_))));
-    assert!(matches!(world.house.release("home").await, Err(Refused::NotFound(_))));
+    assert!(matches!(world.backend.retry(&listed[0].id).await, Err(Refused::NotFound(_))));
+    assert!(matches!(world.backend.release("home").await, Err(Refused::NotFound(_))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -258,13 +258,13 @@ async fn what_is_set_aside_and_no_message_can_be_dropped_and_not_tried_again() {
     world.pass(60.0).await;
     let decision = Seq(world.decisions("lobby").await[0]["seq"].as_u64().unwrap());
     set_aside(&world, decision).await;
-    let listed = world.house.quarantine().await.unwrap().messages;
+    let listed = world.backend.quarantine().await.unwrap().messages;
 
-    let refused = world.house.retry(&listed[0].id).await;
+    let refused = world.backend.retry(&listed[0].id).await;
 
     assert!(matches!(&refused, Err(Refused::Conflict(detail)) if detail.contains("drop it instead")), "{refused:?}");
-    world.house.drop_entry(&listed[0].id).await.unwrap();
-    assert_eq!(world.house.quarantine().await.unwrap().messages, []);
+    world.backend.drop_entry(&listed[0].id).await.unwrap();
+    assert_eq!(world.backend.quarantine().await.unwrap().messages, []);
 }
 
 /// Waits until everybody who has something to do has done a step. (`yield_now` waits until nobody has anything to do.)
@@ -311,7 +311,7 @@ pub(super) async fn set_aside_as(world: &World, place: &Place, seq: Seq, error: 
 async fn readiness_tells_the_parts_and_the_models() {
     let world = World::new().await;
 
-    let readiness = world.house.readiness().await;
+    let readiness = world.backend.readiness().await;
 
     assert!(readiness.ready);
     assert_eq!(readiness.parts.iter().map(|part| &*part.part).collect::<Vec<_>>(), ["store", "models"]);

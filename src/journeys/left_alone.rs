@@ -14,9 +14,9 @@ use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
 use crate::journal::record::encode_snapshot;
-use crate::ports::house::decisions::{WhyAt, WhyQuery};
-use crate::ports::house::keeping::Quarantine;
-use crate::ports::house::{House, Refused};
+use crate::ports::backend::decisions::{WhyAt, WhyQuery};
+use crate::ports::backend::keeping::Quarantine;
+use crate::ports::backend::{Backend, Refused};
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Value, Write};
 
@@ -30,7 +30,7 @@ async fn a_channel_that_dies_of_its_snapshot_is_left_alone_shown_and_takes_nobod
     world.say("lobby", "Ari?").await;
     world.pass(40.0).await;
 
-    let quarantine = world.house.quarantine().await.unwrap();
+    let quarantine = world.backend.quarantine().await.unwrap();
     assert_eq!((quarantine.guilds, quarantine.messages), (Vec::new(), Vec::new()), "the guild is not kept away");
     assert_eq!(world.spans.named("supervisor.escalate").len(), 1, "somebody can see what happened");
     let [alone] = &quarantine.channels[..] else { panic!("not one is left alone: {:?}", quarantine.channels) };
@@ -41,11 +41,11 @@ async fn a_channel_that_dies_of_its_snapshot_is_left_alone_shown_and_takes_nobod
     assert!(look(&world.kit, &room("lobby").channel()).await.is_none(), "it is left alone");
 
     // Released too early, it dies again, and is left alone from then on.
-    world.house.release(&alone.id).await.unwrap();
-    assert_eq!(world.house.quarantine().await.unwrap().channels, []);
-    assert!(matches!(world.house.release(&alone.id).await, Err(Refused::NotFound(_))));
+    world.backend.release(&alone.id).await.unwrap();
+    assert_eq!(world.backend.quarantine().await.unwrap().channels, []);
+    assert!(matches!(world.backend.release(&alone.id).await, Err(Refused::NotFound(_))));
     world.pass(250.0).await;
-    let Quarantine { channels: again, messages, .. } = world.house.quarantine().await.unwrap();
+    let Quarantine { channels: again, messages, .. } = world.backend.quarantine().await.unwrap();
     assert_eq!((again.len(), messages), (1, Vec::new()), "what was said meanwhile is not to blame");
     assert!(again[0].since.0 > alone.since.0, "it was tried");
 
@@ -56,7 +56,7 @@ async fn a_channel_that_dies_of_its_snapshot_is_left_alone_shown_and_takes_nobod
     assert!(look(&world.kit, &room("lobby").channel()).await.is_none(), "nobody tries it before");
     world.pass(61.0).await;
     assert!(world.history("lobby").await.ends_with(&said(&[("Ana", "Ari?"), ("aria", "Hello!")])));
-    assert_eq!(world.house.quarantine().await.unwrap().channels, []);
+    assert_eq!(world.backend.quarantine().await.unwrap().channels, []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -76,7 +76,7 @@ async fn a_channel_whose_record_cannot_be_read_is_left_alone_shown_and_back_once
     world.say("den", "Bruno?").await;
     world.pass(40.0).await;
 
-    let Quarantine { guilds, channels, messages } = world.house.quarantine().await.unwrap();
+    let Quarantine { guilds, channels, messages } = world.backend.quarantine().await.unwrap();
     assert_eq!((guilds, messages), (Vec::new(), Vec::new()));
     let [alone] = &channels[..] else { panic!("it is not listed: {channels:?}") };
     assert_eq!((&*alone.id, alone.guild.as_str(), &*alone.room), ("channel:console:lobby", "home", "lobby"));
@@ -86,16 +86,16 @@ async fn a_channel_whose_record_cannot_be_read_is_left_alone_shown_and_back_once
     assert!(world.history("den").await.contains(&("bruno".into(), "Hello!".into())));
 
     // Released too early, it cannot go on either.
-    world.house.release(&alone.id).await.unwrap();
+    world.backend.release(&alone.id).await.unwrap();
     world.pass(1.0).await;
-    let again = world.house.quarantine().await.unwrap().channels.remove(0);
+    let again = world.backend.quarantine().await.unwrap().channels.remove(0);
     assert!(again.since.0 > alone.since.0, "it was tried");
 
     // As a backup would.
     put(&world, place.ward(), key, sound).await;
     world.pass(again.until.0.since(world.kit.clock.now()).as_secs_f64() + 20.0).await;
     assert!(world.history("lobby").await.ends_with(&said(&[("Ana", "Ari?"), ("aria", "Hello!")])));
-    assert_eq!(world.house.quarantine().await.unwrap().channels, []);
+    assert_eq!(world.backend.quarantine().await.unwrap().channels, []);
     assert_eq!(world.spans.named("actor.restart").len(), 0);
 }
 
@@ -110,7 +110,7 @@ async fn a_room_whose_number_cannot_be_read_is_listed_at_once() {
     let world = world.crash().await;
     world.pass(1.0).await;
 
-    let channels = world.house.quarantine().await.unwrap().channels;
+    let channels = world.backend.quarantine().await.unwrap().channels;
     assert_eq!(channels.len(), 1);
     let named = "channel console:lobby of guild home cannot be read (`tertulia history verify` says what): the number: it has format version";
     assert!(channels[0].detail.contains(named), "{}", channels[0].detail);
@@ -125,12 +125,12 @@ async fn a_channel_that_is_left_alone_is_back_as_soon_as_the_operator_releases_i
     world.say("lobby", "Ari?").await;
 
     put(&world, place.ward(), key::snapshot(place.ward(), no), harmless).await;
-    let alone = world.house.quarantine().await.unwrap().channels.remove(0);
-    world.house.release(&alone.id).await.unwrap();
+    let alone = world.backend.quarantine().await.unwrap().channels.remove(0);
+    world.backend.release(&alone.id).await.unwrap();
     world.pass(20.0).await;
 
     assert!(world.history("lobby").await.ends_with(&said(&[("Ana", "Ari?"), ("aria", "Hello!")])));
-    assert_eq!(world.house.quarantine().await.unwrap().channels, []);
+    assert_eq!(world.backend.quarantine().await.unwrap().channels, []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,12 +138,12 @@ async fn a_room_that_is_left_alone_and_deleted_is_listed_no_more() {
     let (mut world, ..) = poisoned().await;
     world.expect_deaths();
     world.pass(250.0).await;
-    assert_eq!(world.house.quarantine().await.unwrap().channels.len(), 1);
+    assert_eq!(world.backend.quarantine().await.unwrap().channels.len(), 1);
 
-    world.house.delete_room(&room("lobby")).await.unwrap();
+    world.backend.delete_room(&room("lobby")).await.unwrap();
     world.rest().await;
 
-    assert_eq!(world.house.quarantine().await.unwrap().channels, []);
+    assert_eq!(world.backend.quarantine().await.unwrap().channels, []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -151,15 +151,15 @@ async fn a_guild_that_begins_anew_tries_whom_it_left_alone() {
     let (mut world, ..) = poisoned().await;
     world.expect_deaths();
     world.pass(250.0).await;
-    let before = world.house.quarantine().await.unwrap().channels.remove(0);
+    let before = world.backend.quarantine().await.unwrap().channels.remove(0);
 
     world.kit.directory.find(&GuildPlace("home".into())).unwrap().kill();
     world.pass(1.0).await;
-    let meanwhile = world.house.quarantine().await.unwrap().channels;
+    let meanwhile = world.backend.quarantine().await.unwrap().channels;
     world.pass(250.0).await;
 
     assert_eq!(meanwhile, []);
-    let after = world.house.quarantine().await.unwrap().channels;
+    let after = world.backend.quarantine().await.unwrap().channels;
     assert_eq!(after.len(), 1);
     assert!(after[0].since.0 > before.since.0);
 }
@@ -173,15 +173,15 @@ async fn what_is_known_of_a_room_that_is_left_alone_is_told_at_once_with_the_rea
     world.pass(5.0).await;
     let begun = tokio::time::Instant::now();
 
-    let state = world.house.state(&room("lobby")).await.unwrap();
-    let why = world.house.why(about("lobby", None)).await.unwrap();
-    let fate = world.house.why(about("lobby", Some(WhyAt::Message(asked.to_string().into())))).await.unwrap();
-    let seen = (world.house.room(&room("lobby")).await, world.house.rooms().await, world.history("lobby").await);
+    let state = world.backend.state(&room("lobby")).await.unwrap();
+    let why = world.backend.why(about("lobby", None)).await.unwrap();
+    let fate = world.backend.why(about("lobby", Some(WhyAt::Message(asked.to_string().into())))).await.unwrap();
+    let seen = (world.backend.room(&room("lobby")).await, world.backend.rooms().await, world.history("lobby").await);
 
     assert_eq!(begun.elapsed(), Duration::ZERO);
     let kept_away = state.kept_away.expect("nothing goes on in it");
     assert_eq!(kept_away.id.as_deref(), Some("channel:console:lobby"));
-    assert_eq!(kept_away.until, Some(world.house.quarantine().await.unwrap().channels[0].until));
+    assert_eq!(kept_away.until, Some(world.backend.quarantine().await.unwrap().channels[0].until));
     assert!(kept_away.detail.contains("died whenever it went on") && kept_away.detail.contains("release it"), "{kept_away:?}");
     assert!(state.companions[0].buffer.contains(&"Ari?".into()), "what the record says is told: {:?}", state.companions);
     for waiting in [why.waiting_for.unwrap(), fate.companions[0].waiting_for.clone().unwrap()] {
@@ -192,7 +192,7 @@ async fn what_is_known_of_a_room_that_is_left_alone_is_told_at_once_with_the_rea
     assert_eq!(seen.2.last(), Some(&("Ana".into(), "Ari?".into())));
 
     // Elsewhere in the guild nothing is kept away.
-    assert_eq!(world.house.state(&room("den")).await.unwrap().kept_away, None);
+    assert_eq!(world.backend.state(&room("den")).await.unwrap().kept_away, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -205,8 +205,8 @@ async fn how_a_room_stands_is_told_while_its_record_kills_whoever_follows_it() {
 
     let mut told = Vec::new();
     for _ in 0..100 {
-        let state = world.house.state(&room("lobby")).await.unwrap();
-        let why = world.house.why(about("lobby", None)).await.unwrap();
+        let state = world.backend.state(&room("lobby")).await.unwrap();
+        let why = world.backend.why(about("lobby", None)).await.unwrap();
         told.extend(state.kept_away.map(|kept_away| (kept_away, why)));
         world.pass(0.02).await;
     }
@@ -215,9 +215,9 @@ async fn how_a_room_stands_is_told_while_its_record_kills_whoever_follows_it() {
     assert!(kept_away.id.is_none() && kept_away.detail.contains("kills whoever goes on"), "{kept_away:?}");
     let texts = told.iter().filter_map(|(_, why)| Some(&why.waiting_for.as_ref()?.text)).collect::<Vec<_>>();
     assert!(texts.iter().any(|text| text.contains("kills whoever goes on")), "{texts:?}");
-    let quarantine = world.house.quarantine().await.unwrap();
+    let quarantine = world.backend.quarantine().await.unwrap();
     assert_eq!(quarantine.messages.iter().map(|message| message.seq).collect::<Vec<_>>(), [deadly]);
-    assert_eq!(world.house.state(&room("lobby")).await.unwrap().kept_away, None, "what killed is set aside");
+    assert_eq!(world.backend.state(&room("lobby")).await.unwrap().kept_away, None, "what killed is set aside");
 }
 
 #[tokio::test(start_paused = true)]
@@ -225,7 +225,7 @@ async fn a_room_that_was_left_alone_is_listed_no_more_once_its_guild_is_kept_awa
     let (mut world, place, ..) = poisoned().await;
     world.expect_deaths();
     world.pass(250.0).await;
-    let alone = world.house.quarantine().await.unwrap().channels.remove(0);
+    let alone = world.backend.quarantine().await.unwrap().channels.remove(0);
     // What waits for an answer wakes its channel again and again.
     world.side.takes(Duration::from_secs(10_000));
     world.say("den", "Bruno?").await;
@@ -236,13 +236,13 @@ async fn a_room_that_was_left_alone_is_listed_no_more_once_its_guild_is_kept_awa
             channel.kill();
         }
         world.pass(0.1).await;
-        if !world.house.quarantine().await.unwrap().guilds.is_empty() {
+        if !world.backend.quarantine().await.unwrap().guilds.is_empty() {
             break;
         }
     }
-    let Quarantine { guilds, channels, .. } = world.house.quarantine().await.unwrap();
+    let Quarantine { guilds, channels, .. } = world.backend.quarantine().await.unwrap();
     assert_eq!((guilds.len(), channels), (1, Vec::new()));
-    let state = world.house.state(&room("den")).await.unwrap();
+    let state = world.backend.state(&room("den")).await.unwrap();
     assert_eq!(state.kept_away.and_then(|kept_away| kept_away.id).as_deref(), Some("home"), "of any of its rooms that is told");
 
     // What the guild said before its end comes after it: supervision overtakes messages.
@@ -252,8 +252,8 @@ async fn a_room_that_was_left_alone_is_listed_no_more_once_its_guild_is_kept_awa
     let guilds = world.kit.directory.find(&GuildsPlace()).unwrap();
     guilds.cast(GuildsMessage::LeftAlone(last.unwrap(), entry)).unwrap();
 
-    assert_eq!(world.house.quarantine().await.unwrap().channels, []);
-    assert!(matches!(world.house.release(&alone.id).await, Err(Refused::NotFound(_))));
+    assert_eq!(world.backend.quarantine().await.unwrap().channels, []);
+    assert!(matches!(world.backend.release(&alone.id).await, Err(Refused::NotFound(_))));
 }
 
 fn about(id: &str, at: Option<WhyAt>) -> WhyQuery {

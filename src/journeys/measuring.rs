@@ -16,7 +16,7 @@ use crate::domain::message::Role;
 use crate::domain::question_context::Purpose;
 use crate::journal::place::Place;
 use crate::journal::reader::{Range, Reader};
-use crate::ports::house::House;
+use crate::ports::backend::Backend;
 use crate::ports::language_model::{NoAnswer, Request};
 
 /// A name with labels, and how often.
@@ -199,7 +199,7 @@ async fn a_guild_that_is_kept_away_is_counted_until_it_is_let_go() {
         if times == 1 {
             world.pass(301.0).await;
         } else {
-            world.house.release("home").await.unwrap();
+            world.backend.release("home").await.unwrap();
             world.rest().await;
         }
         assert_eq!(total(&world, "tertulia_guilds_quarantined", &[]), 0);
@@ -231,7 +231,7 @@ async fn a_call_that_nobody_waits_for_any_more_is_measured_like_others() {
     let world = World::with_lobby().await;
     world.say("lobby", "Ari, one").await;
     world.pass(0.5).await;
-    world.house.clear(&room("lobby")).await.unwrap();
+    world.backend.clear(&room("lobby")).await.unwrap();
     world.pass(5.0).await;
 
     world.say("lobby", "Ari, two").await;
@@ -246,7 +246,7 @@ async fn a_call_that_nobody_waits_for_any_more_is_measured_like_others() {
 async fn what_a_slow_watcher_misses_is_counted() {
     let world = World::with_lobby().await;
     agree_no_more(&world);
-    let mut watching = world.house.live(&room("lobby"), None).await.unwrap();
+    let mut watching = world.backend.live(&room("lobby"), None).await.unwrap();
     for number in 0..400 {
         world.say("lobby", &number.to_string()).await;
     }

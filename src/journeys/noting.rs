@@ -4,8 +4,8 @@ use super::world::{World, room};
 use crate::actors::runtime::places::ScribePlace;
 use crate::actors::service::notes::StoredNotes;
 use crate::domain::id::GuildId;
-use crate::ports::house::House;
-use crate::ports::house::keeping::Forget;
+use crate::ports::backend::Backend;
+use crate::ports::backend::keeping::Forget;
 use crate::ports::notes::Notes;
 
 #[tokio::test(start_paused = true)]
@@ -56,8 +56,8 @@ async fn nothing_else_that_is_deleted_takes_notes_along() {
     world.say("lobby", "hi").await;
     write(&world, Some(&"home".into()), &[("Ana", Some(b"kept"))]).await;
 
-    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
-    world.house.delete_room(&room("lobby")).await.unwrap();
+    world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.backend.delete_room(&room("lobby")).await.unwrap();
 
     assert_eq!(read(&world, Some(&"home".into()), "Ana").await.as_deref(), Some(&b"kept"[..]));
 }

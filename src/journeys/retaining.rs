@@ -15,9 +15,9 @@ use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::reader::{Range, Reader};
 use crate::journal::record::{encode, encode_number};
-use crate::ports::house::House;
-use crate::ports::house::decisions::{WhyAt, WhyQuery};
-use crate::ports::house::keeping::{ExportForm, ExportQuery, Forget};
+use crate::ports::backend::Backend;
+use crate::ports::backend::decisions::{WhyAt, WhyQuery};
+use crate::ports::backend::keeping::{ExportForm, ExportQuery, Forget};
 use crate::ports::language_model::NoAnswer;
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Store, Value as Stored, Write};
@@ -240,7 +240,7 @@ async fn what_a_loss_has_left_below_a_mark_is_kept_and_forgotten_like_anything_e
 
     retention::pass(&world.kit).await;
     assert_eq!(world.history("lobby").await, said(&[("Ana", "zebra one"), ("Ben", "zebra two")]));
-    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
     assert_eq!([left_of("zebra one", &world).await, left_of("Ana", &world).await], [0, 0]);
     world.pass(3.0 * DAY).await;
     retention::pass(&world.kit).await;
@@ -334,7 +334,8 @@ async fn whoever_said_nothing_that_is_kept_is_named_nowhere_and_the_others_are_f
     assert_eq!(left_of("Zoe", &world).await, 0);
     assert_eq!(world.history("lobby").await, said(&[("Ben", "news"), ("Ana", "news indeed")]));
     for (person, messages) in [("Ben", 1), ("Ana", 1)] {
-        let forgotten = world.house.forget(Forget { guild: "home".into(), person: person.into(), answers: false }).await.unwrap();
+        let forgotten =
+            world.backend.forget(Forget { guild: "home".into(), person: person.into(), answers: false }).await.unwrap();
         assert_eq!(forgotten.messages, messages, "{person}");
         assert_eq!(left_of(person, &world).await, 0, "{person}");
     }
@@ -411,10 +412,10 @@ async fn stories_and_scripts_of_what_is_left_are_told() {
 
     let decision = &world.decisions("lobby").await[0];
     let at = WhyAt::Event(Seq(decision["seq"].as_u64().unwrap()));
-    let why = world.house.why(WhyQuery { room: room("lobby"), companion: None, at: Some(at) }).await.unwrap();
+    let why = world.backend.why(WhyQuery { room: room("lobby"), companion: None, at: Some(at) }).await.unwrap();
     assert_eq!(&*why.story[0].text, "Ana said: “news”");
     let query = ExportQuery { room: Some(room("lobby")), form: ExportForm::Replay };
-    let script: Vec<_> = world.house.export(query).await.unwrap().collect().await;
+    let script: Vec<_> = world.backend.export(query).await.unwrap().collect().await;
     let script: Value = serde_json::from_str(script[0].as_ref().unwrap()).unwrap();
     assert_eq!(script["events"].as_array().unwrap().len(), 1, "{script}");
     assert!(script["notes"][0].as_str().unwrap().starts_with("1 beginning"), "{script}");
@@ -428,7 +429,7 @@ async fn a_room_that_is_deleted_meanwhile_stays_deleted() {
     let kit = world.kit.clone();
 
     let lobby_room = room("lobby");
-    let (_, deleted) = tokio::join!(retention::pass(&kit), world.house.delete_room(&lobby_room));
+    let (_, deleted) = tokio::join!(retention::pass(&kit), world.backend.delete_room(&lobby_room));
 
     deleted.unwrap();
     world.open("lobby", &["aria"]).await;

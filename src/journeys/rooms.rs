@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::world::{World, room, said};
-use crate::ports::house::room::RoomPlan;
-use crate::ports::house::{House, Refused};
+use crate::ports::backend::room::RoomPlan;
+use crate::ports::backend::{Backend, Refused};
 use crate::ports::language_model::NoAnswer;
 
 fn plan(json: serde_json::Value) -> RoomPlan {
@@ -19,10 +19,10 @@ async fn a_room_is_made_changed_and_survives_a_crash() {
 
     let patch =
         serde_json::from_value(json!({ "companions": { "aria": { "interjection": "very_eager", "paused": true } } })).unwrap();
-    world.house.patch_room(&room("lobby"), patch).await.unwrap();
+    world.backend.patch_room(&room("lobby"), patch).await.unwrap();
     let world = world.crash().await;
 
-    let lobby = world.house.room(&room("lobby")).await.unwrap();
+    let lobby = world.backend.room(&room("lobby")).await.unwrap();
     assert_eq!(&*lobby.companions[0].interjection, "very_eager");
     assert!(lobby.companions[0].paused);
 }
@@ -31,20 +31,20 @@ async fn a_room_is_made_changed_and_survives_a_crash() {
 async fn what_a_room_may_not_be_is_refused() {
     let world = World::with_lobby().await;
 
-    let another_guild = world.house.put_room(&room("lobby"), plan(json!({ "guild": "away", "companions": [] }))).await;
-    let unknown = world.house.put_room(&room("study"), plan(json!({ "guild": "home", "companions": ["nobody"] }))).await;
+    let another_guild = world.backend.put_room(&room("lobby"), plan(json!({ "guild": "away", "companions": [] }))).await;
+    let unknown = world.backend.put_room(&room("study"), plan(json!({ "guild": "home", "companions": ["nobody"] }))).await;
     let ids: Vec<_> = (0..33).map(|number| json!({ "id": format!("zed{number}"), "external": true })).collect();
-    let many = world.house.put_room(&room("study"), plan(json!({ "guild": "home", "companions": ids }))).await;
-    let shared = world.house.put_room(&room("study"), plan(json!({ "guild": "home", "companions": ["twin"] }))).await;
+    let many = world.backend.put_room(&room("study"), plan(json!({ "guild": "home", "companions": ids }))).await;
+    let shared = world.backend.put_room(&room("study"), plan(json!({ "guild": "home", "companions": ["twin"] }))).await;
     let external = |zed| plan(json!({ "guild": "home", "companions": [zed] }));
     let configured = external(json!({ "id": "bruno", "external": true }));
-    let configured = world.house.put_room(&room("study"), configured).await;
+    let configured = world.backend.put_room(&room("study"), configured).await;
     let namesake = external(json!({ "id": "zed", "external": true, "aliases": ["ARIA"] }));
-    let namesake = world.house.put_room(&room("study"), namesake).await;
+    let namesake = world.backend.put_room(&room("study"), namesake).await;
     let elsewhere = plan(json!({ "guild": "away", "companions": [{ "id": "zed", "external": true, "aliases": ["ARIA"] }] }));
-    let elsewhere = world.house.put_room(&room("attic"), elsewhere).await;
+    let elsewhere = world.backend.put_room(&room("attic"), elsewhere).await;
     let misnamed = external(json!({ "id": "zed", "external": true, "aliases": vec!["z"; 17] }));
-    let misnamed = world.house.put_room(&room("study"), misnamed).await;
+    let misnamed = world.backend.put_room(&room("study"), misnamed).await;
 
     assert!(matches!(another_guild, Err(Refused::Conflict(_))));
     assert!(matches!(unknown, Err(Refused::Invalid { field, .. }) if field == "companions[0]"));
@@ -63,10 +63,10 @@ async fn a_room_that_is_deleted_is_gone_with_its_history() {
     world.say("lobby", "one").await;
     let mut watching = world.watch("lobby", None).await;
 
-    world.house.delete_room(&room("lobby")).await.unwrap();
+    world.backend.delete_room(&room("lobby")).await.unwrap();
 
     assert!(watching.is_over().await);
-    assert!(matches!(world.house.room(&room("lobby")).await, Err(Refused::NotFound(_))));
+    assert!(matches!(world.backend.room(&room("lobby")).await, Err(Refused::NotFound(_))));
     world.open("lobby", &["aria"]).await;
     assert_eq!(world.history("lobby").await, []);
     let world = world.crash().await;
@@ -81,7 +81,7 @@ async fn a_paused_room_hears_and_stays_silent() {
     let world = World::with_lobby().await;
     let pause = |paused: bool| serde_json::from_value(json!({ "paused": paused })).unwrap();
 
-    world.house.patch_room(&room("lobby"), pause(true)).await.unwrap();
+    world.backend.patch_room(&room("lobby"), pause(true)).await.unwrap();
     world.rest().await;
     world.say("lobby", "Ari?").await;
     world.pass(60.0).await;
@@ -89,7 +89,7 @@ async fn a_paused_room_hears_and_stays_silent() {
     let decisions = world.decisions("lobby").await;
     assert_eq!(decisions.len(), 1);
     assert_eq!(decisions[0]["reason"], "paused");
-    world.house.patch_room(&room("lobby"), pause(false)).await.unwrap();
+    world.backend.patch_room(&room("lobby"), pause(false)).await.unwrap();
     world.rest().await;
     world.say("lobby", "Ari?").await;
     world.pass(60.0).await;
@@ -103,15 +103,15 @@ async fn another_temper_is_shown_and_holds_from_then_on() {
     let patch = |json| serde_json::from_value(json).unwrap();
 
     let eager = patch(json!({ "companions": { "aria": { "interjection": "very_eager" } } }));
-    world.house.patch_room(&room("lobby"), eager).await.unwrap();
+    world.backend.patch_room(&room("lobby"), eager).await.unwrap();
     for text in ["one", "two", "three"] {
         world.say("lobby", text).await;
     }
     world.pass(60.0).await;
     let chatty =
-        world.house.patch_room(&room("lobby"), patch(json!({ "companions": { "aria": { "interjection": "chatty" } } }))).await;
+        world.backend.patch_room(&room("lobby"), patch(json!({ "companions": { "aria": { "interjection": "chatty" } } }))).await;
     let back = patch(json!({ "companions": { "aria": { "interjection": null } } }));
-    let back = world.house.patch_room(&room("lobby"), back).await.unwrap();
+    let back = world.backend.patch_room(&room("lobby"), back).await.unwrap();
 
     assert!(watching.seen().await.iter().any(|event| event["event"] == "tempered" && event["interjection"] == "very_eager"));
     assert_eq!(world.decisions("lobby").await[0]["trigger"], "interjection");
@@ -130,7 +130,7 @@ async fn a_companion_taken_out_of_the_settings_while_it_was_asked_answers_once_i
         world.recast(&["bruno"]).await;
         world.pass(60.0).await;
 
-        assert!(world.house.room(&room("lobby")).await.unwrap().companions.is_empty());
+        assert!(world.backend.room(&room("lobby")).await.unwrap().companions.is_empty());
         world.recast(&["aria", "bruno"]).await;
     }
 

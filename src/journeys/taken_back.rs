@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use super::world::{World, asker, room, said};
 use crate::actors::erasure::taking_back::let_go;
-use crate::actors::service::ActorHouse;
+use crate::actors::service::ActorBackend;
 use crate::domain::id::Seq;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
-use crate::ports::house::House;
-use crate::ports::house::decisions::{Outcome, Why, WhyAt, WhyQuery};
-use crate::ports::house::keeping::Forget;
-use crate::ports::house::state::Doing;
+use crate::ports::backend::Backend;
+use crate::ports::backend::decisions::{Outcome, Why, WhyAt, WhyQuery};
+use crate::ports::backend::keeping::Forget;
+use crate::ports::backend::state::Doing;
 use crate::ports::language_model::NoAnswer;
 use crate::telemetry::memory::attribute;
 
@@ -57,12 +57,12 @@ async fn salon(secs: f64, brunos: u64) -> (World, Seq) {
 }
 
 async fn take_back(world: &World, id: &str, seq: Seq) {
-    world.house.unsay(&room(id), seq).await.unwrap();
+    world.backend.unsay(&room(id), seq).await.unwrap();
     world.rest().await;
 }
 
 async fn doing(world: &World, id: &str) -> Vec<Doing> {
-    world.house.state(&room(id)).await.unwrap().companions.iter().map(|companion| companion.doing).collect()
+    world.backend.state(&room(id)).await.unwrap().companions.iter().map(|companion| companion.doing).collect()
 }
 
 async fn owed(world: &World) -> usize {
@@ -71,7 +71,7 @@ async fn owed(world: &World) -> usize {
 }
 
 async fn why(world: &World, at: WhyAt) -> Why {
-    world.house.why(WhyQuery { room: room(LOBBY), companion: Some("aria".into()), at: Some(at) }).await.unwrap()
+    world.backend.why(WhyQuery { room: room(LOBBY), companion: Some("aria".into()), at: Some(at) }).await.unwrap()
 }
 
 fn outcomes(world: &World) -> Vec<String> {
@@ -192,7 +192,7 @@ async fn a_reply_that_was_dropped_is_not_made_after_a_crash_either() {
 async fn whoever_is_forgotten_is_not_answered_any_more() {
     let (world, _) = answered().await;
 
-    world.house.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
     world.pass(1_000.0).await;
 
     assert_eq!(world.history(LOBBY).await, said(&[]));
@@ -229,7 +229,7 @@ async fn in_a_round_about_what_was_taken_back_nobody_speaks() {
     assert_eq!(world.history(SALON).await, said(&[]));
     let yes = world.decisions(SALON).await[0]["seq"].as_u64().unwrap();
     let query = WhyQuery { room: room(SALON), companion: Some("aria".into()), at: Some(WhyAt::Event(Seq(yes))) };
-    let told = world.house.why(query).await.unwrap();
+    let told = world.backend.why(query).await.unwrap();
     let events: Vec<_> = told.story.iter().map(|line| &*line.event).collect();
     assert_eq!(events.iter().filter(|event| **event == "round").count(), 1, "{told:#?}");
     assert_eq!(events.iter().filter(|event| **event == "dropped").count(), 1, "{told:#?}");
@@ -278,7 +278,7 @@ async fn it_is_told_why_nothing_was_said_though_the_answer_crossed_the_taking_ba
     let (world, seq) = asked().await;
     world.store.hold();
     let (kit, store) = (world.kit.clone(), world.store.clone());
-    let taking_back = tokio::spawn(async move { ActorHouse::new(kit, store).unsay(&room(LOBBY), seq).await });
+    let taking_back = tokio::spawn(async move { ActorBackend::new(kit, store).unsay(&room(LOBBY), seq).await });
     world.pass(0.1).await;
     assert!(world.store.commit_next(), "it is noted that it is taken back");
     // The answer comes before the channel hears of what is being put on record.
@@ -294,6 +294,6 @@ async fn it_is_told_why_nothing_was_said_though_the_answer_crossed_the_taking_ba
     let decision = why(&world, WhyAt::Event(Seq(told[1][0]["seq"].as_u64().unwrap()))).await;
     let events: Vec<_> = decision.story.iter().map(|line| &*line.event).collect();
     assert_eq!(events[events.len() - 3..], ["decision", "respond", "dropped"], "{decision:#?}");
-    let brief = world.house.why(WhyQuery { room: room(LOBBY), companion: None, at: None }).await.unwrap();
+    let brief = world.backend.why(WhyQuery { room: room(LOBBY), companion: None, at: None }).await.unwrap();
     assert!(format!("{brief:?}").contains("had not said yet"), "{brief:#?}");
 }

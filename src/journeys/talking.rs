@@ -7,7 +7,7 @@ use super::world::{World, purpose, room, said};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{OutboxWrite, Record, ScribeMessage};
 use crate::actors::runtime::places::{ChannelPlace, ScribePlace};
-use crate::actors::service::ActorHouse;
+use crate::actors::service::ActorBackend;
 use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::question_context::Purpose;
@@ -15,9 +15,9 @@ use crate::domain::trigger::Trigger;
 use crate::journal::place::Place;
 use crate::journal::reader::{Range, Reader};
 use crate::journal::record::OutboxRecord;
-use crate::ports::house::messages::{Edit, NewMessage};
-use crate::ports::house::state::Doing;
-use crate::ports::house::{House, Refused};
+use crate::ports::backend::messages::{Edit, NewMessage};
+use crate::ports::backend::state::Doing;
+use crate::ports::backend::{Backend, Refused};
 use crate::ports::language_model::NoAnswer;
 
 #[tokio::test(start_paused = true)]
@@ -109,10 +109,10 @@ async fn an_edit_is_read_everywhere() {
     let mut watching = world.watch("lobby", None).await;
     let seq = world.say("lobby", "hallo").await;
 
-    world.house.edit(&room("lobby"), seq, Edit { text: "hello".into() }).await.unwrap();
+    world.backend.edit(&room("lobby"), seq, Edit { text: "hello".into() }).await.unwrap();
 
     assert_eq!(world.history("lobby").await, said(&[("Ana", "hello")]));
-    let state = world.house.state(&room("lobby")).await.unwrap();
+    let state = world.backend.state(&room("lobby")).await.unwrap();
     assert_eq!(state.companions[0].buffer, ["hello".into()]);
     assert_eq!(watching.names().await, ["hello", "message", "edited"]);
 }
@@ -123,14 +123,14 @@ async fn what_is_taken_back_is_gone_and_taking_it_back_again_changes_nothing() {
     let mut watching = world.watch("lobby", None).await;
     let seq = world.say("lobby", "secret").await;
 
-    world.house.unsay(&room("lobby"), seq).await.unwrap();
-    world.house.unsay(&room("lobby"), seq).await.unwrap();
+    world.backend.unsay(&room("lobby"), seq).await.unwrap();
+    world.backend.unsay(&room("lobby"), seq).await.unwrap();
 
     assert_eq!(world.history("lobby").await, []);
-    let state = world.house.state(&room("lobby")).await.unwrap();
+    let state = world.backend.state(&room("lobby")).await.unwrap();
     assert!(state.companions[0].buffer.is_empty());
     assert_eq!(watching.names().await, ["hello", "message", "deleted"]);
-    assert!(world.house.edit(&room("lobby"), Seq(seq.0), Edit { text: "x".into() }).await.is_err());
+    assert!(world.backend.edit(&room("lobby"), Seq(seq.0), Edit { text: "x".into() }).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
@@ -139,7 +139,7 @@ async fn clearing_drops_what_is_considered_and_keeps_the_history() {
     world.say("lobby", "Ari?").await;
     world.rest().await;
 
-    world.house.clear(&room("lobby")).await.unwrap();
+    world.backend.clear(&room("lobby")).await.unwrap();
     world.pass(60.0).await;
 
     assert_eq!(world.decisions("lobby").await, Vec::<serde_json::Value>::new());
@@ -179,9 +179,9 @@ async fn clearing_while_a_companion_speaks_leaves_its_words_unsaid() {
     world.main.takes(Duration::from_secs(10));
     world.say("lobby", "Ari?").await;
     world.pass(3.0).await;
-    let speaking = world.house.state(&room("lobby")).await.unwrap();
+    let speaking = world.backend.state(&room("lobby")).await.unwrap();
 
-    world.house.clear(&room("lobby")).await.unwrap();
+    world.backend.clear(&room("lobby")).await.unwrap();
     world.pass(60.0).await;
 
     assert_eq!(speaking.companions[0].doing, Doing::Speaking);
@@ -254,7 +254,7 @@ async fn a_question_without_an_answer_is_shown_with_when_it_is_asked_again() {
 
     let seen = watching.seen().await;
     let error = seen.iter().find(|event| event["event"] == "error").expect("it is shown");
-    let state = world.house.state(&room("lobby")).await.unwrap();
+    let state = world.backend.state(&room("lobby")).await.unwrap();
     assert_eq!(error["error"], "refused");
     assert_eq!(state.companions[0].doing, Doing::BackOff);
     assert_eq!(error["retry_at"], serde_json::json!(state.companions[0].retry_at));
@@ -273,7 +273,7 @@ async fn a_reply_to_somebody_is_addressed_to_them() {
     world.say_with("lobby", serde_json::json!({ "from": "Ana", "text": "really", "reply_to": statement["seq"] })).await;
     world.pass(5.0).await;
     let unknown: NewMessage = serde_json::from_value(serde_json::json!({ "from": "Ana", "text": "x", "reply_to": 999 })).unwrap();
-    let refused = world.house.say(&room("lobby"), unknown).await;
+    let refused = world.backend.say(&room("lobby"), unknown).await;
 
     assert_eq!(world.decisions("lobby").await[1]["trigger"], "direct_address");
     assert!(matches!(refused, Err(Refused::Invalid { field, .. }) if field == "reply_to"));
@@ -311,10 +311,10 @@ async fn owed(world: &World) -> Vec<Ticket> {
 async fn a_message_said_again_is_answered_once_it_is_stored_for_good() {
     let world = World::with_lobby().await;
     world.pass(1.0).await;
-    let house = Arc::new(ActorHouse::new(world.kit.clone(), world.store.clone()));
+    let backend = Arc::new(ActorBackend::new(world.kit.clone(), world.store.clone()));
     let say = || {
-        let (house, message) = (house.clone(), serde_json::json!({ "from": "Ana", "text": "one", "id": "a" }));
-        tokio::spawn(async move { house.say(&room("lobby"), serde_json::from_value(message).unwrap()).await })
+        let (backend, message) = (backend.clone(), serde_json::json!({ "from": "Ana", "text": "one", "id": "a" }));
+        tokio::spawn(async move { backend.say(&room("lobby"), serde_json::from_value(message).unwrap()).await })
     };
 
     world.store.hold_in_sight();

@@ -13,13 +13,13 @@ use crate::actors::membership::settling;
 use crate::domain::id::Seq;
 use crate::domain::message::{Author, Role};
 use crate::domain::question_context::Purpose;
+use crate::ports::backend::Backend;
+use crate::ports::backend::decisions::{DecisionQuery, WhyAt, WhyQuery};
+use crate::ports::backend::keeping::{ExportForm, ExportQuery};
+use crate::ports::backend::messages::HistoryQuery;
+use crate::ports::backend::usage::UsageQuery;
 use crate::ports::company::Company;
 use crate::ports::hearing::{Hearing, Taken, Utterance};
-use crate::ports::house::House;
-use crate::ports::house::decisions::{DecisionQuery, WhyAt, WhyQuery};
-use crate::ports::house::keeping::{ExportForm, ExportQuery};
-use crate::ports::house::messages::HistoryQuery;
-use crate::ports::house::usage::UsageQuery;
 use crate::ports::language_model::Request;
 
 /// Guilds and their channels: two guilds of a platform, two direct messages of one person, and a room of the console.
@@ -58,7 +58,7 @@ async fn inhabited() -> World {
             world.open(channel, &["aria", "bruno"]).await;
         } else {
             for companion in ["aria", "bruno"] {
-                world.house.admit(&spot(guild, channel), &companion.into()).await.unwrap();
+                world.backend.admit(&spot(guild, channel), &companion.into()).await.unwrap();
             }
         }
     }
@@ -93,30 +93,33 @@ async fn says(world: &World, (guild, channel): (&str, &str), number: usize) {
     abroad::says(world, &spot(guild, channel), utterance).await;
 }
 
-/// All that the house tells of a room.
+/// All that the backend tells of a room.
 async fn told(world: &World, id: &str) -> Vec<(&'static str, String)> {
-    let (id, house) = (room(id), &world.house);
+    let (id, backend) = (room(id), &world.backend);
     let json = |value: Value| value.to_string();
     let mut told = vec![
-        ("room", json(serde_json::to_value(house.room(&id).await.unwrap()).unwrap())),
-        ("state", json(serde_json::to_value(house.state(&id).await.unwrap()).unwrap())),
-        ("history", format!("{:?}", house.history(&id, HistoryQuery { after: None, before: None, limit: 1_000 }).await.unwrap())),
+        ("room", json(serde_json::to_value(backend.room(&id).await.unwrap()).unwrap())),
+        ("state", json(serde_json::to_value(backend.state(&id).await.unwrap()).unwrap())),
+        (
+            "history",
+            format!("{:?}", backend.history(&id, HistoryQuery { after: None, before: None, limit: 1_000 }).await.unwrap()),
+        ),
         ("live", format!("{:?}", world.watch(id.as_str(), Some(0)).await.seen().await)),
     ];
     let query = DecisionQuery { room: Some(id.clone()), companion: None, after: Some(Seq(0)), limit: 1_000 };
-    let decisions = house.decisions(query).await.unwrap().decisions;
+    let decisions = backend.decisions(query).await.unwrap().decisions;
     told.push(("decisions", decisions.iter().map(|one| json(serde_json::to_value(one).unwrap())).collect()));
     let moments = decisions.iter().map(|one| Some(WhyAt::Event(one.seq))).chain([None]);
     for at in moments {
         for companion in ["aria", "bruno"] {
             let query = WhyQuery { room: id.clone(), companion: Some(companion.into()), at: at.clone() };
-            if let Ok(why) = house.why(query).await {
+            if let Ok(why) = backend.why(query).await {
                 told.push(("why", json(serde_json::to_value(why).unwrap())));
             }
         }
     }
     for form in [ExportForm::Json, ExportForm::Replay] {
-        let lines = house.export(ExportQuery { room: Some(id.clone()), form }).await.unwrap();
+        let lines = backend.export(ExportQuery { room: Some(id.clone()), form }).await.unwrap();
         told.push(("export", lines.map(|line| line.unwrap()).collect::<Vec<_>>().await.join("\n")));
     }
     told
@@ -146,18 +149,18 @@ async fn the_word_of_a_guild_is_in_nothing_that_another_is_asked_or_told() {
             for what in ["history", "live", "export", "why"] {
                 assert!(told.iter().any(|(one, text)| *one == what && words(text) == own), "{what} of {channel} tells nothing");
             }
-            let used = world.house.usage(UsageQuery { guild: Some(guild.into()), from: None, to: None }).await.unwrap();
+            let used = world.backend.usage(UsageQuery { guild: Some(guild.into()), from: None, to: None }).await.unwrap();
             let used = serde_json::to_value(&used).unwrap();
             assert!(words(&used.to_string()).is_empty() && used["guilds"].as_array().unwrap().len() == 1, "{used}");
             assert_eq!(used["guilds"][0]["guild"], guild);
         }
         // What is not there, or is somebody else's, is refused without a word of anybody.
-        let unknown = world.house.why(WhyQuery { room: room("discord:99"), companion: None, at: None }).await.unwrap_err();
-        let taken = world.house.admit(&spot("discord:2", "discord:10"), &"cleo".into()).await.unwrap_err();
+        let unknown = world.backend.why(WhyQuery { room: room("discord:99"), companion: None, at: None }).await.unwrap_err();
+        let taken = world.backend.admit(&spot("discord:2", "discord:10"), &"cleo".into()).await.unwrap_err();
         assert!(words(&format!("{unknown:?}{taken:?}")).is_empty());
         let foreign = Inbound::new(world.kit.clone()).said(&spot("discord:2", "discord:10"), foreign(&world)).await;
         assert!(!matches!(foreign, Ok(Taken::New(_))), "{foreign:?}");
-        assert!(words(&format!("{:?}", world.house.readiness().await)).is_empty());
+        assert!(words(&format!("{:?}", world.backend.readiness().await)).is_empty());
     }
 }
 

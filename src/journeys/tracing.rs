@@ -7,7 +7,7 @@ use serde_json::json;
 use super::world::{World, purpose, room};
 use crate::actors::runtime::places::ChannelPlace;
 use crate::domain::question_context::Purpose;
-use crate::ports::house::House;
+use crate::ports::backend::Backend;
 use crate::ports::language_model::{NoAnswer, Request};
 use crate::telemetry::memory::{attribute, drawn};
 
@@ -296,7 +296,7 @@ async fn a_judgement_after_a_crash_that_is_cleared_is_over() {
     let world = world.crash().await;
     world.pass(0.2).await;
 
-    world.house.clear(&room("salon")).await.unwrap();
+    world.backend.clear(&room("salon")).await.unwrap();
     world.pass(60.0).await;
 
     // The call that was cut off was paid for all the same.
@@ -364,7 +364,7 @@ async fn clearing_a_room_ends_its_turn() {
     world.say("lobby", "Ari?").await;
     world.pass(0.5).await;
 
-    world.house.clear(&room("lobby")).await.unwrap();
+    world.backend.clear(&room("lobby")).await.unwrap();
     world.pass(5.0).await;
 
     assert_eq!(drawn(&world.spans.spans()), "conversation.turn cancelled\n  history.append\nchat scripted aria cancelled\n");
@@ -388,7 +388,7 @@ async fn what_is_said_after_clearing_follows_nothing_that_was_before() {
     let world = unanswered_lobby().await;
     world.side.answers([Ok("Not me.\nNO")]);
 
-    world.house.clear(&room("lobby")).await.unwrap();
+    world.backend.clear(&room("lobby")).await.unwrap();
     world.say("lobby", "Ari?").await;
     world.pass(60.0).await;
 

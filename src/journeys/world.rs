@@ -19,20 +19,20 @@ use crate::actors::runtime::kit::{Environment, Kit};
 use crate::actors::runtime::places::ChannelPlace;
 use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::runtime::starts;
-use crate::actors::service::{ActorHouse, rooms};
+use crate::actors::service::{ActorBackend, rooms};
 use crate::adapters::store::memory::MemoryStore;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::moment::Moment;
 use crate::domain::question_context::{Purpose, QuestionContext};
+use crate::ports::backend::Backend;
+use crate::ports::backend::live::LiveStream;
+use crate::ports::backend::messages::{HistoryQuery, NewMessage};
+use crate::ports::backend::room::is_of_console;
+use crate::ports::backend::room::{Room, RoomId, RoomPlan};
 use crate::ports::chance::Chance;
 use crate::ports::chat_platform::{ChatPlatform, Platforms};
 use crate::ports::clock::Clock;
 use crate::ports::gateway::{Gateway, Gateways};
-use crate::ports::house::House;
-use crate::ports::house::live::LiveStream;
-use crate::ports::house::messages::{HistoryQuery, NewMessage};
-use crate::ports::house::room::is_of_console;
-use crate::ports::house::room::{Room, RoomId, RoomPlan};
 use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
 use crate::settings::Settings;
 use crate::settings::companion::{Companion, CompanionFile};
@@ -45,7 +45,7 @@ const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
 /// A whole system.
 pub(super) struct World {
     pub(super) kit: Kit,
-    pub(super) house: ActorHouse,
+    pub(super) backend: ActorBackend,
     pub(super) store: Arc<MemoryStore>,
     pub(super) side: Arc<Scripted>,
     pub(super) main: Arc<Scripted>,
@@ -292,8 +292,8 @@ impl World {
         starts::note(&kit).await;
         leftovers::take_up(&kit).await;
         root.cast(RootMessage::WakePending).unwrap();
-        let house = ActorHouse::new(kit.clone(), store.clone());
-        Self { kit, house, store, side, main, root, spans, killed: 0, overlay, kept }
+        let backend = ActorBackend::new(kit.clone(), store.clone());
+        Self { kit, backend, store, side, main, root, spans, killed: 0, overlay, kept }
     }
 
     /// Ends this system as a crash would, and begins another with what is stored.
@@ -328,7 +328,7 @@ impl World {
     pub(super) async fn open_in(&self, guild: &str, ids: impl IntoIterator<Item = String>) {
         for id in ids {
             let plan = serde_json::from_value(json!({ "guild": guild, "companions": ["aria"] })).unwrap();
-            self.house.put_room(&room(&id), plan).await.unwrap();
+            self.backend.put_room(&room(&id), plan).await.unwrap();
         }
         self.rest().await;
     }
@@ -357,19 +357,19 @@ impl World {
     /// Opens a room for companions as the API writes them.
     pub(super) async fn open_with(&self, id: &str, companions: Value) -> Room {
         let plan: RoomPlan = serde_json::from_value(json!({ "guild": "home", "companions": companions })).unwrap();
-        let (made, _) = self.house.put_room(&room(id), plan).await.unwrap();
+        let (made, _) = self.backend.put_room(&room(id), plan).await.unwrap();
         self.rest().await;
         made
     }
 
     pub(super) async fn say(&self, id: &str, text: &str) -> Seq {
         let message = serde_json::from_value(json!({ "from": "Ana", "text": text })).unwrap();
-        self.house.say(&room(id), message).await.unwrap()
+        self.backend.say(&room(id), message).await.unwrap()
     }
 
     pub(super) async fn say_with(&self, id: &str, message: Value) -> Seq {
         let message: NewMessage = serde_json::from_value(message).unwrap();
-        self.house.say(&room(id), message).await.unwrap()
+        self.backend.say(&room(id), message).await.unwrap()
     }
 
     /// From now on actors die, and nobody counts them.
@@ -394,7 +394,7 @@ impl World {
     /// Who said what, oldest first.
     pub(super) async fn history(&self, id: &str) -> Vec<(String, String)> {
         let query = HistoryQuery { after: None, before: None, limit: 1_000 };
-        let history = self.house.history(&room(id), query).await.unwrap();
+        let history = self.backend.history(&room(id), query).await.unwrap();
         history.messages.iter().map(|message| (message.from.to_string(), message.text.to_string())).collect()
     }
 
@@ -408,13 +408,13 @@ impl World {
     /// The decisions of a room as JSON.
     pub(super) async fn decisions(&self, id: &str) -> Vec<Value> {
         let query =
-            crate::ports::house::decisions::DecisionQuery { room: Some(room(id)), companion: None, after: None, limit: 1_000 };
-        let decisions = self.house.decisions(query).await.unwrap();
+            crate::ports::backend::decisions::DecisionQuery { room: Some(room(id)), companion: None, after: None, limit: 1_000 };
+        let decisions = self.backend.decisions(query).await.unwrap();
         decisions.decisions.iter().map(|decision| serde_json::to_value(decision).unwrap()).collect()
     }
 
     pub(super) async fn watch(&self, id: &str, after: Option<u64>) -> Watching {
-        Watching { stream: self.house.live(&room(id), after.map(Seq)).await.unwrap(), is_over: false }
+        Watching { stream: self.backend.live(&room(id), after.map(Seq)).await.unwrap(), is_over: false }
     }
 
     /// Kills the replies in the making: a channel's only children while no round is open.

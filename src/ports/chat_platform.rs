@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::house::room::{is_of_console, platform_in};
+use super::backend::room::{is_of_console, platform_in};
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
 
 /// What a platform can do.

@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 
+use super::backend::Refused;
+use super::backend::room::Room;
 use super::hearing::Spot;
-use super::house::Refused;
-use super::house::room::Room;
 use crate::domain::id::CompanionId;
 
 /// Lets companions in and out of channels.

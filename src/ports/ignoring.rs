@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::house::Refused;
+use super::backend::Refused;
 use crate::domain::id::{GuildId, PersonId};
 
 /// Who in a guild is not to be heard: no companion reads, counts or answers what they say, until they take it back.

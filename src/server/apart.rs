@@ -12,7 +12,7 @@ use crate::actors::inbound::Inbound;
 use crate::actors::models::Models;
 use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::root::{Root, RootMessage};
-use crate::actors::service::ActorHouse;
+use crate::actors::service::ActorBackend;
 use crate::actors::service::rooms::move_in;
 use crate::adapters::store::sled::{SledStore, disk_bytes, disk_free};
 use crate::settings::Loaded;
@@ -22,7 +22,7 @@ use crate::telemetry::Telemetry;
 pub struct Apart {
     /// What its actors work with.
     pub kit: Kit,
-    house: ActorHouse,
+    backend: ActorBackend,
     inbound: Inbound,
     root: ActorRef<RootMessage>,
     tree: tokio::task::JoinHandle<()>,
@@ -47,12 +47,12 @@ impl Apart {
             anyhow::Ok((root, tree))
         };
         let (root, tree) = begun.await.map_err(Ended::Failed)?;
-        Ok(Self { house: ActorHouse::new(kit.clone(), store), inbound: Inbound::new(kit.clone()), kit, root, tree })
+        Ok(Self { backend: ActorBackend::new(kit.clone(), store), inbound: Inbound::new(kit.clone()), kit, root, tree })
     }
 
     /// What the console asks.
-    pub const fn house(&self) -> &ActorHouse {
-        &self.house
+    pub const fn backend(&self) -> &ActorBackend {
+        &self.backend
     }
 
     /// Where messages come in.

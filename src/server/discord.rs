@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::ignoring::KeptIgnored;
 use crate::actors::runtime::kit::Kit;
-use crate::actors::service::ActorHouse;
+use crate::actors::service::ActorBackend;
 use crate::actors::service::notes::StoredNotes;
 use crate::adapters::discord::commands::Commands;
 use crate::adapters::discord::dispatch::{Dispatch, Intake as Takes};
@@ -36,10 +36,11 @@ pub fn join(mut kit: Kit, keeper: &Arc<dyn Keeper>) -> Result<Kit, Problem> {
     let discord = Arc::new(Discord::new(settings, token.clone(), kit.clock.clone())?.measured(instruments.clone()));
     kit.platforms = Platforms::new([discord.clone() as _]);
     let notes: Arc<dyn Notes> = Arc::new(StoredNotes::new(kit.clone()));
-    let house = Arc::new(ActorHouse::new(kit.clone(), keeper.clone()));
+    let backend = Arc::new(ActorBackend::new(kit.clone(), keeper.clone()));
     let ignoring = Arc::new(KeptIgnored::new(kit.clone()));
     let hearing = Arc::new(Inbound::new(kit.clone()));
-    let commands = Commands::new(discord.clone(), house.clone(), house, ignoring, hearing.clone(), settings, instruments.clone());
+    let commands =
+        Commands::new(discord.clone(), backend.clone(), backend, ignoring, hearing.clone(), settings, instruments.clone());
     let asked = commands.clone();
     let ears = Ears::new(Shared {
         discord: discord.clone(),

@@ -1,4 +1,4 @@
-//! A house in which nobody lives: what commands about stored data ask while no server runs.
+//! A backend in which nobody lives: what commands about stored data ask while no server runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::actors::erasure::retention::{self, Passed};
 use crate::actors::models::Models;
 use crate::actors::runtime::kit::{Environment, Kit};
 use crate::actors::runtime::places::ScribePlace;
-use crate::actors::service::ActorHouse;
+use crate::actors::service::ActorBackend;
 use crate::actors::service::rooms::move_in;
 use crate::actors::writer::{self, Scribe};
 use crate::adapters::llm::rehearsal::Rehearsal;
@@ -19,8 +19,8 @@ use crate::adapters::store::sled::{OpenOptions, SledStore};
 use crate::adapters::system::{SystemChance, SystemClock};
 use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
+use crate::ports::backend::{Backend, Refused};
 use crate::ports::chance::Chance as _;
-use crate::ports::house::{House, Refused};
 use crate::settings::Loaded;
 use crate::telemetry::instruments::Instruments;
 use crate::telemetry::recorder::Recorder;
@@ -37,13 +37,13 @@ pub fn open_options() -> OpenOptions {
     }
 }
 
-/// Opens the store and asks the house of it. Of the actors only the scribe is there: what is written is on record as ever, nobody is woken
+/// Opens the store and asks the backend of it. Of the actors only the scribe is there: what is written is on record as ever, nobody is woken
 /// by it, and no model is asked; channels learn of it when a server starts.
 ///
 /// # Errors
-/// [`Ended::Store`] when the store cannot be opened; [`Ended::Failed`] when the house cannot be made.
-pub fn ask<T>(loaded: Loaded, question: impl AsyncFnOnce(&dyn House) -> T) -> Result<T, Ended> {
-    inhabit(loaded, async |house, _| question(house).await)
+/// [`Ended::Store`] when the store cannot be opened; [`Ended::Failed`] when the backend cannot be made.
+pub fn ask<T>(loaded: Loaded, question: impl AsyncFnOnce(&dyn Backend) -> T) -> Result<T, Ended> {
+    inhabit(loaded, async |backend, _| question(backend).await)
 }
 
 /// What is deleted for its age.
@@ -62,9 +62,9 @@ pub enum Age {
 /// # Errors
 /// As for [`ask`]; [`Refused::NotFound`] if there is no such guild.
 pub fn expire(loaded: Loaded, guild: Option<GuildId>, age: Age) -> Result<Result<Passed, Refused>, Ended> {
-    inhabit(loaded, async |house, kit| {
+    inhabit(loaded, async |backend, kit| {
         if let Some(guild) = &guild {
-            house.check_guild(guild).await?;
+            backend.check_guild(guild).await?;
         }
         let now = kit.clock.now();
         let kept_from = |asked: &GuildId| match (&guild, age) {
@@ -77,7 +77,7 @@ pub fn expire(loaded: Loaded, guild: Option<GuildId>, age: Age) -> Result<Result
     })
 }
 
-fn inhabit<T>(loaded: Loaded, work: impl AsyncFnOnce(&ActorHouse, &Kit) -> T) -> Result<T, Ended> {
+fn inhabit<T>(loaded: Loaded, work: impl AsyncFnOnce(&ActorBackend, &Kit) -> T) -> Result<T, Ended> {
     let store = open(&loaded.settings.storage.path, &open_options())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -87,7 +87,7 @@ fn inhabit<T>(loaded: Loaded, work: impl AsyncFnOnce(&ActorHouse, &Kit) -> T) ->
     runtime.block_on(answer(loaded, store, work))
 }
 
-async fn answer<T>(loaded: Loaded, store: Arc<SledStore>, work: impl AsyncFnOnce(&ActorHouse, &Kit) -> T) -> Result<T, Ended> {
+async fn answer<T>(loaded: Loaded, store: Arc<SledStore>, work: impl AsyncFnOnce(&ActorBackend, &Kit) -> T) -> Result<T, Ended> {
     let kit = kit(loaded, store.clone());
     let (scribe, ended) = Actor::spawn(None, Scribe, scribe_arguments(&kit))
         .await
@@ -95,9 +95,9 @@ async fn answer<T>(loaded: Loaded, store: Arc<SledStore>, work: impl AsyncFnOnce
     let registration = kit.directory.register(&ScribePlace(), &scribe);
     // No room of the settings is made here: what was never stored is not there.
     move_in(&kit, &[]).await.map_err(|error| not_moved_in(error, "the rooms cannot be read"))?;
-    let house = ActorHouse::new(kit.clone(), store);
-    let outcome = work(&house, &kit).await;
-    drop((house, kit, registration));
+    let backend = ActorBackend::new(kit.clone(), store);
+    let outcome = work(&backend, &kit).await;
+    drop((backend, kit, registration));
     scribe.stop(None);
     // A scribe that failed has said so; what it accepted is stored either way.
     let _ = ended.await;

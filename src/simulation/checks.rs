@@ -25,7 +25,7 @@ use crate::domain::message::Role;
 use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::record::{SetAsideRecord, decode, decode_event};
-use crate::ports::house::room::RoomId;
+use crate::ports::backend::room::RoomId;
 use crate::ports::store::key::{Key, Kind};
 
 /// Of the last life, while it lives.

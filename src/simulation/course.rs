@@ -10,7 +10,7 @@ use super::plan::Plan;
 use super::stage::{Ending, Notes, lock};
 use crate::actors::erasure::leftovers;
 use crate::domain::id::Ward;
-use crate::ports::house::House;
+use crate::ports::backend::Backend;
 use crate::ports::store::Store;
 use crate::ports::store::key::{Key, Kind};
 
@@ -176,11 +176,11 @@ async fn come_to_rest(life: &Life) {
 }
 
 async fn release(life: &Life) {
-    let Ok(quarantine) = life.house.quarantine().await else { return };
+    let Ok(quarantine) = life.backend.quarantine().await else { return };
     for guild in quarantine.guilds {
         life.props.stage.reach("guild in quarantine");
         life.props.stage.disturb();
-        if life.house.release(guild.id.as_str()).await.is_ok() {
+        if life.backend.release(guild.id.as_str()).await.is_ok() {
             life.props.stage.is_released(guild.id.as_str());
         }
     }

@@ -22,14 +22,14 @@ use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
 use crate::journal::record::{SetAsideRecord, encode};
+use crate::ports::backend::decisions::{DecisionQuery, WhyQuery};
+use crate::ports::backend::keeping::{Forget, Person};
+use crate::ports::backend::messages::{Edit, HistoryQuery};
+use crate::ports::backend::room::{RoomPatch, RoomPlan};
+use crate::ports::backend::usage::UsageQuery;
+use crate::ports::backend::{Backend, Refused};
 use crate::ports::company::Company;
 use crate::ports::hearing::{Hearing, Missed};
-use crate::ports::house::decisions::{DecisionQuery, WhyQuery};
-use crate::ports::house::keeping::{Forget, Person};
-use crate::ports::house::messages::{Edit, HistoryQuery};
-use crate::ports::house::room::{RoomPatch, RoomPlan};
-use crate::ports::house::usage::UsageQuery;
-use crate::ports::house::{House, Refused};
 use crate::ports::ignoring::Ignoring;
 use crate::ports::store::Write;
 
@@ -91,7 +91,7 @@ impl Life {
                 let text: Arc<str> = format!("{word} m{number}m edited").into();
                 match self.id_on_platform(number) {
                     Some(id) => drop(Hearing::edited(&Inbound::new(self.kit.clone()), &self.spot(room), &id, text).await),
-                    None => drop(self.house.edit(&self.room(room), seq, Edit { text }).await),
+                    None => drop(self.backend.edit(&self.room(room), seq, Edit { text }).await),
                 }
             }
             Act::Unsay(number) => {
@@ -104,7 +104,7 @@ impl Life {
                         let inbound = Inbound::new(self.kit.clone());
                         Hearing::deleted(&inbound, &self.spot(room), &[id.as_str().into()]).await.is_ok()
                     }
-                    None => self.house.unsay(&self.room(room), seq).await.is_ok(),
+                    None => self.backend.unsay(&self.room(room), seq).await.is_ok(),
                 };
                 if is_done {
                     lock(&self.props.people.gone).insert(number);
@@ -128,7 +128,7 @@ impl Life {
             }
             Act::Clear(room) => {
                 stage.reach("clear");
-                drop(self.house.clear(&self.room(room)).await);
+                drop(self.backend.clear(&self.room(room)).await);
             }
             Act::Move { room, companions, has_external } => {
                 stage.reach("companions come and go");
@@ -177,7 +177,7 @@ impl Life {
         let theirs = people.accepted_of(person, |room| stage.plan.rooms[room].guild == guild);
         lock(&people.regrets).begin(&theirs, answers);
         let id = GuildId::from(stage.plan.guilds[guild].id.as_str());
-        match self.house.forget(Forget { guild: id, person: person.into(), answers }).await {
+        match self.backend.forget(Forget { guild: id, person: person.into(), answers }).await {
             Ok(_) | Err(Refused::NotFound(_)) => {
                 if answers {
                     lock(&people.regrets).end_with_answers(&theirs);
@@ -219,7 +219,7 @@ impl Life {
         let is_on_platform = self.props.stage.plan.rooms[room].is_on_platform;
         if is_on_platform && self.kit.residents.get(&self.room(room).channel()).is_none() {
             for companion in companions {
-                self.house.admit(&self.spot(room), &(*companion).into()).await?;
+                self.backend.admit(&self.spot(room), &(*companion).into()).await?;
             }
         }
         let mut invited: Vec<Value> = companions.iter().map(|id| json!(id)).collect();
@@ -228,12 +228,12 @@ impl Life {
         }
         let plan = json!({ "guild": self.place(room).guild, "companions": invited });
         let plan: RoomPlan = serde_json::from_value(plan).expect("a good plan");
-        self.house.put_room(&self.room(room), plan).await.map(drop)
+        self.backend.put_room(&self.room(room), plan).await.map(drop)
     }
 
     async fn patch(&self, room: usize, patch: Value) {
         let patch: RoomPatch = serde_json::from_value(patch).expect("a good patch");
-        drop(self.house.patch_room(&self.room(room), patch).await);
+        drop(self.backend.patch_room(&self.room(room), patch).await);
     }
 
     /// As if the message had killed its handler again and again.
@@ -269,18 +269,18 @@ impl Life {
         let Place { guild, channel } = self.place(room);
         match plan.rooms[room].is_on_platform {
             true => drop(Hearing::channel_gone(&Inbound::new(self.kit.clone()), &guild, &channel).await),
-            false => drop(self.house.delete_room(&self.room(room)).await),
+            false => drop(self.backend.delete_room(&self.room(room)).await),
         }
     }
 
     /// What was kept away comes back; what was set aside is said again, and kills again, or is given up.
     async fn operate(&self, retry: bool) {
         let stage = &self.props.stage;
-        let Ok(quarantine) = self.house.quarantine().await else { return };
+        let Ok(quarantine) = self.backend.quarantine().await else { return };
         for guild in quarantine.guilds {
             stage.reach("guild released by an operator");
             stage.disturb();
-            if self.house.release(guild.id.as_str()).await.is_ok() {
+            if self.backend.release(guild.id.as_str()).await.is_ok() {
                 stage.is_released(guild.id.as_str());
             }
         }
@@ -297,11 +297,11 @@ impl Life {
             match retry {
                 true => {
                     stage.reach("message tried again by an operator");
-                    drop(self.house.retry(&entry.id).await);
+                    drop(self.backend.retry(&entry.id).await);
                 }
                 false => {
                     stage.reach("message given up by an operator");
-                    drop(self.house.drop_entry(&entry.id).await);
+                    drop(self.backend.drop_entry(&entry.id).await);
                 }
             }
         }
@@ -312,18 +312,18 @@ impl Life {
         let (stage, id) = (&self.props.stage, self.room(room));
         stage.reach("everything looked at");
         let query = HistoryQuery { after: None, before: None, limit: 100 };
-        let history = told(self.house.history(&id, query).await);
-        let state = told(self.house.state(&id).await);
+        let history = told(self.backend.history(&id, query).await);
+        let state = told(self.backend.state(&id).await);
         let query = DecisionQuery { room: Some(id.clone()), companion: None, after: None, limit: 100 };
-        let decisions = told(self.house.decisions(query).await);
-        let why = told(self.house.why(WhyQuery { room: id, companion: None, at: None }).await);
+        let decisions = told(self.backend.decisions(query).await);
+        let why = told(self.backend.why(WhyQuery { room: id, companion: None, at: None }).await);
         let home = &stage.plan.rooms[room];
         let is_in = |rooms: &Mutex<BTreeSet<usize>>| lock(rooms).contains(&room);
         let may_be_missing = is_in(&self.props.people.unmade) || is_in(&self.props.people.deleted);
         let is_empty = self.kit.residents.present(&self.room(room).channel()).is_empty();
         let guild = GuildId::from(stage.plan.guilds[stage.plan.rooms[room].guild].id.as_str());
-        let usage = told(self.house.usage(UsageQuery { guild: Some(guild.clone()), from: None, to: None }).await);
-        let of_person = match self.house.export_person(Person { guild, id: PEOPLE[room % PEOPLE.len()].into() }).await {
+        let usage = told(self.backend.usage(UsageQuery { guild: Some(guild.clone()), from: None, to: None }).await);
+        let of_person = match self.backend.export_person(Person { guild, id: PEOPLE[room % PEOPLE.len()].into() }).await {
             Ok(lines) => lines.try_collect::<Vec<_>>().await.map(|lines| lines.concat()),
             // They may have said nothing.
             Err(Refused::NotFound(_)) => Ok(String::new()),

@@ -9,7 +9,7 @@ use ractor::{ActorCell, ActorId};
 use super::stage::{Stage, lock};
 use crate::actors::runtime::places::{ChannelPlace, ScribePlace};
 use crate::domain::id::ChannelId;
-use crate::ports::house::room::RoomId;
+use crate::ports::backend::room::RoomId;
 
 /// Who was there, and when it ended.
 #[derive(Default)]

@@ -23,7 +23,7 @@ use crate::actors::models::Models;
 use crate::actors::runtime::kit::{Environment, Kit};
 use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::runtime::starts;
-use crate::actors::service::{ActorHouse, rooms};
+use crate::actors::service::{ActorBackend, rooms};
 use crate::domain::id::CompanionId;
 use crate::ports::chat_platform::{ChatPlatform, Platforms};
 use crate::ports::gateway::{Gateway, Gateways};
@@ -110,7 +110,7 @@ impl Props {
 pub(super) struct Life {
     pub(super) props: Arc<Props>,
     pub(super) kit: Kit,
-    pub(super) house: Arc<ActorHouse>,
+    pub(super) backend: Arc<ActorBackend>,
     pub(super) root: ActorRef<RootMessage>,
     pub(super) metrics: Metrics,
 }
@@ -143,11 +143,17 @@ impl Life {
                 companions: props.cast(),
             })
         };
-        let house = Arc::new(ActorHouse::new(kit.clone(), props.store.inner.clone()));
+        let backend = Arc::new(ActorBackend::new(kit.clone(), props.store.inner.clone()));
         let (root, tree) = Actor::spawn(None, Root, kit.clone()).await.map_err(|error| error.to_string())?;
         let inbound = Inbound::new(kit.clone());
         let store = props.store.clone();
-        stage.enter(Present { directory: kit.directory.clone(), house: house.clone(), inbound, root: root.get_cell(), store });
+        stage.enter(Present {
+            directory: kit.directory.clone(),
+            backend: backend.clone(),
+            inbound,
+            root: root.get_cell(),
+            store,
+        });
         rooms::move_in(&kit, &[]).await.map_err(|error| error.to_string())?;
         starts::note(&kit).await;
         if props.store.has_leftovers() {
@@ -155,7 +161,7 @@ impl Life {
         }
         tokio::spawn(leftovers::keep_taking_up(kit.clone()));
         root.cast(RootMessage::WakePending).map_err(|error| error.to_string())?;
-        Ok((Self { props, kit, house, root, metrics }, tree))
+        Ok((Self { props, kit, backend, root, metrics }, tree))
     }
 
     /// Takes other companions, as a reload does.

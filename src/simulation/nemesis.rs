@@ -15,8 +15,8 @@ use crate::actors::runtime::places::{
     ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PlatformsPlace, PoolPlace, ScribePlace, ShardPlace, SwitchboardPlace,
     TurnTakingManagerPlace,
 };
-use crate::ports::house::House;
-use crate::ports::house::room::RoomId;
+use crate::ports::backend::Backend;
+use crate::ports::backend::room::RoomId;
 
 /// So often a storm tries: for longer than a guild's actors may die too often, twice.
 const STORM: u32 = 250;
@@ -104,13 +104,13 @@ async fn storm(stage: &Arc<Stage>, kill: impl Fn()) {
         kill();
         tokio::time::sleep(Duration::from_millis(700)).await;
         let Some(present) = stage.present().filter(|_| !stage.is_calm() && !stage.is_dead()) else { return };
-        let Ok(quarantine) = present.house.quarantine().await else { continue };
+        let Ok(quarantine) = present.backend.quarantine().await else { continue };
         if !quarantine.guilds.is_empty() {
             stage.reach("guild in quarantine");
             for guild in quarantine.guilds.iter().filter(|_| stage.plan.seed.is_multiple_of(2)) {
                 stage.reach("guild released by an operator");
                 stage.disturb();
-                if present.house.release(guild.id.as_str()).await.is_ok() {
+                if present.backend.release(guild.id.as_str()).await.is_ok() {
                     stage.is_released(guild.id.as_str());
                 }
             }

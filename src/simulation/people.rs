@@ -19,9 +19,9 @@ use crate::domain::id::Seq;
 use crate::domain::message::{Author, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::journal::place::Place;
+use crate::ports::backend::room::RoomId;
+use crate::ports::backend::{Backend, Refused};
 use crate::ports::hearing::{Answered, Answers, Spot, Utterance};
-use crate::ports::house::room::RoomId;
-use crate::ports::house::{House, Refused};
 
 /// How long somebody waits before the same is tried again.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -221,7 +221,7 @@ impl Life {
                 message["id"] = id.into();
             }
             let message = serde_json::from_value(message).expect("a good message");
-            return self.house.say(&self.room(say.room), message).await.map(Some);
+            return self.backend.say(&self.room(say.room), message).await.map(Some);
         }
         let speech = Speech {
             id: id.map(Into::into),

@@ -17,7 +17,7 @@ use super::store::SimStore;
 use super::time::{SimChance, SimClock};
 use crate::actors::inbound::Inbound;
 use crate::actors::runtime::directory::Directory;
-use crate::actors::service::ActorHouse;
+use crate::actors::service::ActorBackend;
 use crate::domain::moment::Moment;
 use crate::ports::clock::Clock;
 
@@ -34,7 +34,7 @@ pub(super) enum Ending {
 #[derive(Clone)]
 pub(super) struct Present {
     pub(super) directory: Directory,
-    pub(super) house: Arc<ActorHouse>,
+    pub(super) backend: Arc<ActorBackend>,
     pub(super) inbound: Inbound,
     pub(super) root: ActorCell,
     pub(super) store: Arc<SimStore>,

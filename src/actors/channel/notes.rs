@@ -9,7 +9,7 @@ use super::duties::Duty;
 use crate::actors::runtime::hub::Live;
 use crate::domain::conversation::Output;
 use crate::domain::id::{CompanionId, Ticket};
-use crate::ports::house::stamp::rfc3339;
+use crate::ports::backend::stamp::rfc3339;
 
 /// The counters that were shown last, by companion.
 #[derive(Default)]

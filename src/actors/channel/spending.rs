@@ -13,7 +13,7 @@ use crate::domain::model_role::ModelRole;
 use crate::domain::moment::Moment;
 use crate::domain::service::Service;
 use crate::journal::record::Used;
-use crate::ports::house::stamp::rfc3339;
+use crate::ports::backend::stamp::rfc3339;
 use crate::ports::language_model::Request;
 use crate::telemetry::model_calls;
 use crate::telemetry::plain::Plain;

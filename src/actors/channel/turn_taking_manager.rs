@@ -25,7 +25,7 @@ use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::round::Round;
 use crate::domain::vote::{self, State as Ballot};
 use crate::journal::place::Place;
-use crate::ports::house::stamp::rfc3339;
+use crate::ports::backend::stamp::rfc3339;
 use crate::ports::language_model::Wording;
 use crate::telemetry::instruments::kinds::Counted;
 

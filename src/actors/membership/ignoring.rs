@@ -8,7 +8,7 @@ use crate::actors::writer::reaching::administer;
 use crate::domain::id::{GuildId, PersonId, Ward};
 use crate::journal::key;
 use crate::journal::record::{IgnoredRecord, encode};
-use crate::ports::house::Refused;
+use crate::ports::backend::Refused;
 use crate::ports::ignoring::Ignoring;
 use crate::ports::store::Write;
 

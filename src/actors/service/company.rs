@@ -2,22 +2,22 @@
 
 use async_trait::async_trait;
 
-use super::ActorHouse;
+use super::ActorBackend;
 use super::desk::{invalid, unsettled};
 use crate::actors::membership::settling::{self, Unsettled};
 use crate::domain::id::CompanionId;
 use crate::domain::names::SharedName;
 use crate::journal::residence::Residence;
+use crate::ports::backend::Refused;
+use crate::ports::backend::room::{MOST_IN_A_ROOM, Room, RoomId};
 use crate::ports::company::Company;
 use crate::ports::hearing::Spot;
-use crate::ports::house::Refused;
-use crate::ports::house::room::{MOST_IN_A_ROOM, Room, RoomId};
 
 /// Companions that are named where one is unknown.
 const MOST_NAMED: usize = 20;
 
 #[async_trait]
-impl Company for ActorHouse {
+impl Company for ActorBackend {
     async fn admit(&self, spot: &Spot, companion: &CompanionId) -> Result<(Room, bool), Refused> {
         let id = self.entered(spot)?;
         // Two that are let in at once are both in.
@@ -63,7 +63,7 @@ impl Company for ActorHouse {
     }
 }
 
-impl ActorHouse {
+impl ActorBackend {
     /// The room that a channel is in which its platform lets companions.
     fn entered(&self, spot: &Spot) -> Result<RoomId, Refused> {
         let of = RoomId::of(&spot.channel).filter(|room| !self.is_written_here(room));

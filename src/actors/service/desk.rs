@@ -1,9 +1,9 @@
-//! How the house reaches the scribe, the channels and the guilds, and what it says when it cannot.
+//! How the backend reaches the scribe, the channels and the guilds, and what it says when it cannot.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::ActorHouse;
+use super::ActorBackend;
 use crate::actors::erasure::taking_back::NotRewritten;
 use crate::actors::membership::settling::Unsettled;
 use crate::actors::messages::channel::Look;
@@ -15,14 +15,14 @@ use crate::domain::id::{ChannelId, Seq, Ward};
 use crate::journal::place::Place;
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::residence::Residence;
-use crate::ports::house::Refused;
-use crate::ports::house::room::RoomId;
+use crate::ports::backend::Refused;
+use crate::ports::backend::room::RoomId;
 use crate::ports::store::Write;
 
 /// When to try again what cannot be done for the moment.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-impl ActorHouse {
+impl ActorBackend {
     /// A room that is there, and who lives in it.
     pub(super) fn room_of(&self, room: &RoomId) -> Result<(Place, Residence), Refused> {
         let channel = room.channel();

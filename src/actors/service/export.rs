@@ -9,16 +9,16 @@ use std::sync::Arc;
 use futures_util::{StreamExt, stream};
 use serde_json::{Map, Value};
 
-use super::ActorHouse;
+use super::ActorBackend;
 use super::desk::{damaged, unread};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ward};
 use crate::journal::place::Place;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::redaction::is_wordless;
-use crate::ports::house::Refused;
-use crate::ports::house::keeping::{ExportForm, ExportQuery, Lines, Person};
-use crate::ports::house::stamp::rfc3339;
+use crate::ports::backend::Refused;
+use crate::ports::backend::keeping::{ExportForm, ExportQuery, Lines, Person};
+use crate::ports::backend::stamp::rfc3339;
 use crate::ports::store::Store;
 use crate::ports::store::key::ChannelNo;
 
@@ -27,7 +27,7 @@ const PAGE: usize = 512;
 /// Events of which a replay script is made at most: it is one document.
 const MOST_SCRIPTED: usize = 200_000;
 
-impl ActorHouse {
+impl ActorBackend {
     pub(super) async fn read_out(&self, query: ExportQuery) -> Result<Lines, Refused> {
         let places: VecDeque<Place> = match &query.room {
             Some(room) => [self.room_to_read(room)?.0].into(),
@@ -52,7 +52,7 @@ impl ActorHouse {
     }
 }
 
-impl ActorHouse {
+impl ActorBackend {
     /// What somebody said, by the index of persons. A message that was taken back has no words any more, and is left out. What cannot be read
     /// where they said something may be theirs: after the rest the reading breaks off for it.
     pub(super) async fn read_out_person(&self, person: &Person) -> Result<Lines, Refused> {
@@ -100,7 +100,7 @@ impl ActorHouse {
     }
 }
 
-impl ActorHouse {
+impl ActorBackend {
     /// Which channel has this number; none: it cannot be told.
     pub(super) async fn named(&self, ward: Ward, no: ChannelNo) -> Result<Option<Place>, Refused> {
         match self.reader().place_of(ward, no).await {

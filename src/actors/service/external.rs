@@ -5,7 +5,7 @@ use std::time::Duration;
 use ractor::{MessagingErr, RpcReplyPort};
 use tokio::sync::oneshot;
 
-use super::ActorHouse;
+use super::ActorBackend;
 use super::desk::unavailable;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::turn_taking_manager::{ManagerMessage, NotTaken};
@@ -13,14 +13,14 @@ use crate::actors::runtime::places::{ChannelPlace, TurnTakingManagerPlace};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::vote::State;
 use crate::journal::place::Place;
-use crate::ports::house::Refused;
-use crate::ports::house::messages::Words;
-use crate::ports::house::room::RoomId;
+use crate::ports::backend::Refused;
+use crate::ports::backend::messages::Words;
+use crate::ports::backend::room::RoomId;
 
 /// How long it may take until a vote, or words, are on record.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-impl ActorHouse {
+impl ActorBackend {
     pub(super) async fn take_vote(&self, room: &RoomId, state: State) -> Result<(), Refused> {
         let place = self.stage_of(room, &state.from)?;
         let channel_place = ChannelPlace(place.channel.clone());

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
-use super::ActorHouse;
+use super::ActorBackend;
 use super::desk::{damaged, not_rewritten, unavailable, unread};
 use crate::actors::erasure::retention::without_person;
 use crate::actors::erasure::taking_back::{Told, answers_to, has_illegible_snapshot, let_go, take_words_out, told_of};
@@ -17,9 +17,9 @@ use crate::journal::place::Place;
 use crate::journal::reader::{Head, Said};
 use crate::journal::record::{UsageRecord, Used, decode, encode};
 use crate::journal::speakers::{after_stretch, stretch};
-use crate::ports::house::Refused;
-use crate::ports::house::keeping::{Forget, Forgotten};
-use crate::ports::house::stamp::Stamp;
+use crate::ports::backend::Refused;
+use crate::ports::backend::keeping::{Forget, Forgotten};
+use crate::ports::backend::stamp::Stamp;
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Value, Write};
 
@@ -39,7 +39,7 @@ enum There {
     Illegible(usize),
 }
 
-impl ActorHouse {
+impl ActorBackend {
     pub(super) async fn forget_person(&self, forget: Forget) -> Result<Forgotten, Refused> {
         let Forget { guild, person, answers } = forget;
         let person = PersonId::from(&*person);

@@ -2,21 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use super::ActorHouse;
+use super::ActorBackend;
 use super::desk::unread;
 use crate::domain::id::{GuildId, PersonId};
 use crate::journal::key;
 use crate::journal::place::Place;
 use crate::journal::residence::Residence;
-use crate::ports::house::Refused;
-use crate::ports::house::room::RoomId;
+use crate::ports::backend::Refused;
+use crate::ports::backend::room::RoomId;
 
 /// So many are named.
 const NAMED: usize = 10;
 /// Among so many people one is looked for whose id is alike.
 const LOOKED_THROUGH: usize = 2_000;
 
-impl ActorHouse {
+impl ActorBackend {
     /// A room that is to be read. Who asks about a channel of another platform may be somebody there, whom no other place concerns.
     pub(super) fn room_to_read(&self, room: &RoomId) -> Result<(Place, Residence), Refused> {
         self.room_of(room).map_err(|refused| {

@@ -6,23 +6,23 @@ use std::sync::Arc;
 use futures_util::{StreamExt, stream};
 use serde_json::json;
 
-use super::ActorHouse;
+use super::ActorBackend;
 use super::telling::Teller;
 use crate::actors::runtime::hub::{self, Missed, Watcher};
 use crate::actors::runtime::kit::Kit;
 use crate::domain::id::Seq;
 use crate::domain::moment::Moment;
 use crate::journal::reader::{Range, Reader};
-use crate::ports::house::Refused;
-use crate::ports::house::live::{Lagged, Live, LiveStream};
-use crate::ports::house::room::RoomId;
-use crate::ports::house::stamp::rfc3339;
+use crate::ports::backend::Refused;
+use crate::ports::backend::live::{Lagged, Live, LiveStream};
+use crate::ports::backend::room::RoomId;
+use crate::ports::backend::stamp::rfc3339;
 use crate::telemetry::instruments::NONE;
 
 /// Events that are read at once of what was missed.
 const PAGE: usize = 128;
 
-impl ActorHouse {
+impl ActorBackend {
     pub(super) async fn watch(&self, room: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused> {
         let (place, residence) = self.room_of(room)?;
         // Watched before the record is read, so that nothing falls between the two.

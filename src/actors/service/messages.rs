@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::ActorHouse;
+use super::ActorBackend;
 use super::desk::{broken, invalid, not_rewritten, refused, unread};
 use crate::actors::erasure::taking_back::{replace_words, take_back};
 use crate::actors::inbound::{Replied, Speech};
@@ -14,11 +14,11 @@ use crate::domain::id::Seq;
 use crate::domain::message::{Author, Role};
 use crate::journal::place::Place;
 use crate::journal::redaction::is_wordless;
-use crate::ports::house::Refused;
-use crate::ports::house::messages::NewMessage;
-use crate::ports::house::room::RoomId;
+use crate::ports::backend::Refused;
+use crate::ports::backend::messages::NewMessage;
+use crate::ports::backend::room::RoomId;
 
-impl ActorHouse {
+impl ActorBackend {
     pub(super) async fn take_in(&self, room: &RoomId, message: NewMessage) -> Result<Seq, Refused> {
         let (place, _) = self.room_of(room)?;
         self.check_writable(room)?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use ractor::RpcReplyPort;
 use tokio::sync::oneshot;
 
-use super::ActorHouse;
+use super::ActorBackend;
 use super::desk::{not_rewritten, unavailable, unread};
 use crate::actors::erasure::taking_back::take_messages_out;
 use crate::actors::messages::guilds::{Cause, GuildsMessage, LeftAlone, Quarantined};
@@ -22,10 +22,10 @@ use crate::journal::place::Place;
 use crate::journal::reader::ReadError;
 use crate::journal::record::{SetAsideRecord, decode, encode};
 use crate::journal::redaction::without_words;
-use crate::ports::house::Refused;
-use crate::ports::house::keeping::{ChannelLeftAlone, Quarantine, QuarantinedGuild, SetAside};
-use crate::ports::house::room::RoomId;
-use crate::ports::house::state::KeptAway;
+use crate::ports::backend::Refused;
+use crate::ports::backend::keeping::{ChannelLeftAlone, Quarantine, QuarantinedGuild, SetAside};
+use crate::ports::backend::room::RoomId;
+use crate::ports::backend::state::KeptAway;
 use crate::ports::store::Write;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 
@@ -70,7 +70,7 @@ impl fmt::Display for EntryId {
     }
 }
 
-impl ActorHouse {
+impl ActorBackend {
     pub(super) async fn list_quarantine(&self) -> Result<Quarantine, Refused> {
         let kept_away = self.ask_guilds(GuildsMessage::KeptAway).await?;
         let guilds = kept_away.guilds.into_iter().map(|entry| QuarantinedGuild {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::ActorHouse;
+use super::ActorBackend;
 use super::desk::unread;
 use crate::domain::decision::Decision;
 use crate::domain::event::{Decided, Event, Recorded, RoundClosed};
@@ -14,11 +14,11 @@ use crate::domain::message::{Message, Role};
 use crate::journal::place::Place;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::redaction::is_wordless;
-use crate::ports::house::Refused;
-use crate::ports::house::decisions::{DecisionQuery, DecisionRecord, Decisions};
-use crate::ports::house::messages::{History, HistoryMessage, HistoryQuery};
-use crate::ports::house::room::RoomId;
-use crate::ports::house::stamp::Stamp;
+use crate::ports::backend::Refused;
+use crate::ports::backend::decisions::{DecisionQuery, DecisionRecord, Decisions};
+use crate::ports::backend::messages::{History, HistoryMessage, HistoryQuery};
+use crate::ports::backend::room::RoomId;
+use crate::ports::backend::stamp::Stamp;
 
 /// Events read at once.
 const PAGE: usize = 512;
@@ -29,7 +29,7 @@ const NEWEST_AT_LEAST: usize = 64;
 /// Texts that are kept at hand.
 const TEXTS: usize = 1_024;
 
-impl ActorHouse {
+impl ActorBackend {
     pub(super) async fn read_history(&self, room: &RoomId, query: HistoryQuery) -> Result<History, Refused> {
         let (place, _) = self.room_of(room)?;
         let wanted = Wanted { after: query.after, before: query.before, limit: query.limit, most: usize::MAX };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::ActorHouse;
+use super::ActorBackend;
 use super::desk::{invalid, unread, unsettled};
 use crate::actors::membership::residents::{Cast, Miscast, played};
 use crate::actors::membership::settling::{self, Unsettled};
@@ -22,12 +22,12 @@ use crate::journal::place::Place;
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::record::{RoomRecord, decode};
 use crate::journal::residence::{self, External, Residence};
-use crate::ports::house::Refused;
-use crate::ports::house::room::{
+use crate::ports::backend::Refused;
+use crate::ports::backend::room::{
     CompanionPatch, CompanionView, Companions, Invited, MOST_IN_A_ROOM, Override, Room, RoomCompanion, RoomId, RoomPatch,
     RoomPlan, Rooms,
 };
-use crate::ports::house::stamp::rfc3339;
+use crate::ports::backend::stamp::rfc3339;
 use crate::settings::companion::{Companion, Interjection, Overrides};
 use crate::settings::console;
 use crate::telemetry::plain::Plain;
@@ -130,7 +130,7 @@ pub fn recast(kit: &Kit, cast: Cast) -> Result<(), Miscast> {
     Ok(())
 }
 
-impl ActorHouse {
+impl ActorBackend {
     pub(super) async fn list_rooms(&self) -> Result<Rooms, Refused> {
         let mut rooms = Vec::new();
         for (channel, residence) in self.kit.residents.all() {

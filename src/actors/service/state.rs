@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use super::ActorHouse;
+use super::ActorBackend;
 use super::desk::unread;
 use crate::actors::channel::folded::folded;
 use crate::actors::messages::channel::Look;
@@ -16,9 +16,9 @@ use crate::domain::round::Round;
 use crate::journal::place::Place;
 use crate::journal::reader::{ReadError, RestoredSoFar};
 use crate::journal::residence::Residence;
-use crate::ports::house::Refused;
-use crate::ports::house::room::RoomId;
-use crate::ports::house::state::{
+use crate::ports::backend::Refused;
+use crate::ports::backend::room::RoomId;
+use crate::ports::backend::state::{
     CompanionState, Doing, Episode, Floor, KeptAway, RepetitionState, RoomState, RoundState, TurnState,
 };
 use crate::settings::companion::Companion;
@@ -31,7 +31,7 @@ pub(super) struct Stand {
     pub(super) is_cut_short: bool,
 }
 
-impl ActorHouse {
+impl ActorBackend {
     pub(super) async fn look_into(&self, room: &RoomId) -> Result<RoomState, Refused> {
         let (place, residence) = self.room_of(room)?;
         let Stand { look, kept_away, .. } = self.stand(&place).await.map_err(unread)?;

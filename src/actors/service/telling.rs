@@ -12,9 +12,9 @@ use crate::domain::message::Role;
 use crate::journal::place::Place;
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::redaction::is_wordless;
-use crate::ports::house::live::Live;
-use crate::ports::house::room::RoomId;
-use crate::ports::house::stamp::rfc3339;
+use crate::ports::backend::live::Live;
+use crate::ports::backend::room::RoomId;
+use crate::ports::backend::stamp::rfc3339;
 
 /// Tells the events of one room, in the order of their numbers.
 pub(super) struct Teller {

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use super::ActorHouse;
+use super::ActorBackend;
 use super::desk::{invalid, unread};
 use crate::domain::budget::{DAY, OfDay, PIECE};
 use crate::domain::id::GuildId;
@@ -11,8 +11,8 @@ use crate::domain::moment::Moment;
 use crate::journal::account::{Account, Calls as Sum};
 use crate::journal::reader::ReadError;
 use crate::journal::record::{UsageRecord, Used as Record};
-use crate::ports::house::Refused;
-use crate::ports::house::usage::{Calls, Cap, Caps, GuildUsage, Usage, UsageBy, UsageQuery, Used};
+use crate::ports::backend::Refused;
+use crate::ports::backend::usage::{Calls, Cap, Caps, GuildUsage, Usage, UsageBy, UsageQuery, Used};
 
 /// Times are told in whole ones.
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -25,7 +25,7 @@ struct Counted {
     window: OfDay,
 }
 
-impl ActorHouse {
+impl ActorBackend {
     pub(super) async fn count_usage(&self, query: UsageQuery) -> Result<Usage, Refused> {
         let now = self.kit.clock.now();
         let to = query.to.unwrap_or_else(|| end_of_millisecond(now));

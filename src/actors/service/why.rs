@@ -21,7 +21,7 @@ mod words;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::ActorHouse;
+use super::ActorBackend;
 use super::desk::{invalid, unread};
 use crate::domain::decision::Decision;
 use crate::domain::event::{Event, Recorded};
@@ -29,16 +29,16 @@ use crate::domain::id::{CompanionId, Seq};
 use crate::journal::place::Place;
 use crate::journal::reader::{Legible, Range, ReadError, Reader};
 use crate::journal::residence::Residence;
-use crate::ports::house::Refused;
-use crate::ports::house::decisions::{Brief, StoryLine, Why, WhyAt, WhyQuery};
-use crate::ports::house::room::RoomId;
+use crate::ports::backend::Refused;
+use crate::ports::backend::decisions::{Brief, StoryLine, Why, WhyAt, WhyQuery};
+use crate::ports::backend::room::RoomId;
 use crate::settings::companion::Companion;
 use story::in_order;
 use words::decided_because;
 
 /// The room that a story is about.
 struct Scene<'a> {
-    house: &'a ActorHouse,
+    backend: &'a ActorBackend,
     room: RoomId,
     place: Place,
     residence: Residence,
@@ -55,10 +55,10 @@ struct Who {
     is_external: bool,
 }
 
-impl ActorHouse {
+impl ActorBackend {
     pub(super) async fn tell_why(&self, query: WhyQuery) -> Result<Why, Refused> {
         let (place, residence) = self.room_to_read(&query.room)?;
-        let scene = Scene { house: self, room: query.room, place, residence, illegible: Mutex::default() };
+        let scene = Scene { backend: self, room: query.room, place, residence, illegible: Mutex::default() };
         let mut why = scene.tell(query.companion.as_deref(), query.at).await?;
         why.story.extend(scene.not_told());
         Ok(why)
@@ -105,15 +105,15 @@ impl Scene<'_> {
             "Event {first}{more} of the record cannot be read and is left out here. `tertulia history verify` says what is wrong with it; put a \
              backup from before back, or delete the room."
         );
-        Some(StoryLine { at: self.house.kit.clock.now().into(), seq: Some(first), event: "illegible".into(), text })
+        Some(StoryLine { at: self.backend.kit.clock.now().into(), seq: Some(first), event: "illegible".into(), text })
     }
 
     fn reader(&self) -> Reader<'_> {
-        self.house.reader()
+        self.backend.reader()
     }
 
     fn who(&self, id: &CompanionId) -> Who {
-        let settings = self.house.kit.residents.companion(&self.place.channel, id);
+        let settings = self.backend.kit.residents.companion(&self.place.channel, id);
         let name = settings.as_ref().map_or_else(|| Arc::from(id.as_str()), |settings| settings.name.clone());
         Who { id: id.clone(), name, is_external: self.residence.is_external(id), settings }
     }
@@ -143,7 +143,7 @@ impl Scene<'_> {
         let named = |id: &&CompanionId| self.who(id).settings.as_ref().is_some_and(is_called);
         let found = here.clone().find(is_it).or_else(|| here.clone().find(named)).cloned();
         // One that has left has a past here, too.
-        let gone = || self.house.kit.residents.cast().values().find(|companion| is_called(companion)).map(|one| one.id.clone());
+        let gone = || self.backend.kit.residents.cast().values().find(|companion| is_called(companion)).map(|one| one.id.clone());
         found.or_else(gone).unwrap_or_else(|| asked.into())
     }
 
@@ -163,7 +163,7 @@ impl Scene<'_> {
             let told: BTreeSet<_> = why.story.iter().filter_map(|line| line.seq).collect();
             let later = self.since(since, &who).await.map_err(unread)?;
             why.story.extend(later.into_iter().filter(|line| line.seq.is_none_or(|seq| !told.contains(&seq))));
-            let stand = self.house.stand(&self.place).await.map_err(unread)?;
+            let stand = self.backend.stand(&self.place).await.map_err(unread)?;
             why.story.extend(asked.as_ref().and_then(|decided| self.over_since(decided, &stand.look)));
             in_order(&mut why.story);
             let waiting = self.waiting_for(&who, &stand).await;
@@ -177,7 +177,7 @@ impl Scene<'_> {
     /// In short: the newest decision of everybody who is present, up to a moment or now.
     async fn everybody(&self, at: Option<&WhyAt>) -> Result<Why, Refused> {
         let newest = self.newest(&self.residence.companions, at).await.map_err(unread)?;
-        let stand = if at.is_none() { Some(self.house.stand(&self.place).await.map_err(unread)?) } else { None };
+        let stand = if at.is_none() { Some(self.backend.stand(&self.place).await.map_err(unread)?) } else { None };
         let mut companions = Vec::new();
         for id in &self.residence.companions {
             let who = self.who(id);

@@ -12,7 +12,7 @@ use serde_json::error::Category;
 use super::problem::Problem;
 use super::{Shared, words};
 use crate::domain::id::Seq;
-use crate::ports::house::room::RoomId;
+use crate::ports::backend::room::RoomId;
 use crate::settings::misfit::{misfit, without_place};
 
 /// How much of a body that is too long is read all the same, so that its sender gets to read the answer.
@@ -206,8 +206,8 @@ mod tests {
     use serde::Deserialize;
 
     use super::*;
-    use crate::ports::house::messages::NewMessage;
-    use crate::ports::house::room::{RoomPatch, RoomPlan};
+    use crate::ports::backend::messages::NewMessage;
+    use crate::ports::backend::room::{RoomPatch, RoomPlan};
 
     fn refused<T: DeserializeOwned>(body: &str) -> (u16, serde_json::Value) {
         let problem = parse::<T>(body.as_bytes()).map(drop).unwrap_err();
@@ -271,7 +271,7 @@ mod tests {
         struct Fields {
             room: String,
             #[serde(rename = "as")]
-            form: Option<crate::ports::house::keeping::ExportForm>,
+            form: Option<crate::ports::backend::keeping::ExportForm>,
             limit: Option<u64>,
         }
         let detail = |query: &str| asked::<Fields>(query).map(drop).unwrap_err().detail().to_owned();

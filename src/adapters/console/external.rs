@@ -10,7 +10,7 @@ use super::messages::Accepted;
 use super::problem::Problem;
 use super::words;
 use crate::domain::vote::State;
-use crate::ports::house::messages::Words;
+use crate::ports::backend::messages::Words;
 
 /// `POST /api/rooms/{room}/states`
 pub(super) async fn vote(
@@ -19,7 +19,7 @@ pub(super) async fn vote(
     Json(state): Json<State>,
 ) -> Result<StatusCode, Problem> {
     words::companion("from", state.from.as_str())?;
-    console.house.vote(&room, state).await?;
+    console.backend.vote(&room, state).await?;
     Ok(StatusCode::ACCEPTED)
 }
 
@@ -31,5 +31,5 @@ pub(super) async fn speak(
 ) -> Result<(StatusCode, Answer<Accepted>), Problem> {
     words::companion("from", said.from.as_str())?;
     said.text = words::text("text", &said.text, console.settings.max_text_chars)?;
-    Ok((StatusCode::ACCEPTED, Answer(Accepted { seq: console.house.speak(&room, said).await? })))
+    Ok((StatusCode::ACCEPTED, Answer(Accepted { seq: console.backend.speak(&room, said).await? })))
 }

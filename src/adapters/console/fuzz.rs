@@ -17,8 +17,8 @@ use super::guard::Peer;
 use super::{Console, Shared, connection as line, words as read_words};
 use crate::adapters::system::SystemChance;
 use crate::fuzzing::{is_bounded, text, texts};
-use crate::ports::house::fake::FakeHouse;
-use crate::ports::house::room::RoomId;
+use crate::ports::backend::fake::FakeBackend;
+use crate::ports::backend::room::RoomId;
 use crate::settings::server::Server;
 use crate::settings::server::tests::defaults;
 use crate::telemetry::metrics::Metrics;
@@ -216,9 +216,9 @@ impl Desk {
             request_burst: 1_000_000,
             ..defaults()
         };
-        let house = Arc::new(FakeHouse::with_lobby());
-        house.add_channel("discord:1234", "discord:1", "general");
-        let bound = Console::bind(&settings, house, Arc::new(SystemChance), Metrics::local());
+        let backend = Arc::new(FakeBackend::with_lobby());
+        backend.add_channel("discord:1234", "discord:1", "general");
+        let bound = Console::bind(&settings, backend, Arc::new(SystemChance), Metrics::local());
         let console = runtime.block_on(bound).expect("a console");
         Self { router: console.router, shared: console.shared, listener: console.listener, runtime }
     }
@@ -226,8 +226,8 @@ impl Desk {
     /// Who said what last in the lobby.
     async fn newest(&self) -> Option<(String, String)> {
         let room = RoomId::parse("lobby").expect("an id");
-        let query = crate::ports::house::messages::HistoryQuery { after: None, before: None, limit: 1_000 };
-        let history = self.shared.house.history(&room, query).await.ok()?;
+        let query = crate::ports::backend::messages::HistoryQuery { after: None, before: None, limit: 1_000 };
+        let history = self.shared.backend.history(&room, query).await.ok()?;
         let newest = history.messages.last()?;
         Some((newest.from.to_string(), newest.text.to_string()))
     }
@@ -246,7 +246,7 @@ fn made(bytes: &[u8]) -> Option<Request<Body>> {
     let method = Method::from_bytes(method.as_bytes()).ok()?;
     // As long as a head may be.
     let uri: Uri = target.parse().ok().filter(|_| target.len() < 16 << 10)?;
-    // These rooms behave as no house does.
+    // These rooms behave as no backend does.
     if ["boom", "slow", "full", "torn"].iter().any(|room| uri.path().contains(room)) {
         return None;
     }

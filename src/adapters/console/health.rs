@@ -16,7 +16,7 @@ pub(super) async fn alive() -> &'static str {
 
 /// `GET /readyz`: 200 when messages can be accepted, else 503. Strangers get no details.
 pub(super) async fn ready(State(console): State<Shared>, Extension(caller): Extension<Caller>) -> (StatusCode, Json<Value>) {
-    let readiness = console.house.readiness().await;
+    let readiness = console.backend.readiness().await;
     let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let body = match caller.admission {
         Admission::Stranger => json!({ "ready": readiness.ready }),

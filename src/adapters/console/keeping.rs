@@ -13,29 +13,29 @@ use super::Shared;
 use super::body::{Asked, Entry, Json};
 use super::problem::Problem;
 use super::words;
-use crate::ports::house::Refused;
-use crate::ports::house::keeping::{BackedUp, ExportForm, ExportQuery, Forget, Forgotten, Person, Quarantine};
+use crate::ports::backend::Refused;
+use crate::ports::backend::keeping::{BackedUp, ExportForm, ExportQuery, Forget, Forgotten, Person, Quarantine};
 
 /// `GET /api/quarantine`
 pub(super) async fn quarantine(State(console): State<Shared>) -> Result<Answer<Quarantine>, Problem> {
-    Ok(Answer(console.house.quarantine().await?))
+    Ok(Answer(console.backend.quarantine().await?))
 }
 
 /// `POST /api/quarantine/{id}/release`
 pub(super) async fn release(State(console): State<Shared>, Entry(id): Entry) -> Result<StatusCode, Problem> {
-    console.house.release(&id).await?;
+    console.backend.release(&id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// `POST /api/quarantine/{id}/retry`
 pub(super) async fn retry(State(console): State<Shared>, Entry(id): Entry) -> Result<StatusCode, Problem> {
-    console.house.retry(&id).await?;
+    console.backend.retry(&id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// `POST /api/quarantine/{id}/drop`
 pub(super) async fn drop_entry(State(console): State<Shared>, Entry(id): Entry) -> Result<StatusCode, Problem> {
-    console.house.drop_entry(&id).await?;
+    console.backend.drop_entry(&id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -58,7 +58,7 @@ pub(super) async fn export(State(console): State<Shared>, Asked(asked): Asked<As
         return Err(Problem::query("room", "room is missing, a replay script is made of one room"));
     }
     let lines = match (asked.guild, asked.person) {
-        (None, None) => console.house.export(ExportQuery { room, form }).await?,
+        (None, None) => console.backend.export(ExportQuery { room, form }).await?,
         (Some(guild), Some(person)) => {
             if room.is_some() || form == ExportForm::Replay {
                 return Err(Problem::query(
@@ -67,7 +67,7 @@ pub(super) async fn export(State(console): State<Shared>, Asked(asked): Asked<As
                 ));
             }
             words::opaque_id("guild", &guild, 64)?;
-            console.house.export_person(Person { guild: guild.as_str().into(), id: words::name("person", &person)? }).await?
+            console.backend.export_person(Person { guild: guild.as_str().into(), id: words::name("person", &person)? }).await?
         }
         (None, Some(_)) => return Err(Problem::query("guild", "guild is missing, a person is one of a guild")),
         (Some(_), None) => {
@@ -106,9 +106,9 @@ pub(super) async fn backup(State(console): State<Shared>, Json(backup): Json<Bac
     let copied = match (backup.to, backup.verified_by) {
         (Some(to), None) => {
             words::opaque_id("to", &to, 4_096)?;
-            console.house.backup(&to).await?
+            console.backend.backup(&to).await?
         }
-        (None, Some(process)) => console.house.copy_for(process).await?,
+        (None, Some(process)) => console.backend.copy_for(process).await?,
         _ => return Err(Problem::invalid("to", "to is missing, name the whole path of a new file on the server's machine")),
     };
     Ok(Answer(copied))
@@ -118,5 +118,5 @@ pub(super) async fn backup(State(console): State<Shared>, Json(backup): Json<Bac
 pub(super) async fn forget(State(console): State<Shared>, Json(mut forget): Json<Forget>) -> Result<Answer<Forgotten>, Problem> {
     words::opaque_id("guild", forget.guild.as_str(), 64)?;
     forget.person = words::name("person", &forget.person)?;
-    Ok(Answer(console.house.forget(forget).await?))
+    Ok(Answer(console.backend.forget(forget).await?))
 }

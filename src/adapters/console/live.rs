@@ -24,7 +24,7 @@ use super::limits::{NoPlace, Place};
 use super::problem::Problem;
 use super::words;
 use crate::domain::id::Seq;
-use crate::ports::house::live::LiveStream;
+use crate::ports::backend::live::LiveStream;
 use crate::telemetry::instruments::NONE;
 use crate::telemetry::instruments::kinds::Counted;
 
@@ -58,7 +58,7 @@ pub(super) async fn live(
         .map_err(|_| Problem::new(StatusCode::UPGRADE_REQUIRED, "this is a WebSocket, connect to it with ws:// or wss://"))?;
     let place = console.places.take(caller.address).map_err(|full| no_place(full, console.settings.live_ping()))?;
     let after = asked.after.map(Seq);
-    let events = console.house.live(&room, after).await?;
+    let events = console.backend.live(&room, after).await?;
     let counted = console.instruments.live_sockets.one(NONE);
     let watcher = Watcher { after, caller, closing: console.closing.subscribe(), console, _place: (place, counted) };
     let upgrade = upgrade.max_message_size(MAX_HEARD_BYTES).max_frame_size(MAX_HEARD_BYTES);

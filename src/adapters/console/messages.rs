@@ -10,7 +10,7 @@ use super::body::{Asked, InRoom, Json, OfMessage};
 use super::problem::Problem;
 use super::words;
 use crate::domain::id::Seq;
-use crate::ports::house::messages::{Edit, History, HistoryQuery, NewMessage};
+use crate::ports::backend::messages::{Edit, History, HistoryQuery, NewMessage};
 
 const MAX_MENTIONS: usize = 64;
 pub(super) const MAX_ID_CHARS: usize = 128;
@@ -39,18 +39,18 @@ pub(super) async fn say(State(console): State<Shared>, InRoom(room): InRoom, Jso
     for (place, mention) in message.mentions.iter_mut().enumerate() {
         *mention = words::name(&format!("mentions[{place}]"), mention)?;
     }
-    accepted(console.house.say(&room, message).await?)
+    accepted(console.backend.say(&room, message).await?)
 }
 
 /// `PATCH /api/rooms/{room}/messages/{seq}`
 pub(super) async fn edit(State(console): State<Shared>, OfMessage(room, seq): OfMessage, Json(mut edit): Json<Edit>) -> Reply {
     edit.text = words::text("text", &edit.text, console.settings.max_text_chars)?;
-    accepted(console.house.edit(&room, seq, edit).await?)
+    accepted(console.backend.edit(&room, seq, edit).await?)
 }
 
 /// `DELETE /api/rooms/{room}/messages/{seq}`
 pub(super) async fn unsay(State(console): State<Shared>, OfMessage(room, seq): OfMessage) -> Reply {
-    accepted(console.house.unsay(&room, seq).await?)
+    accepted(console.backend.unsay(&room, seq).await?)
 }
 
 #[derive(Deserialize)]
@@ -68,7 +68,7 @@ pub(super) async fn history(
     Asked(asked): Asked<AskedHistory>,
 ) -> Result<Answer<History>, Problem> {
     let query = HistoryQuery { after: asked.after.map(Seq), before: asked.before.map(Seq), limit: limit(asked.limit)? };
-    Ok(Answer(console.house.history(&room, query).await?))
+    Ok(Answer(console.backend.history(&room, query).await?))
 }
 
 /// How many entries of a list are given: 100 unless asked for from 1 to 1,000.

@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-use crate::ports::house::{DAMAGED, Refused};
+use crate::ports::backend::{DAMAGED, Refused};
 
 /// Why a request was refused.
 #[derive(Clone, Debug)]

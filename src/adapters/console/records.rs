@@ -10,8 +10,8 @@ use super::messages::{MAX_ID_CHARS, limit};
 use super::problem::Problem;
 use super::words;
 use crate::domain::id::{CompanionId, Seq};
-use crate::ports::house::decisions::{DecisionQuery, Decisions, Why, WhyAt, WhyQuery};
-use crate::ports::house::stamp;
+use crate::ports::backend::decisions::{DecisionQuery, Decisions, Why, WhyAt, WhyQuery};
+use crate::ports::backend::stamp;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,7 +36,7 @@ pub(super) async fn decisions(
         after: asked.after.map(Seq),
         limit: limit(asked.limit)?,
     };
-    Ok(Answer(console.house.decisions(query).await?))
+    Ok(Answer(console.backend.decisions(query).await?))
 }
 
 #[derive(Deserialize)]
@@ -63,7 +63,7 @@ pub(super) async fn why(State(console): State<Shared>, Asked(asked): Asked<Asked
     };
     let companion = asked.companion.map(|name| words::name("companion", &name)).transpose()?;
     let query = WhyQuery { room: words::room("room", &room)?, companion, at };
-    Ok(Answer(console.house.why(query).await?))
+    Ok(Answer(console.backend.why(query).await?))
 }
 
 fn companion(asked: Option<String>) -> Result<Option<CompanionId>, Problem> {

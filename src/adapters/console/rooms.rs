@@ -10,17 +10,17 @@ use super::Shared;
 use super::body::{InRoom, Json};
 use super::problem::Problem;
 use super::words;
-use crate::ports::house::room::{Companions, Invited, MOST_IN_A_ROOM, Room, RoomPatch, RoomPlan, Rooms};
-use crate::ports::house::state::RoomState;
+use crate::ports::backend::room::{Companions, Invited, MOST_IN_A_ROOM, Room, RoomPatch, RoomPlan, Rooms};
+use crate::ports::backend::state::RoomState;
 
 /// `GET /api/rooms`
 pub(super) async fn list(State(console): State<Shared>) -> Result<Answer<Rooms>, Problem> {
-    Ok(Answer(console.house.rooms().await?))
+    Ok(Answer(console.backend.rooms().await?))
 }
 
 /// `GET /api/rooms/{room}`
 pub(super) async fn get(State(console): State<Shared>, InRoom(room): InRoom) -> Result<Answer<Room>, Problem> {
-    Ok(Answer(console.house.room(&room).await?))
+    Ok(Answer(console.backend.room(&room).await?))
 }
 
 /// `PUT /api/rooms/{room}`
@@ -30,7 +30,7 @@ pub(super) async fn put(
     Json(mut plan): Json<RoomPlan>,
 ) -> Result<(StatusCode, Answer<Room>), Problem> {
     check_plan(&mut plan)?;
-    let (room, is_new) = console.house.put_room(&room, plan).await?;
+    let (room, is_new) = console.backend.put_room(&room, plan).await?;
     Ok((if is_new { StatusCode::CREATED } else { StatusCode::OK }, Answer(room)))
 }
 
@@ -42,29 +42,29 @@ pub(super) async fn patch(
 ) -> Result<Answer<Room>, Problem> {
     check_count("companions", patch.companions.len())?;
     patch.companions.keys().try_for_each(|id| words::companion("companions", id))?;
-    Ok(Answer(console.house.patch_room(&room, patch).await?))
+    Ok(Answer(console.backend.patch_room(&room, patch).await?))
 }
 
 /// `DELETE /api/rooms/{room}`
 pub(super) async fn delete(State(console): State<Shared>, InRoom(room): InRoom) -> Result<StatusCode, Problem> {
-    console.house.delete_room(&room).await?;
+    console.backend.delete_room(&room).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// `POST /api/rooms/{room}/clear`
 pub(super) async fn clear(State(console): State<Shared>, InRoom(room): InRoom) -> Result<StatusCode, Problem> {
-    console.house.clear(&room).await?;
+    console.backend.clear(&room).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// `GET /api/rooms/{room}/state`
 pub(super) async fn state(State(console): State<Shared>, InRoom(room): InRoom) -> Result<Answer<RoomState>, Problem> {
-    Ok(Answer(console.house.state(&room).await?))
+    Ok(Answer(console.backend.state(&room).await?))
 }
 
 /// `GET /api/companions`
 pub(super) async fn companions(State(console): State<Shared>) -> Result<Answer<Companions>, Problem> {
-    Ok(Answer(console.house.companions().await?))
+    Ok(Answer(console.backend.companions().await?))
 }
 
 fn check_plan(plan: &mut RoomPlan) -> Result<(), Problem> {

@@ -1,4 +1,4 @@
-//! Socket tests: a console on a free loopback port, a house in memory behind it, real clients before it.
+//! Socket tests: a console on a free loopback port, a backend in memory behind it, real clients before it.
 
 mod api;
 mod auth;
@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::ports::house::fake::FakeHouse;
+use crate::ports::backend::fake::FakeBackend;
 use crate::settings::server::tests::defaults;
 use crate::telemetry::metrics::Metrics;
 
@@ -30,7 +30,7 @@ const TOKEN: &str = "correct-horse-battery-staple";
 /// A console that serves until it is dropped.
 struct World {
     address: SocketAddr,
-    house: Arc<FakeHouse>,
+    backend: Arc<FakeBackend>,
     client: reqwest::Client,
     stop: Option<oneshot::Sender<()>>,
     served: JoinHandle<()>,
@@ -71,15 +71,15 @@ impl World {
     }
 
     async fn with(settings: Server) -> Self {
-        let house = Arc::new(FakeHouse::with_lobby());
-        let console = Console::bind(&settings, house.clone(), chance(), Metrics::local()).await.unwrap();
+        let backend = Arc::new(FakeBackend::with_lobby());
+        let console = Console::bind(&settings, backend.clone(), chance(), Metrics::local()).await.unwrap();
         let address = console.address();
         let (stop, stopped) = oneshot::channel::<()>();
         let served = tokio::spawn(console.serve(async { drop(stopped.await) }));
         // Plain HTTP alone: the provider only has to be there.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
-        Self { address, house, client, stop: Some(stop), served }
+        Self { address, backend, client, stop: Some(stop), served }
     }
 
     fn url(&self, path: &str) -> String {

@@ -10,8 +10,8 @@ use super::problem::Problem;
 use super::words;
 use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
-use crate::ports::house::usage::{Usage, UsageQuery};
-use crate::ports::house::{Refused, stamp};
+use crate::ports::backend::usage::{Usage, UsageQuery};
+use crate::ports::backend::{Refused, stamp};
 
 /// The longest id of a guild, in characters.
 const MAX_GUILD_CHARS: usize = 200;
@@ -31,7 +31,7 @@ pub(super) async fn usage(State(console): State<Shared>, Asked(asked): Asked<Ask
         from: asked.from.map(|text| moment("from", &text)).transpose()?,
         to: asked.to.map(|text| moment("to", &text)).transpose()?,
     };
-    let usage = console.house.usage(query).await.map_err(|refused| match refused {
+    let usage = console.backend.usage(query).await.map_err(|refused| match refused {
         // What is refused here was a query parameter.
         Refused::Invalid { field, detail } => {
             let detail = format!("{field} {detail}");

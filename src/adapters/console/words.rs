@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::problem::Problem;
 use crate::domain::text::{first_hidden, is_blank};
-use crate::ports::house::room::{RoomId, is_plain_id};
+use crate::ports::backend::room::{RoomId, is_plain_id};
 
 /// The longest name or id of a person, in characters.
 const MAX_NAME_CHARS: usize = 64;

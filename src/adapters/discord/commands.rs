@@ -45,10 +45,10 @@ use self::saying::Questions;
 use super::platform::Discord;
 use super::snowflake::Snowflake;
 use crate::domain::id::CompanionId;
+use crate::ports::backend::room::{Room, RoomId};
+use crate::ports::backend::{Backend, Refused};
 use crate::ports::company::Company;
 use crate::ports::hearing::Hearing;
-use crate::ports::house::room::{Room, RoomId};
-use crate::ports::house::{House, Refused};
 use crate::ports::ignoring::Ignoring;
 use crate::settings::discord::Discord as Settings;
 use crate::telemetry::instruments::Instruments;
@@ -76,7 +76,7 @@ pub struct Commands(Arc<Desk>);
 
 struct Desk {
     discord: Arc<Discord>,
-    house: Arc<dyn House>,
+    backend: Arc<dyn Backend>,
     company: Arc<dyn Company>,
     ignoring: Arc<dyn Ignoring>,
     hearing: Arc<dyn Hearing>,
@@ -108,7 +108,7 @@ impl Commands {
     /// The commands as they work on this core. Nothing is asked or registered yet.
     pub fn new(
         discord: Arc<Discord>,
-        house: Arc<dyn House>,
+        backend: Arc<dyn Backend>,
         company: Arc<dyn Company>,
         ignoring: Arc<dyn Ignoring>,
         hearing: Arc<dyn Hearing>,
@@ -117,7 +117,7 @@ impl Commands {
     ) -> Self {
         Self(Arc::new(Desk {
             discord,
-            house,
+            backend,
             company,
             ignoring,
             hearing,
@@ -311,7 +311,7 @@ impl Desk {
             return self.room_of(at, parent).await;
         }
         let Some(id) = RoomId::of(&at.channel.channel()).filter(|_| at.is_direct()) else { return Ok(None) };
-        let all = self.house.companions().await?.companions;
+        let all = self.backend.companions().await?.companions;
         let companions: Vec<_> = match &self.direct_companions {
             Some(ids) => all.into_iter().filter(|one| ids.contains(&one.id)).map(choosing::as_resident).collect(),
             None => all.into_iter().take(1).map(choosing::as_resident).collect(),
@@ -321,7 +321,7 @@ impl Desk {
 
     async fn room_of(&self, at: &Where, channel: Snowflake) -> Result<Option<Room>, Said> {
         let Some(id) = RoomId::of(&channel.channel()) else { return Ok(None) };
-        match self.house.room(&id).await {
+        match self.backend.room(&id).await {
             // Nothing of another guild, whatever an interaction says.
             Ok(room) if room.guild == at.guild_id() => Ok(Some(room)),
             Ok(_) => {

@@ -19,8 +19,8 @@ use crate::adapters::store::sled::disk_bytes;
 use crate::cli::failure::Failure;
 use crate::domain::message::{Author, Modality, Role};
 use crate::journal::place::Place;
-use crate::ports::house::House as _;
-use crate::ports::house::room::RoomId;
+use crate::ports::backend::Backend as _;
+use crate::ports::backend::room::RoomId;
 use crate::server::apart::Apart;
 use crate::settings::Loaded;
 use crate::telemetry::Telemetry;
@@ -56,7 +56,7 @@ impl Inside {
 
     /// Makes the rooms.
     pub(super) async fn make(&mut self, rooms: &Rooms) -> Result<(), Failure> {
-        let house = self.system.house();
+        let backend = self.system.backend();
         let plan = |number: usize| {
             let plan = json!({ "guild": rooms.guild(number), "companions": rooms.companions(number) });
             (Rooms::name(number), serde_json::from_value(plan))
@@ -65,7 +65,7 @@ impl Inside {
             let (name, plan) = plan(number);
             let room = RoomId::parse(&name).ok_or_else(|| Failure::Failed(format!("{name} is no room's id")))?;
             let plan = plan.map_err(|error| Failure::Failed(format!("room {name}: {error}")))?;
-            house.put_room(&room, plan).await?;
+            backend.put_room(&room, plan).await?;
             let place = Place::new(&rooms.guild(number).as_str().into(), &room.channel());
             Ok((room, place))
         });
@@ -76,8 +76,8 @@ impl Inside {
 
     /// Waits until every room has handled what it was told.
     pub(super) async fn catch_up(&self) -> Result<(), Failure> {
-        let house = self.system.house();
-        let looked = stream::iter(&self.rooms).map(|(room, _)| house.state(room)).buffer_unordered(AT_A_TIME);
+        let backend = self.system.backend();
+        let looked = stream::iter(&self.rooms).map(|(room, _)| backend.state(room)).buffer_unordered(AT_A_TIME);
         let looked: Vec<_> = looked.collect().await;
         looked.into_iter().try_for_each(|state| state.map(drop)).map_err(Failure::from)
     }

@@ -16,9 +16,9 @@ use crate::cli::client::{Client, block_on, one_line};
 use crate::cli::failure::Failure;
 use crate::cli::visible;
 use crate::cli::whom::{self, Whom};
-use crate::ports::house::keeping::{ExportForm, ExportQuery, Person};
-use crate::ports::house::room::RoomId;
-use crate::ports::house::{DAMAGED, House};
+use crate::ports::backend::keeping::{ExportForm, ExportQuery, Person};
+use crate::ports::backend::room::RoomId;
+use crate::ports::backend::{Backend, DAMAGED};
 use crate::server::offline;
 use crate::settings::Loaded;
 
@@ -46,7 +46,7 @@ pub(super) fn run(
         Whom::Server(client) => block_on(from_server(&client, &query, &mut sink)),
         Whom::Store => {
             whom::there_is_one(&loaded.settings.storage.path)?;
-            offline::ask(loaded, async |house: &dyn House| from_store(house, query, &mut sink).await)
+            offline::ask(loaded, async |backend: &dyn Backend| from_store(backend, query, &mut sink).await)
                 .map_err(Failure::from)
                 .flatten()
         }
@@ -103,10 +103,10 @@ async fn from_server(client: &Client, query: &Query, sink: &mut Sink) -> Result<
     sink.write(&last)
 }
 
-async fn from_store(house: &dyn House, query: Query, sink: &mut Sink) -> Result<(), Failure> {
+async fn from_store(backend: &dyn Backend, query: Query, sink: &mut Sink) -> Result<(), Failure> {
     let mut lines = match query {
-        Query::Kept(query) => house.export(query).await?,
-        Query::Said(person) => house.export_person(person).await?,
+        Query::Kept(query) => backend.export(query).await?,
+        Query::Said(person) => backend.export_person(person).await?,
     };
     while let Some(line) = lines.next().await {
         sink.write(line?.as_bytes())?;

@@ -11,8 +11,8 @@ use crate::cli::client::block_on;
 use crate::cli::failure::Failure;
 use crate::cli::visible;
 use crate::cli::whom::{self, Whom};
-use crate::ports::house::House;
-use crate::ports::house::keeping::Forget;
+use crate::ports::backend::Backend;
+use crate::ports::backend::keeping::Forget;
 use crate::server::offline;
 use crate::settings::Loaded;
 
@@ -35,7 +35,7 @@ pub(super) fn run(loaded: Loaded, server: Option<&str>, whom: &Forget, yes: bool
         }
         Whom::Store => {
             whom::there_is_one(&loaded.settings.storage.path)?;
-            json!(offline::ask(loaded, async |house: &dyn House| house.forget(whom.clone()).await)??)
+            json!(offline::ask(loaded, async |backend: &dyn Backend| backend.forget(whom.clone()).await)??)
         }
     };
     let counted = |what: &str, one: &str, many: &str| match forgotten[what].as_u64() {

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::By;
 use crate::domain::price::Cost;
-use crate::ports::house::usage::{Calls, Cap, GuildUsage, Usage, UsageBy};
+use crate::ports::backend::usage::{Calls, Cap, GuildUsage, Usage, UsageBy};
 use crate::telemetry::plain::Plain;
 
 /// A line: its cells, by column.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::cli::failure::Failure;
 use crate::domain::moment::Moment;
-use crate::ports::house::stamp::from_rfc3339;
+use crate::ports::backend::stamp::from_rfc3339;
 
 /// A moment in RFC 3339, the beginning of a day in UTC, or so long before now.
 pub(super) fn moment(text: &str, now: Moment) -> Option<Moment> {

@@ -6,7 +6,7 @@ use jiff::civil;
 use jiff::tz::TimeZone;
 
 use crate::domain::moment::Moment;
-use crate::ports::house::stamp::from_rfc3339;
+use crate::ports::backend::stamp::from_rfc3339;
 
 const DAY: u64 = 86_400;
 
@@ -73,7 +73,7 @@ fn micros(span: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ports::house::stamp::rfc3339;
+    use crate::ports::backend::stamp::rfc3339;
 
     #[test]
     fn a_time_is_read_as_people_write_it() {

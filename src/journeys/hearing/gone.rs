@@ -53,7 +53,7 @@ async fn a_channel_stays_gone_though_whoever_told_of_it_goes_away_before_it_is()
 #[tokio::test(start_paused = true)]
 async fn in_a_guild_that_is_gone_nothing_goes_on_and_it_may_come_back() {
     let world = world().await;
-    world.house.admit(&other(), &"aria".into()).await.unwrap();
+    world.backend.admit(&other(), &"aria".into()).await.unwrap();
     world.side.answers([Ok("Me.\nYES"), Ok("No.\nNO")]);
     world.main.takes(Duration::from_secs(30));
     say(&world, "1", "Ari?").await;

@@ -3,9 +3,9 @@
 use futures_util::StreamExt;
 
 use super::*;
+use crate::ports::backend::Backend;
+use crate::ports::backend::keeping::{ExportForm, ExportQuery};
 use crate::ports::hearing::Missed;
-use crate::ports::house::House;
-use crate::ports::house::keeping::{ExportForm, ExportQuery};
 use crate::replay::Script;
 
 fn missed(before: &str) -> Option<Missed> {
@@ -54,7 +54,7 @@ async fn it_lies_in_the_export_and_a_script_says_what_it_lacks() {
     hearing(&world).caught_up(&general(), 2, missed("200")).await.unwrap();
     let export = |form| {
         let query = ExportQuery { room: Some(room("discord:10")), form };
-        async { world.house.export(query).await.unwrap().map(|line| line.unwrap()).collect::<Vec<_>>().await }
+        async { world.backend.export(query).await.unwrap().map(|line| line.unwrap()).collect::<Vec<_>>().await }
     };
 
     let (json, replay) = (export(ExportForm::Json).await, export(ExportForm::Replay).await);

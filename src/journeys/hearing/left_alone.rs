@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::actors::membership::ignoring::KeptIgnored;
-use crate::ports::house::House;
-use crate::ports::house::keeping::Forget;
+use crate::ports::backend::Backend;
+use crate::ports::backend::keeping::Forget;
 use crate::ports::ignoring::Ignoring;
 
 #[tokio::test(start_paused = true)]
@@ -45,13 +45,13 @@ async fn what_they_said_before_can_be_taken_back_and_who_turns_to_them_turns_to_
 async fn it_holds_in_one_guild_over_crashes_and_being_forgotten_until_it_is_taken_back() {
     let world = world().await;
     let elsewhere = Spot { guild: "discord:2".into(), channel: "discord:30".into(), parent: None };
-    world.house.admit(&elsewhere, &"aria".into()).await.unwrap();
+    world.backend.admit(&elsewhere, &"aria".into()).await.unwrap();
     say(&world, "1", "before").await;
     assert_eq!(ignore(&world, "1", true).await, (true, true));
     assert_eq!(ignore(&world, "1", true).await, (false, true));
 
     let world = world.crash().await;
-    world.house.forget(Forget { guild: "discord:1".into(), person: "discord:5".into(), answers: false }).await.unwrap();
+    world.backend.forget(Forget { guild: "discord:1".into(), person: "discord:5".into(), answers: false }).await.unwrap();
     let world = world.crash().await;
 
     assert_eq!(hearing(&world).said(&general(), ana(&world, "2", "hi")).await, Ok(Taken::Not));

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::domain::message::Modality;
-use crate::ports::house::House;
-use crate::ports::house::messages::NewMessage;
+use crate::ports::backend::Backend;
+use crate::ports::backend::messages::NewMessage;
 
 fn aloud(world: &World, id: &str, lull_endpoint: bool) -> Utterance {
     Utterance { modality: Modality::Voice, lull_endpoint, ..ana(world, id, "the tide is turning") }
@@ -36,7 +36,7 @@ async fn whoever_serves_a_room_of_the_console_can_hand_over_spoken_words() {
     let world = World::with_lobby().await;
     let said: NewMessage = serde_json::from_value(json!({ "from": "Ana", "text": "the tide is turning" })).unwrap();
 
-    world.house.say(&room("lobby"), NewMessage { modality: Modality::Voice, lull_endpoint: true, ..said }).await.unwrap();
+    world.backend.say(&room("lobby"), NewMessage { modality: Modality::Voice, lull_endpoint: true, ..said }).await.unwrap();
     world.rest().await;
 
     assert_eq!(world.side.asked_for("aria"), 1);

@@ -3,9 +3,9 @@
 use futures_util::StreamExt;
 
 use super::*;
+use crate::ports::backend::Backend;
+use crate::ports::backend::keeping::{ExportForm, ExportQuery};
 use crate::ports::chat_platform::fake::FakePlatform;
-use crate::ports::house::House;
-use crate::ports::house::keeping::{ExportForm, ExportQuery};
 
 #[tokio::test(start_paused = true)]
 async fn an_edit_replaces_the_words_wherever_they_are_to_be_read() {
@@ -64,7 +64,7 @@ async fn what_is_taken_back_leaves_no_word_in_the_store() {
     assert_eq!(world.history("discord:10").await, said(&[("Ana", "kept")]));
     assert_eq!(world.told("discord:10", "deleted").await.len(), 1, "a bulk is one event");
     let query = ExportQuery { room: Some(room("discord:10")), form: ExportForm::Json };
-    let kept: Vec<_> = world.house.export(query).await.unwrap().map(|line| line.unwrap()).collect().await;
+    let kept: Vec<_> = world.backend.export(query).await.unwrap().map(|line| line.unwrap()).collect().await;
     assert!(!kept.join("\n").contains("zebra"), "{kept:?}");
     let place = Place::new(&general().guild, &general().channel);
     let snapshot = Reader::new(&*world.store).restore(&place).await.unwrap().snapshot.expect("the channel went to sleep");

@@ -11,7 +11,7 @@ use crate::actors::runtime::places::{ChannelPlace, TurnTakingManagerPlace};
 use crate::domain::closing::Stage;
 use crate::domain::id::Seq;
 use crate::domain::vote::State;
-use crate::ports::house::{House as _, Refused};
+use crate::ports::backend::{Backend as _, Refused};
 
 const CALL: &str = "Zed and Bruno, what of it?";
 
@@ -118,7 +118,7 @@ async fn a_vote_that_comes_as_the_round_ends_is_told_that_none_is_open() {
     world.pass(120.0).await;
     let (manager, ended) = Actor::spawn(None, Ended, world.kit.clone()).await.unwrap();
 
-    let refused = world.house.vote(&room("inn"), state("zed", "1", 9.0)).await;
+    let refused = world.backend.vote(&room("inn"), state("zed", "1", 9.0)).await;
 
     assert!(matches!(&refused, Err(Refused::Conflict(detail)) if detail.starts_with("no round is open")), "{refused:?}");
     manager.stop(None);

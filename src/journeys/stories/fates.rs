@@ -9,8 +9,8 @@ use super::{ask, ballot, fates, texts};
 use crate::domain::id::Seq;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
-use crate::ports::house::House;
-use crate::ports::house::decisions::{Brief, Outcome, WhyAt};
+use crate::ports::backend::Backend;
+use crate::ports::backend::decisions::{Brief, Outcome, WhyAt};
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_settled_with_a_later_batch_names_the_decision() {
@@ -70,9 +70,9 @@ async fn a_message_that_was_taken_back_or_cleared_away_first_says_so() {
     let world = World::with_lobby().await;
     let gone = world.say("lobby", "never mind").await;
     let stays = world.say("lobby", "hello").await;
-    world.house.unsay(&room("lobby"), gone).await.unwrap();
+    world.backend.unsay(&room("lobby"), gone).await.unwrap();
     world.rest().await;
-    world.house.clear(&room("lobby")).await.unwrap();
+    world.backend.clear(&room("lobby")).await.unwrap();
     world.pass(60.0).await;
 
     let taken_back = ask(&world, "lobby", None, Some(WhyAt::Message(gone.to_string().into()))).await.unwrap();
@@ -93,7 +93,7 @@ async fn a_message_that_was_taken_back_while_somebody_was_asked_about_it_says_so
     world.side.takes(Duration::from_secs(5));
     let seq = world.say("lobby", "Ari?").await;
     world.pass(2.0).await;
-    world.house.unsay(&room("lobby"), seq).await.unwrap();
+    world.backend.unsay(&room("lobby"), seq).await.unwrap();
     world.rest().await;
     let at_once = fates(&world, "lobby", &seq.to_string()).await;
     world.pass(60.0).await;
@@ -114,7 +114,7 @@ async fn a_message_whose_answer_was_taken_back_says_so() {
     let seq = world.say("lobby", "Ari?").await;
     world.pass(60.0).await;
     let answer = world.told("lobby", "message").await.pop().unwrap()["seq"].as_u64().unwrap();
-    world.house.unsay(&room("lobby"), Seq(answer)).await.unwrap();
+    world.backend.unsay(&room("lobby"), Seq(answer)).await.unwrap();
     world.rest().await;
 
     let told = fates(&world, "lobby", &seq.to_string()).await;
@@ -154,7 +154,7 @@ async fn a_message_that_was_set_aside_says_so_and_where_it_is_listed() {
 #[tokio::test(start_paused = true)]
 async fn a_message_of_a_paused_companion_says_that_it_was_paused() {
     let world = World::with_lobby().await;
-    world.house.patch_room(&room("lobby"), serde_json::from_value(json!({ "paused": true })).unwrap()).await.unwrap();
+    world.backend.patch_room(&room("lobby"), serde_json::from_value(json!({ "paused": true })).unwrap()).await.unwrap();
     let seq = world.say("lobby", "Ari?").await;
     world.pass(5.0).await;
 

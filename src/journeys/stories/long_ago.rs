@@ -7,14 +7,14 @@ use async_trait::async_trait;
 
 use super::super::world::{World, room};
 use crate::actors::runtime::kit::Kit;
-use crate::actors::service::ActorHouse;
+use crate::actors::service::ActorBackend;
 use crate::adapters::store::memory::MemoryStore;
 use crate::domain::id::{Seq, Ward};
 use crate::domain::moment::Moment;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
-use crate::ports::house::House;
-use crate::ports::house::decisions::{Why, WhyAt, WhyQuery};
+use crate::ports::backend::Backend;
+use crate::ports::backend::decisions::{Why, WhyAt, WhyQuery};
 use crate::ports::store::key::Key;
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
 
@@ -66,13 +66,13 @@ async fn a_story_of_the_beginning_of_a_long_past_is_found_with_few_reads() {
     }
     let counted = Arc::new(Counted { store: world.store.clone(), read: AtomicUsize::new(0) });
     let kit = Kit { store: counted.clone(), ..world.kit.clone() };
-    let house = ActorHouse::new(kit, world.store.clone());
+    let backend = ActorBackend::new(kit, world.store.clone());
 
-    let by_time = reads(&house, &counted, WhyAt::Moment(beginning)).await;
-    let by_number = reads(&house, &counted, WhyAt::Event(first)).await;
-    let by_message = reads(&house, &counted, WhyAt::Message(first.to_string().into())).await;
-    let in_the_middle = reads(&house, &counted, WhyAt::Moment(middle.unwrap())).await;
-    let before_everything = reads(&house, &counted, WhyAt::Moment(Moment::ZERO)).await;
+    let by_time = reads(&backend, &counted, WhyAt::Moment(beginning)).await;
+    let by_number = reads(&backend, &counted, WhyAt::Event(first)).await;
+    let by_message = reads(&backend, &counted, WhyAt::Message(first.to_string().into())).await;
+    let in_the_middle = reads(&backend, &counted, WhyAt::Moment(middle.unwrap())).await;
+    let before_everything = reads(&backend, &counted, WhyAt::Moment(Moment::ZERO)).await;
 
     for (why, read) in [&by_time, &by_number, &by_message] {
         assert_eq!(why.story[0].text, "Ana said: “the very first”");
@@ -83,9 +83,9 @@ async fn a_story_of_the_beginning_of_a_long_past_is_found_with_few_reads() {
     assert!(before_everything.0.decision.is_none() && before_everything.1 < 1_000, "{} values were read", before_everything.1);
 }
 
-async fn reads(house: &ActorHouse, counted: &Counted, at: WhyAt) -> (Why, usize) {
+async fn reads(backend: &ActorBackend, counted: &Counted, at: WhyAt) -> (Why, usize) {
     let before = counted.read.load(Ordering::Relaxed);
-    let why = house.why(WhyQuery { room: room("lobby"), companion: None, at: Some(at) }).await.unwrap();
+    let why = backend.why(WhyQuery { room: room("lobby"), companion: None, at: Some(at) }).await.unwrap();
     (why, counted.read.load(Ordering::Relaxed) - before)
 }
 

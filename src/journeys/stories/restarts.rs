@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::super::world::World;
 use super::{ballot, fates, step, texts, why};
-use crate::ports::house::decisions::{Outcome, Why};
+use crate::ports::backend::decisions::{Outcome, Why};
 
 #[tokio::test(start_paused = true)]
 async fn a_question_in_flight_over_a_restart_is_told_with_both_attempts_and_how_it_ended() {
@@ -65,9 +65,10 @@ async fn a_round_over_a_restart_is_whole() {
     world.side.follows(|_| Some(ballot("YES", 6)));
     world.pass(3.5).await;
     let seq = before.decision.as_ref().unwrap().seq;
-    let told = super::ask(&world, "salon", Some("aria"), Some(crate::ports::house::decisions::WhyAt::Event(seq))).await.unwrap();
+    let told =
+        super::ask(&world, "salon", Some("aria"), Some(crate::ports::backend::decisions::WhyAt::Event(seq))).await.unwrap();
     let other =
-        super::ask(&world, "salon", Some("bruno"), Some(crate::ports::house::decisions::WhyAt::Event(seq))).await.unwrap();
+        super::ask(&world, "salon", Some("bruno"), Some(crate::ports::backend::decisions::WhyAt::Event(seq))).await.unwrap();
 
     assert_eq!(before.waiting_for.unwrap().text, "the votes of Bruno: it wants to speak");
     assert_eq!(step(&told, "restart"), "The server was started again: what was going on went on from there.");

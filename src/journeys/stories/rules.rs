@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::super::world::{World, asker, room};
 use super::{ask, ballot, fates, refused, step, texts, why};
-use crate::ports::house::House;
-use crate::ports::house::decisions::WhyAt;
+use crate::ports::backend::Backend;
+use crate::ports::backend::decisions::WhyAt;
 use crate::ports::language_model::NoAnswer;
 
 #[tokio::test(start_paused = true)]
@@ -72,7 +72,7 @@ async fn while_a_guild_may_say_nothing_that_is_waited_for_first() {
 async fn what_an_endpoint_said_itself_is_in_no_story_of_another_guild() {
     let world = World::with_lobby().await;
     let plan = json!({ "guild": "elsewhere", "companions": ["aria"] });
-    world.house.put_room(&room("den"), serde_json::from_value(plan).unwrap()).await.unwrap();
+    world.backend.put_room(&room("den"), serde_json::from_value(plan).unwrap()).await.unwrap();
     let detail = "400: “I do not like sesame”".to_owned();
     world.side.answers([Err(super::refused()), Err(NoAnswer::Refused { endpoint: "scripted".into(), detail })]);
     for place in ["lobby", "den"] {
@@ -127,7 +127,7 @@ async fn whoever_closed_or_was_paused_tells_since_when_and_what_opens_it() {
     world.say("salon", "Ari, good night").await;
     world.pass(5.0).await;
     let patch = json!({ "companions": { "bruno": { "paused": true } } });
-    world.house.patch_room(&room("salon"), serde_json::from_value(patch).unwrap()).await.unwrap();
+    world.backend.patch_room(&room("salon"), serde_json::from_value(patch).unwrap()).await.unwrap();
     world.say("salon", "still here").await;
     world.pass(5.0).await;
 
@@ -144,7 +144,7 @@ async fn whoever_closed_or_was_paused_tells_since_when_and_what_opens_it() {
 async fn a_pause_that_is_over_is_told_as_over_and_who_ended_it() {
     let world = World::with_lobby().await;
     let pause = async |patch: serde_json::Value| {
-        world.house.patch_room(&room("lobby"), serde_json::from_value(patch).unwrap()).await.unwrap();
+        world.backend.patch_room(&room("lobby"), serde_json::from_value(patch).unwrap()).await.unwrap();
     };
     pause(json!({ "paused": true })).await;
     let seq = world.say("lobby", "Ari?").await;
@@ -180,7 +180,7 @@ async fn what_a_clearing_dropped_is_told_with_it_in_the_order_of_time() {
     world.side.answers([Err(refused())]);
     world.say("lobby", "Ari, are you there?").await;
     world.pass(3.0).await;
-    world.house.clear(&room("lobby")).await.unwrap();
+    world.backend.clear(&room("lobby")).await.unwrap();
     world.pass(3.0).await;
     world.say("lobby", "well").await;
     world.pass(2.0).await;
@@ -201,8 +201,8 @@ async fn what_a_clearing_dropped_is_told_with_it_in_the_order_of_time() {
 #[tokio::test(start_paused = true)]
 async fn what_silenced_somebody_is_its_pause_and_not_what_came_after_it() {
     let world = World::with_lobby().await;
-    world.house.patch_room(&room("lobby"), serde_json::from_value(json!({ "paused": true })).unwrap()).await.unwrap();
-    world.house.clear(&room("lobby")).await.unwrap();
+    world.backend.patch_room(&room("lobby"), serde_json::from_value(json!({ "paused": true })).unwrap()).await.unwrap();
+    world.backend.clear(&room("lobby")).await.unwrap();
     world.say("lobby", "hello?").await;
     world.pass(5.0).await;
 
@@ -214,7 +214,7 @@ async fn what_silenced_somebody_is_its_pause_and_not_what_came_after_it() {
 #[tokio::test(start_paused = true)]
 async fn a_pause_of_the_whole_room_is_told_as_one() {
     let world = World::with_lobby().await;
-    world.house.patch_room(&room("lobby"), serde_json::from_value(json!({ "paused": true })).unwrap()).await.unwrap();
+    world.backend.patch_room(&room("lobby"), serde_json::from_value(json!({ "paused": true })).unwrap()).await.unwrap();
     world.say("lobby", "hello?").await;
     world.pass(5.0).await;
 

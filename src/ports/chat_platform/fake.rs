@@ -8,7 +8,7 @@ use async_trait::async_trait;
 
 use super::{Capabilities, ChatPlatform, NotRead, NotSent, Part};
 use crate::domain::id::{ChannelId, GuildId};
-use crate::ports::house::room::is_of_console;
+use crate::ports::backend::room::is_of_console;
 
 /// How long a request takes, and after which time it never arrives any more.
 pub(crate) const TAKES: Duration = Duration::from_millis(500);

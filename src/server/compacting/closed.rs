@@ -1,4 +1,4 @@
-//! The house while the store is compacted: it answers how far that is, and refuses everything else for now.
+//! The backend while the store is compacted: it answers how far that is, and refuses everything else for now.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,19 +8,19 @@ use async_trait::async_trait;
 
 use crate::domain::id::Seq;
 use crate::domain::vote::State;
-use crate::ports::house::decisions::{DecisionQuery, Decisions, Why, WhyQuery};
-use crate::ports::house::keeping::{BackedUp, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, Readiness, ReadyPart};
-use crate::ports::house::live::LiveStream;
-use crate::ports::house::messages::{Edit, History, HistoryQuery, NewMessage, Words};
-use crate::ports::house::room::{Companions, Room, RoomId, RoomPatch, RoomPlan, Rooms};
-use crate::ports::house::state::RoomState;
-use crate::ports::house::usage::{Usage, UsageQuery};
-use crate::ports::house::{House, Refused};
+use crate::ports::backend::decisions::{DecisionQuery, Decisions, Why, WhyQuery};
+use crate::ports::backend::keeping::{BackedUp, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, Readiness, ReadyPart};
+use crate::ports::backend::live::LiveStream;
+use crate::ports::backend::messages::{Edit, History, HistoryQuery, NewMessage, Words};
+use crate::ports::backend::room::{Companions, Room, RoomId, RoomPatch, RoomPlan, Rooms};
+use crate::ports::backend::state::RoomState;
+use crate::ports::backend::usage::{Usage, UsageQuery};
+use crate::ports::backend::{Backend, Refused};
 
 /// When it is worth asking again.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// A house whose store is compacted.
+/// A backend whose store is compacted.
 pub(super) struct Closed {
     /// Records copied so far.
     pub(super) copied: Arc<AtomicU64>,
@@ -37,7 +37,7 @@ impl Closed {
 }
 
 #[async_trait]
-impl House for Closed {
+impl Backend for Closed {
     async fn readiness(&self) -> Readiness {
         let store = ReadyPart { part: "store".into(), ready: false, detail: self.detail() };
         Readiness { ready: false, parts: vec![store], models: None }

@@ -8,7 +8,7 @@ use super::super::store::Committed;
 use super::place_of;
 use crate::actors::writer::reaching::look;
 use crate::domain::id::Seq;
-use crate::ports::house::House;
+use crate::ports::backend::Backend;
 
 /// How often it is looked.
 const EVERY: Duration = Duration::from_secs(20);
@@ -20,7 +20,7 @@ pub(in super::super) fn watch(life: Life) {
     tokio::spawn(async move {
         loop {
             life.props.stage.pass(EVERY).await;
-            for guild in life.house.quarantine().await.map(|quarantine| quarantine.guilds).unwrap_or_default() {
+            for guild in life.backend.quarantine().await.map(|quarantine| quarantine.guilds).unwrap_or_default() {
                 life.props.stage.is_kept_away(guild.id.as_str(), guild.until.0);
             }
             for room in 0..life.props.stage.plan.rooms.len() {

@@ -1,8 +1,8 @@
-//! `/tertulia` on Discord: the real adapter against the counterpart, with a small house behind it.
+//! `/tertulia` on Discord: the real adapter against the counterpart, with a small backend behind it.
 
 mod answering;
+pub mod backend;
 mod doing;
-pub mod house;
 mod registering;
 mod saying;
 mod telling;
@@ -24,7 +24,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use self::house::SmallHouse;
+use self::backend::SmallHouse;
 use super::counterpart::Counterpart;
 use super::counterpart::id::Id;
 use super::counterpart::journal::Answer;
@@ -44,7 +44,7 @@ struct Scene {
     ana: Id,
     /// He may manage channels.
     kim: Id,
-    house: Arc<SmallHouse>,
+    backend: Arc<SmallHouse>,
     commands: Commands,
     /// The adapter that companions speak through.
     platform: Arc<Discord>,
@@ -84,14 +84,14 @@ impl Scene {
         let general = discord.channel(guild, "general");
         let (ana, kim) = (discord.member(guild, "Ana"), discord.member(guild, "Kim"));
         discord.give_role(guild, kim, discord.role(guild, "Keepers", MANAGE_CHANNELS));
-        let house = Arc::new(SmallHouse::default());
+        let backend = Arc::new(SmallHouse::default());
         let (platform, metrics) = (platform(&discord), Metrics::local());
-        let commands = commands(&platform, &house, &metrics);
+        let commands = commands(&platform, &backend, &metrics);
         commands.ready();
         discord.until("the commands", |state| (state.world.commands.len() == 2).then_some(())).await;
         let taker = Arc::new(Mutex::new(Taker::Commands(commands.clone())));
         let ears = hear(&discord, Arc::clone(&taker)).await;
-        Self { discord, guild, general, ana, kim, house, commands, platform, metrics, taker, ears }
+        Self { discord, guild, general, ana, kim, backend, commands, platform, metrics, taker, ears }
     }
 
     /// From now on the test takes what is heard of interactions.
@@ -148,11 +148,11 @@ pub fn platform(discord: &Counterpart) -> Arc<Discord> {
     Arc::new(Discord::new(&section, discord.token().into(), Arc::new(SystemClock)).expect("an adapter"))
 }
 
-pub fn commands(platform: &Arc<Discord>, house: &Arc<SmallHouse>, metrics: &Metrics) -> Commands {
+pub fn commands(platform: &Arc<Discord>, backend: &Arc<SmallHouse>, metrics: &Metrics) -> Commands {
     let defaults = Settings::defaults().expect("the defaults");
     let section: Section = defaults["discord"].clone().try_into().expect("the section");
-    let (company, ignoring, hearing) = (Arc::clone(house), Arc::clone(house), Arc::clone(house));
-    Commands::new(Arc::clone(platform), house.clone(), company, ignoring, hearing, &section, metrics.instruments())
+    let (company, ignoring, hearing) = (Arc::clone(backend), Arc::clone(backend), Arc::clone(backend));
+    Commands::new(Arc::clone(platform), backend.clone(), company, ignoring, hearing, &section, metrics.instruments())
 }
 
 /// Hands over what a session hears of interactions, as a connection does.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::journal::place::Place;
-use crate::ports::house::stamp::Stamp;
+use crate::ports::backend::stamp::Stamp;
 
 /// What is known of channels.
 #[derive(Debug, Default)]

@@ -17,8 +17,8 @@ use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::Role;
 use crate::journal::reader::{Range, ReadError};
 use crate::journal::redaction::is_wordless;
-use crate::ports::house::Refused;
-use crate::ports::house::decisions::{Brief, Outcome, StoryLine, Why, WhyAt};
+use crate::ports::backend::Refused;
+use crate::ports::backend::decisions::{Brief, Outcome, StoryLine, Why, WhyAt};
 use course::{Course, Fate};
 
 /// Events that are read after a message to find what became of it.
@@ -45,7 +45,7 @@ impl Scene<'_> {
         let seq = message.seq;
         let companions = whose.as_ref().map_or_else(|| self.residence.companions.clone(), |id| BTreeSet::from([id.clone()]));
         let found = self.follow(message, companions, whose.is_some()).await.map_err(unread)?;
-        let stand = self.house.stand(&self.place).await.map_err(unread)?;
+        let stand = self.backend.stand(&self.place).await.map_err(unread)?;
         let mut briefs = Vec::new();
         for id in found.course.companions() {
             briefs.push(self.brief_fate(&self.who(id), &found, &stand).await.map_err(unread)?);

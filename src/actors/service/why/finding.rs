@@ -7,7 +7,7 @@ use crate::domain::event::Recorded;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::moment::Moment;
 use crate::journal::reader::{Range, ReadError};
-use crate::ports::house::decisions::WhyAt;
+use crate::ports::backend::decisions::WhyAt;
 
 /// Events that a search reads at most.
 const SEARCHED: usize = 16_384;
@@ -105,7 +105,7 @@ fn through_its_millisecond(moment: Moment) -> Moment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ports::house::stamp::{from_rfc3339, rfc3339};
+    use crate::ports::backend::stamp::{from_rfc3339, rfc3339};
 
     #[test]
     fn what_happened_is_found_by_the_time_that_is_told_of_it() {

@@ -9,7 +9,7 @@ use crate::domain::closing::Stage;
 use crate::domain::event::{Event, Recorded, RoundClosed, RoundOpened};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::vote::{Stance, State};
-use crate::ports::house::decisions::StoryLine;
+use crate::ports::backend::decisions::StoryLine;
 
 /// The round that a vote was given in.
 pub(super) struct Ballot<'a> {

@@ -10,7 +10,7 @@ use crate::domain::id::Seq;
 use crate::domain::message::{Message, Role};
 use crate::domain::trigger::Trigger;
 use crate::journal::redaction::is_wordless;
-use crate::ports::house::decisions::StoryLine;
+use crate::ports::backend::decisions::StoryLine;
 
 /// Characters of a quotation.
 const QUOTED_CHARS: usize = 200;

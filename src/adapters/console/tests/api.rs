@@ -355,7 +355,7 @@ async fn what_a_person_said_in_a_guild_is_exported() {
 #[tokio::test]
 async fn an_export_that_fails_midway_does_not_look_whole() {
     let world = World::new().await;
-    world.house.add("torn");
+    world.backend.add("torn");
 
     let read = async { world.request(Method::GET, "/api/export?room=torn").send().await?.bytes().await };
     let raw = world.raw("GET /api/export?room=torn HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
@@ -451,7 +451,7 @@ async fn a_handler_that_panics_harms_nobody_else() {
 #[tokio::test]
 async fn a_channel_of_another_platform_is_named_by_its_whole_id_with_and_without_escapes() {
     let world = World::new().await;
-    world.house.add_channel("discord:10", "discord:1", "#general · Home");
+    world.backend.add_channel("discord:10", "discord:1", "#general · Home");
 
     for path in ["discord:10", "discord%3A10", "discord%3a10"] {
         let (status, room) = world.get(&format!("/api/rooms/{path}")).await;

@@ -132,7 +132,7 @@ async fn guessing_the_token_ends_after_some_attempts_whichever_door_is_tried() {
 #[tokio::test]
 async fn strangers_learn_from_readiness_only_whether_there_is_any() {
     let world = World::with(with_token()).await;
-    *world.house.in_the_way.lock().unwrap() = Some("/secret/path is full".into());
+    *world.backend.in_the_way.lock().unwrap() = Some("/secret/path is full".into());
 
     let stranger = world.get("/readyz").await;
     let program = answer(world.request(Method::GET, "/readyz").bearer_auth(TOKEN).send().await.unwrap()).await;
@@ -144,7 +144,7 @@ async fn strangers_learn_from_readiness_only_whether_there_is_any() {
 #[tokio::test]
 async fn beyond_loopback_nothing_is_served_without_a_token() {
     let open = Server { listen: "0.0.0.0:0".into(), ..settings() };
-    let refusal = Console::bind(&open, Arc::new(FakeHouse::default()), chance(), Metrics::local()).await.err().unwrap();
+    let refusal = Console::bind(&open, Arc::new(FakeBackend::default()), chance(), Metrics::local()).await.err().unwrap();
 
     let told = refusal.to_string();
 

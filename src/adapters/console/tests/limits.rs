@@ -5,7 +5,7 @@ use serde_json::json;
 use tokio::io::duplex;
 
 use super::*;
-use crate::ports::house::room::RoomId;
+use crate::ports::backend::room::RoomId;
 
 #[tokio::test]
 async fn a_body_that_is_too_long_is_refused_with_the_limit() {
@@ -212,10 +212,10 @@ async fn a_head_that_is_too_long_is_refused() {
 
 #[tokio::test]
 async fn long_answers_that_nobody_reads_are_refused_once_they_fill_what_they_may() {
-    let house = Arc::new(FakeHouse::with_lobby());
+    let backend = Arc::new(FakeBackend::with_lobby());
     let said = serde_json::from_value(json!({ "from": "Ana", "text": "x".repeat(600 << 10) })).unwrap();
-    house.say(&RoomId::parse("lobby").unwrap(), said).await.unwrap();
-    let console = Console::bind(&settings(), house, chance(), Metrics::local()).await.unwrap();
+    backend.say(&RoomId::parse("lobby").unwrap(), said).await.unwrap();
+    let console = Console::bind(&settings(), backend, chance(), Metrics::local()).await.unwrap();
     let ask = async || {
         let (ours, mut theirs) = duplex(4_096);
         let (router, shared, peer) = (console.router.clone(), console.shared.clone(), console.address());

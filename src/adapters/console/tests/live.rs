@@ -10,8 +10,8 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, client_async, connect_a
 
 use super::*;
 use crate::domain::id::Seq;
-use crate::ports::house::fake::LIVE_BUFFER;
-use crate::ports::house::live::Live;
+use crate::ports::backend::fake::LIVE_BUFFER;
+use crate::ports::backend::live::Live;
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
@@ -86,12 +86,12 @@ async fn a_watcher_that_falls_behind_is_told_where_to_resume() {
     let world = World::new().await;
     let mut socket = world.watch("room=lobby").await;
     let live = |seq| Live { seq: Some(Seq(seq)), json: json!({ "seq": seq }).to_string().into() };
-    world.house.show("lobby", live(7));
+    world.backend.show("lobby", live(7));
     assert_eq!(next_event(&mut socket).await["seq"], 7);
 
     // Nothing is awaited in between, so the watcher's task cannot keep up with these.
     for seq in 8..=(8 + LIVE_BUFFER as u64) {
-        world.house.show("lobby", live(seq));
+        world.backend.show("lobby", live(seq));
     }
 
     assert_eq!(next_event(&mut socket).await, json!({ "event": "resume", "after": 7 }));
@@ -106,7 +106,7 @@ async fn a_watcher_that_does_not_read_is_cut_off_and_its_place_freed() {
 
     // More than the system holds for a connection.
     for _ in 0..4 {
-        world.house.show("lobby", Live { seq: None, json: large.clone() });
+        world.backend.show("lobby", Live { seq: None, json: large.clone() });
     }
 
     while world.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap().contains("tertulia_live_sockets 1") {
@@ -118,8 +118,8 @@ async fn a_watcher_that_does_not_read_is_cut_off_and_its_place_freed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watcher_that_pings_and_reads_nothing_is_read_no_further() {
-    let house = Arc::new(FakeHouse::with_lobby());
-    let console = Console::bind(&settings(), house, chance(), Metrics::local()).await.unwrap();
+    let backend = Arc::new(FakeBackend::with_lobby());
+    let console = Console::bind(&settings(), backend, chance(), Metrics::local()).await.unwrap();
     let (ours, theirs) = duplex(16 << 10);
     let (router, shared, peer) = (console.router.clone(), console.shared.clone(), console.address());
     let closing = shared.closing.subscribe();

@@ -7,7 +7,7 @@ async fn a_port_in_use_is_named_with_the_ways_out() {
     let world = World::new().await;
     let settings = Server { listen: world.address.to_string(), ..settings() };
 
-    let refusal = Console::bind(&settings, Arc::new(FakeHouse::default()), chance(), Metrics::local()).await.err().unwrap();
+    let refusal = Console::bind(&settings, Arc::new(FakeBackend::default()), chance(), Metrics::local()).await.err().unwrap();
 
     let told = format!("{} is in use by another program; set server.listen to another port, or stop the other", world.address);
     assert_eq!(refusal.to_string(), told);
@@ -17,7 +17,7 @@ async fn a_port_in_use_is_named_with_the_ways_out() {
 async fn a_setting_out_of_range_stops_the_start() {
     let settings = Server { max_sessions: 0, ..settings() };
 
-    let refusal = Console::bind(&settings, Arc::new(FakeHouse::default()), chance(), Metrics::local()).await.err().unwrap();
+    let refusal = Console::bind(&settings, Arc::new(FakeBackend::default()), chance(), Metrics::local()).await.err().unwrap();
 
     assert_eq!(refusal.to_string(), "server.max_sessions: is 0, must be from 1 to 10000");
 }
@@ -25,12 +25,12 @@ async fn a_setting_out_of_range_stops_the_start() {
 #[tokio::test]
 async fn what_is_in_flight_at_shutdown_is_answered() {
     let mut world = World::new().await;
-    world.house.add("slow");
+    world.backend.add("slow");
     let asked = tokio::spawn(world.request(Method::GET, "/api/rooms/slow/state").send());
-    world.house.entered.notified().await;
+    world.backend.entered.notified().await;
 
     world.stop.take().unwrap().send(()).unwrap();
-    world.house.go_on.notify_one();
+    world.backend.go_on.notify_one();
 
     assert_eq!(asked.await.unwrap().unwrap().status(), 200);
     world.served.await.unwrap();
@@ -39,9 +39,9 @@ async fn what_is_in_flight_at_shutdown_is_answered() {
 #[tokio::test]
 async fn who_does_not_end_is_cut_off_after_the_drain() {
     let mut world = World::with(Server { drain_secs: 0.05, ..settings() }).await;
-    world.house.add("slow");
+    world.backend.add("slow");
     let asked = tokio::spawn(world.request(Method::GET, "/api/rooms/slow/state").send());
-    world.house.entered.notified().await;
+    world.backend.entered.notified().await;
 
     world.stop.take().unwrap().send(()).unwrap();
     world.served.await.unwrap();

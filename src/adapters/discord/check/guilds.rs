@@ -12,7 +12,7 @@ use super::account::Application;
 use super::report::State;
 use super::{Checking, Line, Named, Servers, commands_path, is_out_of_reach};
 use crate::domain::moment::Moment;
-use crate::ports::house::stamp;
+use crate::ports::backend::stamp;
 
 /// A page of servers ("User Resource", "Get Current User Guilds").
 const PAGE: usize = 200;

@@ -7,7 +7,7 @@ use super::interaction::{Typing, Where};
 use super::words::{listed, verbatim};
 use super::{Desk, Said, registered};
 use crate::domain::id::CompanionId;
-use crate::ports::house::room::{CompanionView, Room, RoomCompanion};
+use crate::ports::backend::room::{CompanionView, Room, RoomCompanion};
 
 /// As many choices as Discord shows, and characters of each (Discord's documentation, "Application Commands", "Application Command Option
 /// Choice").
@@ -57,7 +57,7 @@ impl Desk {
         if typing.command != registered::JOIN {
             return offered(&present, &typing.typed);
         }
-        let all = self.house.companions().await.map(|all| all.companions).unwrap_or_default();
+        let all = self.backend.companions().await.map(|all| all.companions).unwrap_or_default();
         let absent: Vec<_> = all.into_iter().filter(|one| !present.iter().any(|there| there.id == one.id)).collect();
         offered(&absent, &typing.typed)
     }
@@ -72,7 +72,7 @@ impl Desk {
 
     /// The companion of this server that goes by this name.
     pub(super) async fn configured(&self, typed: &str) -> Result<CompanionView, Said> {
-        let all = self.house.companions().await?.companions;
+        let all = self.backend.companions().await?.companions;
         called(&all, typed).cloned().ok_or_else(|| {
             let known = listed(all.iter().take(MOST_CHOICES).map(|one| &one.name));
             Said::Refused(format!("There is no companion called “{}”. There are: {known}.", verbatim(typed)))

@@ -3,9 +3,9 @@
 use super::interaction::Where;
 use super::{Desk, Said};
 use crate::adapters::discord::snowflake::Snowflake;
-use crate::ports::house::Refused;
-use crate::ports::house::keeping::{Forget, Forgotten};
-use crate::ports::house::stamp::Stamp;
+use crate::ports::backend::Refused;
+use crate::ports::backend::keeping::{Forget, Forgotten};
+use crate::ports::backend::stamp::Stamp;
 
 impl Desk {
     pub(super) async fn forget(&self, sure: bool, here: &Where, person: Snowflake) -> Result<String, Said> {
@@ -18,7 +18,7 @@ impl Desk {
             ));
         }
         let forget = Forget { guild: here.guild_id(), person: person.person().as_str().into(), answers: false };
-        let forgotten = match self.house.forget(forget).await {
+        let forgotten = match self.backend.forget(forget).await {
             // They never said anything here, or were forgotten before.
             Err(Refused::NotFound(_)) => Forgotten::default(),
             outcome => outcome?,

@@ -9,8 +9,8 @@ use super::words::{self, channel, name, place};
 use super::{Desk, Said};
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::domain::id::CompanionId;
-use crate::ports::house::Refused;
-use crate::ports::house::room::{CompanionPatch, Override, Room, RoomCompanion, RoomPatch};
+use crate::ports::backend::Refused;
+use crate::ports::backend::room::{CompanionPatch, Override, Room, RoomCompanion, RoomPatch};
 
 impl Desk {
     pub(super) async fn join(&self, typed: &str, at: &Where, here: &Where, person: Snowflake) -> Result<String, Said> {
@@ -121,7 +121,7 @@ impl Desk {
     ) -> Result<Room, Said> {
         let concerned = room.companions.iter().filter(|one| whom.contains(&one.id));
         let companions = concerned.map(|one| (Arc::from(one.id.as_str()), patch(one))).collect();
-        self.house.patch_room(&room.id, RoomPatch { paused, companions }).await.map_err(Refused::into)
+        self.backend.patch_room(&room.id, RoomPatch { paused, companions }).await.map_err(Refused::into)
     }
 
     /// The room that a channel is, with somebody in it.

@@ -18,8 +18,8 @@ use crate::adapters::discord::heard::{By, Origin, Told, Us, User, by, in_words, 
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::adapters::discord::wire;
 use crate::domain::message::{Author, Modality, Role};
+use crate::ports::backend::room::{Room, RoomCompanion};
 use crate::ports::hearing::{NotTaken, Taken, Utterance};
-use crate::ports::house::room::{Room, RoomCompanion};
 
 /// A message that is asked about is quoted up to so many characters.
 const LONGEST_QUOTE: usize = 2_000;

@@ -13,8 +13,8 @@ use crate::adapters::discord::snowflake::Snowflake;
 use crate::adapters::discord::troubles::Trouble;
 use crate::domain::closing::Stage;
 use crate::domain::moment::Moment;
-use crate::ports::house::room::{CompanionView, Room, RoomCompanion, RoomId};
-use crate::ports::house::state::{CompanionState, RoomState};
+use crate::ports::backend::room::{CompanionView, Room, RoomCompanion, RoomId};
+use crate::ports::backend::state::{CompanionState, RoomState};
 
 /// Companions that are told of, and of a channel where nobody lives, those who could.
 const MOST_TOLD: usize = 12;
@@ -51,17 +51,17 @@ impl Desk {
         let would_be = if room.is_none() { self.would_be(here).await? } else { None };
         let state = match &room {
             // Who is there is told, whatever they are doing.
-            Some(room) if !is_empty => self.house.state(&room.id).await.ok(),
+            Some(room) if !is_empty => self.backend.state(&room.id).await.ok(),
             _ => None,
         };
-        let readiness = self.house.readiness().await;
+        let readiness = self.backend.readiness().await;
         let is_ready = |name: &str| readiness.parts.iter().filter(|part| &*part.part == name).all(|part| part.ready);
         let standing = Standing {
             here: here.clone(),
             room,
             state,
             would_be: would_be.filter(|room| !room.companions.is_empty()),
-            all: if is_empty { self.house.companions().await?.companions } else { Vec::new() },
+            all: if is_empty { self.backend.companions().await?.companions } else { Vec::new() },
             missing: here.missing(),
             reads_all: self.discord.reads_all(),
             trouble: self.discord.troubles().last(here.channel),
@@ -77,7 +77,7 @@ impl Desk {
 impl Desk {
     async fn rests_until(&self, here: &Where) -> Option<(&'static str, Moment)> {
         // Who cannot be asked is not known to rest.
-        let resting = self.house.quarantine().await.ok()?;
+        let resting = self.backend.quarantine().await.ok()?;
         if let Some(guild) = resting.guilds.iter().find(|guild| guild.id == here.guild_id()) {
             return Some(("server", guild.until.0));
         }

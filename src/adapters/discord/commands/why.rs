@@ -8,8 +8,8 @@ use super::interaction::Where;
 use super::words::{name, verbatim, when, without_settings};
 use super::{Desk, Said};
 use crate::domain::trigger::Trigger;
-use crate::ports::house::decisions::{DecisionQuery, DecisionRecord, WaitingFor, WhyQuery};
-use crate::ports::house::room::{Room, RoomCompanion};
+use crate::ports::backend::decisions::{DecisionQuery, DecisionRecord, WaitingFor, WhyQuery};
+use crate::ports::backend::room::{Room, RoomCompanion};
 
 /// Decisions that are told of.
 const MOST_DECISIONS: usize = 8;
@@ -33,13 +33,13 @@ impl Desk {
             None => None,
         };
         let query = DecisionQuery { room: Some(room.id.clone()), companion: whom.clone(), after: None, limit: MOST_DECISIONS };
-        let decisions = self.house.decisions(query).await?.decisions;
+        let decisions = self.backend.decisions(query).await?.decisions;
         let present = room.companions.iter().filter(|one| whom.as_ref().is_none_or(|whom| one.id == *whom));
         let mut waiting = Vec::new();
         for one in present.take(MOST_WAITING) {
             let query = WhyQuery { room: room.id.clone(), companion: Some(one.id.as_str().into()), at: None };
             // Whoever cannot be told of is left out.
-            let waits = self.house.why(query).await.ok().and_then(|why| why.waiting_for);
+            let waits = self.backend.why(query).await.ok().and_then(|why| why.waiting_for);
             waiting.extend(waits.map(|waits| (one, waits)));
         }
         Ok(told(&room, &decisions, &waiting))

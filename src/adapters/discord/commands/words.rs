@@ -6,7 +6,7 @@ use super::interaction::Where;
 use crate::adapters::discord::names;
 use crate::adapters::discord::permissions::Need;
 use crate::domain::moment::Moment;
-use crate::ports::house::Refused;
+use crate::ports::backend::Refused;
 
 /// The longest message that Discord takes, in characters.
 pub(super) const LONGEST: usize = 2_000;

@@ -13,7 +13,7 @@ use super::expected::Expected;
 use super::witness::Witness;
 use crate::domain::event::Event;
 use crate::domain::model_role::ModelRole;
-use crate::ports::house::room::platform_in;
+use crate::ports::backend::room::platform_in;
 use crate::telemetry::instruments::platform_label;
 
 /// What became of a question is on record so long after it is known, where the store is not slow.

@@ -15,7 +15,7 @@ use crate::domain::round::is_tied;
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::Stance;
 use crate::journal::place::Place;
-use crate::ports::house::room::platform_in;
+use crate::ports::backend::room::platform_in;
 use crate::telemetry::instruments::{error_label, platform_label};
 
 pub(super) fn expect(props: &Props, witness: &Witness, expected: &mut Expected) {

@@ -8,7 +8,7 @@ use tertulia::adapters::discord::check::{Servers, State, invitation};
 use tertulia::settings::discord::MessageContent;
 use tertulia::telemetry::metrics::Metrics;
 
-use super::super::commands::house::SmallHouse;
+use super::super::commands::backend::SmallHouse;
 use super::super::commands::{commands, platform};
 use super::super::counterpart::Counterpart;
 use super::super::counterpart::commands::Command;
@@ -169,8 +169,8 @@ async fn a_bot_in_no_server_is_told_how_to_be_invited() {
 
 /// Has a server register the commands.
 async fn register(discord: &Counterpart) {
-    let house = Arc::new(SmallHouse::default());
-    commands(&platform(discord), &house, &Metrics::local()).ready();
+    let backend = Arc::new(SmallHouse::default());
+    commands(&platform(discord), &backend, &Metrics::local()).ready();
     discord
         .until("the commands", |state| {
             let written = state.journal.requests_of("create_command").filter(|request| request.outcome.is_some());

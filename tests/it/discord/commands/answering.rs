@@ -20,13 +20,13 @@ fn on(route: &'static str) -> On {
 #[tokio::test]
 async fn what_takes_longer_is_answered_in_time_and_told_later() {
     let scene = Scene::with_rules(Rules { interaction_deadline: Duration::from_secs(3), ..rules() }).await;
-    scene.house.hold();
+    scene.backend.hold();
 
     let answer = scene.ask(scene.ana, scene.general, me("ignore", json!([]))).await;
 
     assert_eq!((answer.kind, answer.ephemeral), (5, true));
     assert_eq!(scene.discord.answered_text(answer.interaction), None);
-    scene.house.let_go();
+    scene.backend.let_go();
     scene.discord.until("the words", |state| state.journal.requests_of("edit_webhook_message").next().map(|_| ())).await;
     let told = scene.told(scene.ana, scene.general, me("ignore", json!([]))).await;
     assert!(told.contains("as you wanted"), "it was done once: {told}");
@@ -36,7 +36,7 @@ async fn what_takes_longer_is_answered_in_time_and_told_later() {
 async fn too_many_at_once_are_told_so_at_once() {
     let scene = Scene::new().await;
     let (_, away, zoe) = scene.elsewhere();
-    scene.house.hold();
+    scene.backend.hold();
     let ask = || scene.discord.invoke(scene.ana, scene.general, "tertulia", sub("status", json!([]))).expect("it is there");
     let held: Vec<_> = (0..8).map(|_| ask()).collect();
 
@@ -45,7 +45,7 @@ async fn too_many_at_once_are_told_so_at_once() {
     assert_eq!(scene.counted("status", "busy"), 1.0);
     assert_eq!(busy, "Too many commands at once. Please try again in a few seconds.");
     assert!(scene.told(zoe, away, sub("help", json!([]))).await.contains("/tertulia status"), "others are not held up");
-    scene.house.let_go();
+    scene.backend.let_go();
     for asked in held {
         scene.discord.answer_to(asked).await;
     }
@@ -92,11 +92,11 @@ async fn an_answer_that_is_lost_on_its_way_is_given_again_and_seen_once() {
 #[tokio::test]
 async fn an_answer_that_was_to_come_comes_in_spite_of_failures() {
     let scene = Scene::new().await;
-    scene.house.hold();
+    scene.backend.hold();
     let asked = scene.ask(scene.ana, scene.general, sub("status", json!([]))).await;
     scene.discord.spoil_next(1, on("edit_webhook_message"), Does::Cut);
 
-    scene.house.let_go();
+    scene.backend.let_go();
 
     let told = scene.discord.until("the words", |state| {
         let interaction = &state.world.interactions[&asked.interaction];
@@ -109,7 +109,7 @@ async fn an_answer_that_was_to_come_comes_in_spite_of_failures() {
 #[tokio::test]
 async fn an_answer_that_would_come_too_late_is_given_up() {
     let scene = Scene::new().await;
-    scene.house.hold();
+    scene.backend.hold();
     let asked: Vec<_> = (0..8)
         .map(|_| scene.discord.invoke(scene.ana, scene.general, "tertulia", sub("status", json!([]))).expect("it is there"))
         .collect();
@@ -119,7 +119,7 @@ async fn an_answer_that_would_come_too_late_is_given_up() {
     let in_an_hour = Does::TooMany { retry_after: Duration::from_secs(3_600), scope: Scope::User };
     scene.discord.spoil_next(8, on("edit_webhook_message"), in_an_hour);
 
-    scene.house.let_go();
+    scene.backend.let_go();
 
     // Eight at once are all that she may ask, so the next one is heard when one of them is done with.
     while scene.told(scene.ana, scene.general, sub("help", json!([]))).await.starts_with("Too many") {}
@@ -139,7 +139,7 @@ async fn what_is_told_twice_is_done_once() {
     assert_eq!(scene.counted("join", "repeated"), 1.0);
     scene.discord.answer_to(asked).await;
     // The process is started anew, and the connection tells again what it told before.
-    let anew = super::commands(&scene.platform, &scene.house, &scene.metrics);
+    let anew = super::commands(&scene.platform, &scene.backend, &scene.metrics);
     anew.take(told);
     let refused =
         scene.discord.until("the refusal", |state| state.journal.refused().next().and_then(|(_, outcome)| outcome.code));
@@ -166,7 +166,7 @@ async fn what_nobody_waits_for_any_more_is_not_done() {
     told["id"] = json!(scene.discord.look(|state| *state.world.interactions.keys().next_back().expect("one")));
     scene.commands.take(raw(&told));
     scene.discord.until("an answer", |state| state.journal.answers.first().map(|_| ())).await;
-    assert_eq!(scene.house.inside().admitted.len(), 1);
+    assert_eq!(scene.backend.inside().admitted.len(), 1);
 }
 
 #[tokio::test]

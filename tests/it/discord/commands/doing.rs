@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 use tertulia::domain::id::GuildId;
-use tertulia::ports::house::Refused;
+use tertulia::ports::backend::Refused;
 
 use super::super::counterpart::channels::{Kind, Overwrite};
 use super::super::counterpart::permissions::{MANAGE_CHANNELS, MANAGE_WEBHOOKS, VIEW_CHANNEL};
-use super::house::room_id;
+use super::backend::room_id;
 use super::{Scene, at, companion, me, snowflake, sub, switch};
 
 #[tokio::test]
@@ -34,7 +34,7 @@ async fn a_companion_is_let_in_tempered_paused_and_sent_out() {
     assert!(told(sub("leave", json!([companion("Aria")]))).await.contains("not in this channel. Who is: Ben."));
 
     let channel = snowflake(scene.general).channel();
-    let inside = scene.house.inside();
+    let inside = scene.backend.inside();
     let room = &inside.rooms[&room_id(channel.as_str())];
     assert_eq!((room.guild.clone(), room.paused, room.companions.len()), (snowflake(scene.guild).guild(), false, 1));
     assert!(inside.admitted.iter().all(|(spot, _)| spot.channel == channel && spot.parent.is_none()));
@@ -61,7 +61,7 @@ async fn whoever_may_not_manage_channels_changes_nothing() {
     }
     assert_eq!(["join", "leave", "talkativeness"].map(|command| scene.counted(command, "refused")), [1.0; 3]);
 
-    let inside = scene.house.inside();
+    let inside = scene.backend.inside();
     assert_eq!(inside.admitted.len(), 1);
     let room = inside.rooms.values().next().expect("a room");
     assert_eq!((room.companions.len(), room.paused, &*room.companions[0].interjection), (1, false, "average"));
@@ -101,7 +101,7 @@ async fn in_a_thread_it_is_the_thread_itself() {
     for (channel, parent) in [(post, forum), (thread, scene.general)] {
         scene.told(scene.kim, channel, sub("join", json!([companion("aria")]))).await;
 
-        let inside = scene.house.inside();
+        let inside = scene.backend.inside();
         let (spot, _) = inside.admitted.last().expect("she was let in");
         assert_eq!(
             (spot.channel.clone(), spot.parent.clone()),
@@ -117,7 +117,7 @@ async fn in_a_thread_it_is_the_thread_itself() {
     assert!(scene.told(scene.kim, aside, sub("leave", json!([companion("aria")]))).await.contains("Who is: Ben."));
     // It is taken out of the thread alone, whoever else lives there.
     scene.told(scene.kim, aside, sub("leave", json!([companion("ben")]))).await;
-    let (spot, _) = scene.house.inside().dismissed.pop().expect("it was sent out");
+    let (spot, _) = scene.backend.inside().dismissed.pop().expect("it was sent out");
     assert_eq!((spot.channel, spot.parent), (snowflake(aside).channel(), Some(snowflake(scene.general).channel())));
 }
 
@@ -133,7 +133,7 @@ async fn in_a_direct_message_all_of_it_is_ones_own() {
     assert!(welcome.starts_with("**Aria** lives here now."), "{welcome}");
     assert!(scene.told(scene.ana, direct, sub("pause", json!([]))).await.starts_with("Paused"));
 
-    let inside = scene.house.inside();
+    let inside = scene.backend.inside();
     let spot = &inside.admitted[0].0;
     assert_eq!((spot.guild.clone(), spot.channel.clone()), (snowflake(direct).direct_guild(), snowflake(direct).channel()));
 }
@@ -161,23 +161,23 @@ async fn people_decide_whether_they_are_heard_and_remembered() {
 
     assert!(told(me("forget", json!([]))).await.contains("`/tertulia forget me sure:True`"));
     assert!(told(me("forget", json!([{ "type": 5, "name": "sure", "value": false }]))).await.contains("cannot be taken back"));
-    assert!(scene.house.inside().forgotten.is_empty(), "nothing is forgotten by mistake");
+    assert!(scene.backend.inside().forgotten.is_empty(), "nothing is forgotten by mistake");
     let forgotten = told(me("forget", json!([{ "type": 5, "name": "sure", "value": true }]))).await;
     assert!(forgotten.starts_with("Forgotten: 2 messages of yours, with 1 decision and 0 summaries"), "{forgotten}");
-    let forget = scene.house.inside().forgotten.pop().expect("she is forgotten");
+    let forget = scene.backend.inside().forgotten.pop().expect("she is forgotten");
     assert_eq!((forget.guild, &*forget.person), (guild.clone(), person.as_str()));
 
     assert!(told(me("ignore", json!([]))).await.contains("`/tertulia ignore me switch:off`"));
-    assert!(scene.house.inside().ignored.contains(&(guild.clone(), person.clone())));
+    assert!(scene.backend.inside().ignored.contains(&(guild.clone(), person.clone())));
     assert!(told(sub("status", json!([]))).await.contains("You asked not to be heard"));
     assert!(told(me("ignore", json!([switch("on")]))).await.contains("as you wanted"));
     assert!(told(me("ignore", json!([switch("off")]))).await.contains("listen to you again"));
-    assert!(scene.house.inside().ignored.is_empty());
+    assert!(scene.backend.inside().ignored.is_empty());
 
     let (direct, _) = scene.discord.direct(scene.ana, "hi");
     scene.told(scene.ana, direct, me("ignore", json!([]))).await;
     let expected: (GuildId, _) = (snowflake(direct).direct_guild(), person);
-    assert!(scene.house.inside().ignored.contains(&expected), "there, and nowhere else");
+    assert!(scene.backend.inside().ignored.contains(&expected), "there, and nowhere else");
 }
 
 #[tokio::test]
@@ -192,13 +192,13 @@ async fn what_the_core_refuses_is_told_in_plain_words() {
         (Refused::Unavailable { detail: "/var/lib".into(), retry_after: None }, "Please try again in a minute."),
         (Refused::Broken("/var/lib".into()), "tell whoever runs the bot"),
     ] {
-        scene.house.inside().refuses = Some(refusal);
+        scene.backend.inside().refuses = Some(refusal);
         let told = scene.told(scene.kim, scene.general, join()).await;
         assert!(told.contains(expected) && !told.contains("/var"), "{told}");
     }
-    scene.house.inside().refuses = None;
-    scene.house.inside().panics = true;
+    scene.backend.inside().refuses = None;
+    scene.backend.inside().panics = true;
     assert!(scene.told(scene.kim, scene.general, join()).await.contains("Something went wrong here"));
-    scene.house.inside().panics = false;
+    scene.backend.inside().panics = false;
     assert!(scene.told(scene.kim, scene.general, join()).await.contains("lives here now"));
 }

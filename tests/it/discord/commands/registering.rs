@@ -29,17 +29,17 @@ async fn looked(discord: &Counterpart, count: usize) {
 #[tokio::test]
 async fn it_is_registered_once_however_many_connections_are_ready() {
     let discord = Counterpart::with_rules(rules()).await;
-    let house = Arc::new(SmallHouse::default());
+    let backend = Arc::new(SmallHouse::default());
     let rest = Rest::new(&discord);
     let application = discord.look(|state| state.world.application.id);
     let path = format!("/applications/{application}/commands");
     rest.post(&path, json!({ "name": "other", "description": "Of somebody else" })).await;
 
-    let first = commands(&platform(&discord), &house, &Metrics::local());
+    let first = commands(&platform(&discord), &backend, &Metrics::local());
     (0..3).for_each(|_| first.ready());
     discord.until("three commands", |state| (state.world.commands.len() == 3).then_some(())).await;
     // The same application, started anew.
-    commands(&platform(&discord), &house, &Metrics::local()).ready();
+    commands(&platform(&discord), &backend, &Metrics::local()).ready();
     looked(&discord, 2).await;
 
     // Whatever follows from that look has left before this is answered.
@@ -55,13 +55,13 @@ async fn it_is_registered_once_however_many_connections_are_ready() {
 #[tokio::test]
 async fn one_that_somebody_changed_is_put_right() {
     let discord = Counterpart::with_rules(rules()).await;
-    let house = Arc::new(SmallHouse::default());
+    let backend = Arc::new(SmallHouse::default());
     let rest = Rest::new(&discord);
     let application = discord.look(|state| state.world.application.id);
     let path = format!("/applications/{application}/commands");
     let old = rest.ask(Method::PUT, &path, json!([{ "name": "tertulia", "description": "An old one" }])).await;
 
-    commands(&platform(&discord), &house, &Metrics::local()).ready();
+    commands(&platform(&discord), &backend, &Metrics::local()).ready();
 
     let changed = discord.until("the change", |state| {
         let command = &state.world.commands[0];
@@ -73,9 +73,9 @@ async fn one_that_somebody_changed_is_put_right() {
 #[tokio::test]
 async fn one_that_could_not_be_registered_is_tried_again() {
     let discord = Counterpart::with_rules(rules()).await;
-    let house = Arc::new(SmallHouse::default());
+    let backend = Arc::new(SmallHouse::default());
     discord.spoil_next(1, On { route: Some("create_command"), ..On::default() }, Does::Status(500));
-    let commands = commands(&platform(&discord), &house, &Metrics::local());
+    let commands = commands(&platform(&discord), &backend, &Metrics::local());
 
     commands.ready();
     discord.until("the failure", |state| state.journal.refused().next().map(|_| ())).await;

@@ -48,7 +48,7 @@ impl Scene {
     }
 
     fn said(&self) -> Vec<(String, String, String, Vec<String>)> {
-        let inside = self.house.inside();
+        let inside = self.backend.inside();
         let plain = inside.said.iter().map(|(spot, said)| {
             assert_eq!((said.from.role, said.to_all, &*said.own_words), (Role::Person, false, ""));
             let mentions = said.mentions.iter().map(ToString::to_string).collect();
@@ -74,7 +74,7 @@ async fn what_is_said_to_a_companion_is_shown_to_all_and_on_record_as_the_person
     assert_eq!(scene.said(), [(channel, "Ana".to_owned(), text, vec!["aria".to_owned()])]);
     // Whoever deletes what is shown takes it back: it is on record under that id.
     let (id, from) = {
-        let inside = scene.house.inside();
+        let inside = scene.backend.inside();
         (inside.said[0].1.id.to_string(), inside.said[0].1.from.id.to_string())
     };
     assert_eq!((id, from), (message.to_string(), format!("discord:{}", scene.ana)));
@@ -123,7 +123,7 @@ async fn what_is_said_has_the_time_of_this_machines_clock() {
     let asked = scene.discord.invoke(scene.ana, scene.general, "tertulia", say("aria", "hi")).unwrap();
     scene.shown(asked).await;
 
-    let at = scene.house.inside().said[0].1.at;
+    let at = scene.backend.inside().said[0].1.at;
     // `Date` has whole seconds.
     let tolerance = Duration::from_secs(10);
     assert!(at + tolerance >= before && at <= SystemClock.now() + tolerance, "{at:?}, {before:?}");
@@ -140,7 +140,7 @@ async fn in_threads_and_direct_messages_it_is_said_there() {
         scene.shown(asked).await;
     }
 
-    let inside = scene.house.inside();
+    let inside = scene.backend.inside();
     let spots: Vec<_> = inside.said.iter().map(|(spot, _)| (spot.channel.clone(), spot.parent.clone())).collect();
     assert_eq!(
         spots,
@@ -159,7 +159,7 @@ async fn what_nobody_is_shown_in_the_end_is_taken_back() {
     until("the count", async || scene.helps_and_has_counted("unanswered").await).await;
 
     let message = scene.discord.look(|state| state.world.interactions[&asked].original).expect("it was to come");
-    assert_eq!(scene.house.inside().deleted, [message.to_string().into()]);
+    assert_eq!(scene.backend.inside().deleted, [message.to_string().into()]);
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use axum::routing::get;
 use futures_util::{StreamExt as _, stream};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
-use tertulia::ports::house::DAMAGED;
+use tertulia::ports::backend::DAMAGED;
 use tertulia::ports::store::key::Kind;
 
 use crate::harness::{Premises, Server};

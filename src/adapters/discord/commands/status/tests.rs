@@ -1,6 +1,6 @@
 use super::*;
 use crate::adapters::discord::permissions::Permissions;
-use crate::ports::house::room::RoomId;
+use crate::ports::backend::room::RoomId;
 
 #[test]
 fn a_channel_in_which_all_is_well_says_so() {
@@ -172,7 +172,7 @@ fn state() -> CompanionState {
         next_interjection_at: None,
         lull_at: None,
         lull_secs: 10.0,
-        doing: crate::ports::house::state::Doing::Listening,
+        doing: crate::ports::backend::state::Doing::Listening,
         trigger: None,
         since: None,
         retry_at: None,

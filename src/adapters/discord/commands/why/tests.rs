@@ -7,7 +7,7 @@ use crate::adapters::discord::commands::words::fitted;
 use crate::domain::decision::Reason;
 use crate::domain::id::Seq;
 use crate::domain::moment::Moment;
-use crate::ports::house::room::RoomId;
+use crate::ports::backend::room::RoomId;
 
 #[test]
 fn every_reason_is_a_sentence_without_jargon() {

@@ -1,4 +1,4 @@
-//! A house as small as commands need it: rooms in memory, Aria and Ben, and a list of what was said to them by commands.
+//! A backend as small as commands need it: rooms in memory, Aria and Ben, and a list of what was said to them by commands.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -10,21 +10,21 @@ use tertulia::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq};
 use tertulia::domain::moment::Moment;
 use tertulia::domain::trigger::Trigger;
 use tertulia::domain::vote::State;
+use tertulia::ports::backend::decisions::{DecisionQuery, DecisionRecord, Decisions, WaitingFor, Why, WhyQuery};
+use tertulia::ports::backend::keeping::{
+    BackedUp, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, Readiness, ReadyPart,
+};
+use tertulia::ports::backend::live::LiveStream;
+use tertulia::ports::backend::messages::{Edit, History, HistoryQuery, NewMessage, Words};
+use tertulia::ports::backend::room::{
+    CompanionView, Companions, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
+};
+use tertulia::ports::backend::state::{CompanionState, Doing, RepetitionState, RoomState};
+use tertulia::ports::backend::usage::{Usage, UsageQuery};
+use tertulia::ports::backend::{Backend, Refused};
 use tertulia::ports::chat_platform::Serves;
 use tertulia::ports::company::Company;
 use tertulia::ports::hearing::{Hearing, Missed, NotTaken, Reached, Spot, Taken, Utterance};
-use tertulia::ports::house::decisions::{DecisionQuery, DecisionRecord, Decisions, WaitingFor, Why, WhyQuery};
-use tertulia::ports::house::keeping::{
-    BackedUp, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, Readiness, ReadyPart,
-};
-use tertulia::ports::house::live::LiveStream;
-use tertulia::ports::house::messages::{Edit, History, HistoryQuery, NewMessage, Words};
-use tertulia::ports::house::room::{
-    CompanionView, Companions, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
-};
-use tertulia::ports::house::state::{CompanionState, Doing, RepetitionState, RoomState};
-use tertulia::ports::house::usage::{Usage, UsageQuery};
-use tertulia::ports::house::{House, Refused};
 use tertulia::ports::ignoring::Ignoring;
 use tokio::sync::watch;
 
@@ -92,7 +92,7 @@ impl SmallHouse {
         if *held.borrow() {
             self.inside().waiting += 1;
         }
-        // The sender lives as long as the house.
+        // The sender lives as long as the backend.
         let _ = held.wait_for(|held| !held).await;
         refuses.map_or(Ok(()), Err)
     }
@@ -213,7 +213,7 @@ fn never<T>() -> Result<T, Refused> {
 }
 
 #[async_trait]
-impl House for SmallHouse {
+impl Backend for SmallHouse {
     async fn room(&self, room: &RoomId) -> Result<Room, Refused> {
         self.pass().await?;
         self.inside().rooms.get(room).cloned().ok_or_else(|| Refused::NotFound(format!("there is no room {room}")))

@@ -1,4 +1,4 @@
-//! A small house that works in memory: rooms hold Aria, Ben and external companions, everything said is kept, nothing is ever decided.
+//! A small backend that works in memory: rooms hold Aria, Ben and external companions, everything said is kept, nothing is ever decided.
 //!
 //! Four rooms behave by their names: `boom` panics, `full` is unavailable, `slow` waits until it is told to go on, `torn` cannot be read
 //! to its end.
@@ -24,7 +24,7 @@ use super::room::{
 };
 use super::state::{CompanionState, Doing, RepetitionState, RoomState};
 use super::usage::{Calls, Cap, Caps, GuildUsage, Usage, UsageBy, UsageQuery, Used};
-use super::{House, Refused};
+use super::{Backend, Refused};
 use crate::domain::closing::Stage;
 use crate::domain::id::{CompanionId, GuildId, Seq};
 use crate::domain::message::{Modality, Role};
@@ -33,7 +33,7 @@ use crate::domain::price::Price;
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::State;
 
-/// Noon of 1 May 2026: the only moment that this house knows.
+/// Noon of 1 May 2026: the only moment that this backend knows.
 const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
 
 /// What the round is about that every room with an external companion holds for ever.
@@ -42,9 +42,9 @@ const ROUND: &str = "7";
 /// How many events a watcher may be behind.
 pub(crate) const LIVE_BUFFER: usize = 16;
 
-/// A small house that works in memory.
+/// A small backend that works in memory.
 #[derive(Default)]
-pub(crate) struct FakeHouse {
+pub(crate) struct FakeBackend {
     rooms: Mutex<BTreeMap<RoomId, FakeRoom>>,
     /// What is in the way of readiness.
     pub(crate) in_the_way: Mutex<Option<String>>,
@@ -116,12 +116,12 @@ fn rendered(message: &HistoryMessage) -> Live {
     Live { seq: Some(message.seq), json: json.to_string().into() }
 }
 
-impl FakeHouse {
-    /// A house with the room `lobby`, in which Aria is.
+impl FakeBackend {
+    /// A backend with the room `lobby`, in which Aria is.
     pub(crate) fn with_lobby() -> Self {
-        let house = Self::default();
-        house.add("lobby");
-        house
+        let backend = Self::default();
+        backend.add("lobby");
+        backend
     }
 
     /// Adds a room with Aria in it.
@@ -190,7 +190,7 @@ fn apply<T: Clone>(change: &Override<T>, to: &mut Option<T>) {
 }
 
 #[async_trait]
-impl House for FakeHouse {
+impl Backend for FakeBackend {
     async fn rooms(&self) -> Result<Rooms, Refused> {
         Ok(Rooms { rooms: self.lock().iter().map(|(id, room)| room.view(id)).collect() })
     }

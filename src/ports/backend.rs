@@ -32,7 +32,7 @@ use usage::{Usage, UsageQuery};
 
 /// The core, as the console sees it.
 #[async_trait]
-pub trait House: Send + Sync + 'static {
+pub trait Backend: Send + Sync + 'static {
     /// Every room, in the order of ids.
     async fn rooms(&self) -> Result<Rooms, Refused>;
 
