@@ -22,9 +22,9 @@ use anyhow::Context as _;
 use futures_util::StreamExt as _;
 use ractor::{Actor, ActorRef};
 use serde_json::{Value, json};
-use system::{kit, millis, room, say};
+use system::{context, millis, room, say};
+use tertulia::actors::runtime::context::ActorContext;
 use tertulia::actors::runtime::directory::{Directory, Place};
-use tertulia::actors::runtime::kit::Kit;
 use tertulia::actors::runtime::places::{
     ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, SwitchboardPlace,
 };
@@ -87,7 +87,7 @@ fn kill<P: Place>(directory: &Directory, place: &P) {
 /// A whole system; each kill gets its own, so that no restart is held back by those before.
 struct World {
     backend: Arc<ActorBackend>,
-    kit: Kit,
+    context: ActorContext,
     root: ActorRef<RootMessage>,
     live: LiveStream,
     busy: tokio::task::JoinSet<()>,
@@ -101,25 +101,34 @@ impl World {
     }
 
     /// A world with whatever `furnish` changes about what its actors work with, and these companions in the room that is measured.
-    async fn with(on_disk: bool, furnish: impl FnOnce(Kit) -> anyhow::Result<Kit>, companions: &[&str]) -> anyhow::Result<Self> {
+    async fn with(
+        on_disk: bool,
+        furnish: impl FnOnce(ActorContext) -> anyhow::Result<ActorContext>,
+        companions: &[&str],
+    ) -> anyhow::Result<Self> {
         if on_disk {
             let folder = tempfile::tempdir()?;
             let instruments = Instruments::unread();
             let options =
                 OpenOptions { accept_loss: false, deadline: PATIENCE, cache_bytes: 16 << 20, new_id: 1, instruments, held: None };
             let store = Arc::new(SledStore::open(&folder.path().join("data"), &options)?);
-            let kit = furnish(kit(store.clone(), Recorder::silent())?)?;
-            Self::on(kit.clone(), ActorBackend::new(kit, store), companions, Some(folder)).await
+            let context = furnish(context(store.clone(), Recorder::silent())?)?;
+            Self::on(context.clone(), ActorBackend::new(context, store), companions, Some(folder)).await
         } else {
             let store = Arc::new(MemoryStore::new());
-            let kit = furnish(kit(store.clone(), Recorder::silent())?)?;
-            Self::on(kit.clone(), ActorBackend::new(kit, store), companions, None).await
+            let context = furnish(context(store.clone(), Recorder::silent())?)?;
+            Self::on(context.clone(), ActorBackend::new(context, store), companions, None).await
         }
     }
 
-    async fn on(kit: Kit, backend: ActorBackend, companions: &[&str], folder: Option<tempfile::TempDir>) -> anyhow::Result<Self> {
-        let (root, _) = Actor::spawn(None, Root, kit.clone()).await?;
-        move_in(&kit, &[]).await?;
+    async fn on(
+        context: ActorContext,
+        backend: ActorBackend,
+        companions: &[&str],
+        folder: Option<tempfile::TempDir>,
+    ) -> anyhow::Result<Self> {
+        let (root, _) = Actor::spawn(None, Root, context.clone()).await?;
+        move_in(&context, &[]).await?;
         root.cast(RootMessage::WakePending)?;
         let backend = Arc::new(backend);
         for (id, guild) in BUSY {
@@ -129,7 +138,7 @@ impl World {
         let plan = serde_json::from_value(json!({ "guild": "home", "companions": companions }))?;
         backend.put_room(&room(MEASURED), plan).await?;
         let live = backend.live(&room(MEASURED), None).await?;
-        let mut world = Self { backend, kit, root, live, busy: tokio::task::JoinSet::new(), _folder: folder };
+        let mut world = Self { backend, context, root, live, busy: tokio::task::JoinSet::new(), _folder: folder };
         world.decided("before").await?;
         for (id, _) in BUSY {
             world.talk(id, BUSY_PAUSE);
@@ -184,7 +193,7 @@ async fn measure(victim: Victim, kills: usize, on_disk: bool) -> anyhow::Result<
         let mut world = World::new(on_disk).await?;
         // At another moment of the load each time.
         sleep(Duration::from_millis(20) + Duration::from_micros(kill as u64 * 137 % 10_000)).await;
-        victim.kill(&world.kit.directory);
+        victim.kill(&world.context.directory);
         match timeout(PATIENCE, world.decided("after")).await {
             Ok(took) => {
                 let (until_accepted, until_decided) = took?;

@@ -18,7 +18,7 @@ use axum::routing::post;
 use futures_util::StreamExt as _;
 use ractor::Actor;
 use serde_json::{Value, json};
-use system::{kit, millis, room, say};
+use system::{context, millis, room, say};
 use tertulia::actors::runtime::root::{Root, RootMessage};
 use tertulia::actors::service::ActorBackend;
 use tertulia::actors::service::rooms::move_in;
@@ -154,11 +154,11 @@ fn telling(recorder: &Recorder, decisions: u64) -> f64 {
 /// Has a companion decide about one message after the other, through the whole system: from what is said to the decision on record.
 async fn deciding(recorder: Recorder) -> anyhow::Result<Vec<Duration>> {
     let store = Arc::new(MemoryStore::new());
-    let kit = kit(store.clone(), recorder)?;
-    let (root, ended) = Actor::spawn(None, Root, kit.clone()).await?;
-    move_in(&kit, &[]).await?;
+    let context = context(store.clone(), recorder)?;
+    let (root, ended) = Actor::spawn(None, Root, context.clone()).await?;
+    move_in(&context, &[]).await?;
     root.cast(RootMessage::WakePending)?;
-    let backend = ActorBackend::new(kit, store);
+    let backend = ActorBackend::new(context, store);
     let plan = serde_json::from_value(json!({ "guild": "home", "companions": ["aria"] }))?;
     backend.put_room(&room("lobby"), plan).await?;
     let mut live = backend.live(&room("lobby"), None).await?;

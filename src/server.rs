@@ -26,7 +26,7 @@ use tokio::sync::watch;
 use crate::actors::erasure::{leftovers, retention};
 use crate::actors::membership::residents::Cast;
 use crate::actors::models::Models;
-use crate::actors::runtime::kit::{Environment, Kit};
+use crate::actors::runtime::context::{ActorContext, Environment};
 use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::runtime::starts;
 use crate::actors::runtime::watchdog::{STALLED_AFTER_TICKS, Watchdog};
@@ -216,30 +216,30 @@ async fn serve(
     let data = loaded.settings.storage.path.clone();
     let arrivals = Arrivals::open(&data, SystemClock.now());
     let models = models(&loaded.settings, &arrivals).map_err(Ended::Failed)?;
-    let kit = kit(loaded, models, telemetry.recorder(), store.clone(), failed, compaction_failed);
+    let context = context(loaded, models, telemetry.recorder(), store.clone(), failed, compaction_failed);
     let keeper: Arc<dyn Keeper> = store.clone();
-    let kit = discord::join(kit, &keeper).map_err(Ended::Discord)?;
-    let (root, tree) = Actor::spawn(None, Root, kit.clone())
+    let context = discord::join(context, &keeper).map_err(Ended::Discord)?;
+    let (root, tree) = Actor::spawn(None, Root, context.clone())
         .await
         .map_err(|error| Ended::Failed(anyhow::anyhow!("the actors cannot be started: {error}")))?;
     // Who lives where is known before anybody is woken.
-    move_in(&kit, &rooms).await.map_err(|error| not_moved_in(error, "the rooms cannot be set up"))?;
-    let asleep = kit.residents.all().iter().filter(|(channel, _)| kit.platforms.is_away(channel)).count();
+    move_in(&context, &rooms).await.map_err(|error| not_moved_in(error, "the rooms cannot be set up"))?;
+    let asleep = context.residents.all().iter().filter(|(channel, _)| context.platforms.is_away(channel)).count();
     if asleep > 0 {
         tracing::warn!(channels = asleep, "companions live in channels of Discord, which sleep: give discord.token to wake them");
     }
-    starts::note(&kit).await;
-    stalls.set_aside(&kit).await;
-    retention::keep(kit.clone());
-    tokio::spawn(leftovers::keep_taking_up(kit.clone()));
+    starts::note(&context).await;
+    stalls.set_aside(&context).await;
+    retention::keep(context.clone());
+    tokio::spawn(leftovers::keep_taking_up(context.clone()));
     root.cast(RootMessage::WakePending).context("the actors are gone").map_err(Ended::Failed)?;
-    let backend = ActorBackend::new(kit.clone(), keeper);
-    let console = Console::bind(&kit.settings.server, Arc::new(backend), kit.chance.clone(), telemetry.metrics())
+    let backend = ActorBackend::new(context.clone(), keeper);
+    let console = Console::bind(&context.settings.server, Arc::new(backend), context.chance.clone(), telemetry.metrics())
         .await
         .map_err(cannot_serve)?;
     let address = console.address();
     let _note = address::leave(&data, address).context("the server's address cannot be noted").map_err(Ended::Failed)?;
-    let stop_asked = wait_for_stop(kit.clone(), store, sources.clone(), signals);
+    let stop_asked = wait_for_stop(context.clone(), store, sources.clone(), signals);
     announce(address);
     tracing::info!(%address, "ready");
 
@@ -266,7 +266,7 @@ async fn serve(
     Ok(match outcome? {
         Stop::Compact => {
             tracing::info!("stopped to compact the store; what is owed is made afterwards");
-            Over::Compact(Cast::clone(&kit.residents.cast()))
+            Over::Compact(Cast::clone(&context.residents.cast()))
         }
         Stop::Shutdown => {
             tracing::info!("stopped; what is owed is made after the next start");
@@ -306,22 +306,22 @@ fn models(settings: &Settings, arrivals: &Arc<Arrivals>) -> anyhow::Result<Model
     Ok(models)
 }
 
-fn kit(
+fn context(
     loaded: Loaded,
     models: Models,
     recorder: Recorder,
     store: Arc<SledStore>,
     failed: watch::Sender<Option<String>>,
     compaction_failed: Arc<AtomicBool>,
-) -> Kit {
+) -> ActorContext {
     let Loaded { settings, companions, .. } = loaded;
-    Kit {
+    ActorContext {
         compaction_failed,
         store_failed: Arc::new(move |detail| {
             tracing::error!(detail, "the store takes no more");
             failed.send_replace(Some(detail));
         }),
-        ..Kit::new(Environment {
+        ..ActorContext::new(Environment {
             store,
             clock: Arc::new(SystemClock),
             chance: Arc::new(SystemChance),
@@ -341,10 +341,11 @@ fn announce(address: std::net::SocketAddr) {
 }
 
 /// Waits for SIGTERM or Ctrl-C, and for SIGUSR2 or the time to compact. Reloads the companions at SIGHUP.
-async fn wait_for_stop(kit: Kit, store: Arc<SledStore>, sources: Sources, signals: &mut Signals) -> Stop {
+async fn wait_for_stop(context: ActorContext, store: Arc<SledStore>, sources: Sources, signals: &mut Signals) -> Stop {
     let mut shutdown = signals.stop();
     let Signals { compact, reload, .. } = signals;
-    let due = compacting::due(&*store, &*kit.clock, &kit.settings.storage, || store.is_copying(), &kit.compaction_failed);
+    let due =
+        compacting::due(&*store, &*context.clock, &context.settings.storage, || store.is_copying(), &context.compaction_failed);
     let asked_to_compact = async {
         // The thread that sends lives as long as the process.
         let _ = compact.changed().await;
@@ -358,7 +359,7 @@ async fn wait_for_stop(kit: Kit, store: Arc<SledStore>, sources: Sources, signal
         _ = shutdown.wait_for(|stop| *stop) => Stop::Shutdown,
         () = asked_to_compact => Stop::Compact,
         () = due => Stop::Compact,
-        () = reload::at_each(reload, &kit, &sources) => Stop::Shutdown,
+        () = reload::at_each(reload, &context, &sources) => Stop::Shutdown,
     };
     if matches!(stop, Stop::Compact) {
         tracing::info!("stopping to compact the store");

@@ -74,11 +74,12 @@ fn held(stock: Stock, messages: usize, when: When) -> anyhow::Result<f64> {
         if when == When::Answered {
             tokio::time::sleep(PAUSE).await;
         }
-        while when == When::Asleep && world.kit.directory.alive().any(|(sort, count)| sort == Sort::Channel && count > 0) {
+        while when == When::Asleep && world.context.directory.alive().any(|(sort, count)| sort == Sort::Channel && count > 0) {
             tokio::time::sleep(NAP).await;
         }
         let held = allocated();
-        let awake = world.kit.directory.alive().filter(|(sort, _)| *sort == Sort::Channel).map(|(_, count)| count).sum::<usize>();
+        let awake =
+            world.context.directory.alive().filter(|(sort, _)| *sort == Sort::Channel).map(|(_, count)| count).sum::<usize>();
         let expected = if messages > 0 && when != When::Asleep { stock.channels } else { 0 };
         if awake != expected {
             eprintln!("{awake} of {} channels are awake after {messages} messages, not {expected}", stock.channels);

@@ -9,7 +9,7 @@ use ractor::{Actor, ActorRef};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 use tertulia::actors::inbound::{Inbound, Speech};
-use tertulia::actors::runtime::kit::Kit;
+use tertulia::actors::runtime::context::ActorContext;
 use tertulia::actors::runtime::root::{Root, RootMessage};
 use tertulia::actors::service::ActorBackend;
 use tertulia::actors::service::rooms::move_in;
@@ -33,7 +33,7 @@ const WIDTH: usize = 64;
 
 /// A system.
 pub struct World {
-    pub kit: Kit,
+    pub context: ActorContext,
     pub metrics: Metrics,
     stock: Stock,
     backend: ActorBackend,
@@ -57,15 +57,15 @@ impl World {
             "addresses_per_minute": u32::MAX, "evaluations_per_hour": u32::MAX, "guild_evaluations_per_hour": u32::MAX,
         } });
         let recorder = Recorder::new(None, false, metrics.instruments());
-        let mut kit = system::kit_of(&stock.cast(), generous, store.clone(), recorder)?;
+        let mut context = system::kit_of(&stock.cast(), generous, store.clone(), recorder)?;
         if let Some(clock) = clock {
-            kit.clock = clock;
+            context.clock = clock;
         }
-        let (root, tree) = Actor::spawn(None, Root, kit.clone()).await?;
-        move_in(&kit, &[]).await?;
+        let (root, tree) = Actor::spawn(None, Root, context.clone()).await?;
+        move_in(&context, &[]).await?;
         root.cast(RootMessage::WakePending)?;
-        let backend = ActorBackend::new(kit.clone(), store);
-        Ok(Self { metrics, stock, backend, inbound: Inbound::new(kit.clone()), kit, root, tree })
+        let backend = ActorBackend::new(context.clone(), store);
+        Ok(Self { metrics, stock, backend, inbound: Inbound::new(context.clone()), context, root, tree })
     }
 
     /// Says a message in each of these channels, in turn, so many times, and waits until all is handled.
@@ -108,11 +108,11 @@ impl World {
 
     /// Stops the actors, and lets everything go.
     pub async fn end(self) -> anyhow::Result<()> {
-        let Self { kit, backend, inbound, root, tree, .. } = self;
-        let store = Arc::downgrade(&kit.store);
+        let Self { context, backend, inbound, root, tree, .. } = self;
+        let store = Arc::downgrade(&context.store);
         root.stop(None);
         tree.await?;
-        drop((kit, backend, inbound, root));
+        drop((context, backend, inbound, root));
         // Whoever is told to stop does so by and by; the store is closed by the last of them.
         let until = Instant::now() + Duration::from_secs(10);
         while store.strong_count() > 0 && Instant::now() < until {

@@ -84,7 +84,7 @@ async fn beside(on_disk: bool, dies: bool) -> anyhow::Result<(Took, u64, u64)> {
     }
     sleep(PHASE / 8).await;
     let (deaths, quarantines) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
-    let (backend, directory) = (world.backend.clone(), world.kit.directory.clone());
+    let (backend, directory) = (world.backend.clone(), world.context.directory.clone());
     let (died, kept_away) = (deaths.clone(), quarantines.clone());
     if dies {
         world.busy.spawn(async move {

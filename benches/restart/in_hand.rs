@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use serde_json::json;
 use tertulia::actors::membership::residents::Residents;
 use tertulia::actors::models::{Models, Pool};
-use tertulia::actors::runtime::kit::Kit;
+use tertulia::actors::runtime::context::ActorContext;
 use tertulia::actors::runtime::places::{ChannelPlace, PoolPlace};
 use tertulia::domain::id::{ChannelId, GuildId};
 use tertulia::ports::backend::room::is_of_console;
@@ -97,7 +97,7 @@ impl ChatPlatform for SlowPlatform {
     async fn typing(&self, _: &GuildId, _: &ChannelId) {}
 }
 
-fn furnish(mut kit: Kit, in_hand: InHand) -> anyhow::Result<Kit> {
+fn furnish(mut context: ActorContext, in_hand: InHand) -> anyhow::Result<ActorContext> {
     let overlay = json!({
         "gate": { "addresses_per_minute": 1_000_000, "guild_statements_per_day": 1_000_000 },
         "turn_taking": { "turn_delay_secs": 0.0 },
@@ -115,14 +115,14 @@ fn furnish(mut kit: Kit, in_hand: InHand) -> anyhow::Result<Kit> {
         Arc::new(Slow { identity, is_slow })
     };
     let models = Models::new(model(in_hand == InHand::Manager), model(in_hand == InHand::Reply));
-    let found = kit.directory.clone();
-    kit.pool = Pool::new(&settings.models, models, move || found.find(&PoolPlace()));
-    kit.residents = Residents::new(cast, settings.companion_defaults.clone(), kit.recorder.instruments().clone());
+    let found = context.directory.clone();
+    context.pool = Pool::new(&settings.models, models, move || found.find(&PoolPlace()));
+    context.residents = Residents::new(cast, settings.companion_defaults.clone(), context.recorder.instruments().clone());
     if in_hand == InHand::Delivery {
-        kit.platforms = Platforms::new([Arc::new(SlowPlatform(std::sync::Mutex::default())) as Arc<dyn ChatPlatform>]);
+        context.platforms = Platforms::new([Arc::new(SlowPlatform(std::sync::Mutex::default())) as Arc<dyn ChatPlatform>]);
     }
-    kit.settings = settings;
-    Ok(kit)
+    context.settings = settings;
+    Ok(context)
 }
 
 impl World {
@@ -131,7 +131,7 @@ impl World {
     async fn words(&mut self, text: &str, in_hand: InHand, is_killed: bool) -> anyhow::Result<Option<Duration>> {
         let whom = if in_hand == InHand::Manager { "aria and bruno" } else { "aria" };
         say(&self.backend, MEASURED, &format!("{whom}, in hand: {text}")).await?;
-        let channel = self.kit.directory.find(&ChannelPlace(room(MEASURED).channel()));
+        let channel = self.context.directory.find(&ChannelPlace(room(MEASURED).channel()));
         let channel = channel.ok_or_else(|| anyhow::anyhow!("the room is not awake"))?;
         let said = Instant::now();
         while channel.get_children().is_empty() {
@@ -167,7 +167,7 @@ pub(super) async fn measure(kills: usize, on_disk: bool) -> anyhow::Result<()> {
         for kill in 0..kills {
             for is_killed in [false, true] {
                 let companions: &[&str] = if in_hand == InHand::Manager { &["aria", "bruno"] } else { &["aria"] };
-                let mut world = World::with(on_disk, |kit| furnish(kit, in_hand), companions).await?;
+                let mut world = World::with(on_disk, |context| furnish(context, in_hand), companions).await?;
                 sleep(Duration::from_millis(20)).await;
                 match timeout(PATIENCE, world.words(&kill.to_string(), in_hand, is_killed)).await {
                     Ok(took) => match took? {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::json;
 use tertulia::actors::models::Models;
-use tertulia::actors::runtime::kit::{Environment, Kit};
+use tertulia::actors::runtime::context::{ActorContext, Environment};
 use tertulia::actors::service::ActorBackend;
 use tertulia::adapters::system::{SystemChance, SystemClock};
 use tertulia::ports::backend::Backend;
@@ -34,13 +34,18 @@ impl LanguageModel for Instantly {
 }
 
 /// What the actors work with: Aria, no limits to how often she is addressed, and the model.
-pub fn kit(store: Arc<dyn Store>, recorder: Recorder) -> anyhow::Result<Kit> {
+pub fn context(store: Arc<dyn Store>, recorder: Recorder) -> anyhow::Result<ActorContext> {
     // Who talks so much would be over budget.
     kit_of(&["aria".to_owned()], json!({ "gate": { "addresses_per_minute": 1_000_000 } }), store, recorder)
 }
 
 /// What the actors work with: companions of these ids, the default settings but for these, and a model that says NO at once.
-pub fn kit_of(ids: &[String], generous: serde_json::Value, store: Arc<dyn Store>, recorder: Recorder) -> anyhow::Result<Kit> {
+pub fn kit_of(
+    ids: &[String],
+    generous: serde_json::Value,
+    store: Arc<dyn Store>,
+    recorder: Recorder,
+) -> anyhow::Result<ActorContext> {
     let settings = Arc::new(Settings::overlay(generous).map_err(|problems| anyhow::anyhow!("{problems}"))?);
     let model: Arc<dyn LanguageModel> =
         Arc::new(Instantly(Identity { provider: "bench".into(), model: "instant".into(), endpoint: "bench".into() }));
@@ -51,9 +56,9 @@ pub fn kit_of(ids: &[String], generous: serde_json::Value, store: Arc<dyn Store>
         let companion = companion.map_err(|_| anyhow::anyhow!("{id} cannot be made"))?;
         cast.insert(companion.id.clone(), companion);
     }
-    Ok(Kit {
+    Ok(ActorContext {
         store_failed: Arc::new(|detail| eprintln!("the store failed: {detail}")),
-        ..Kit::new(Environment {
+        ..ActorContext::new(Environment {
             store,
             clock: Arc::new(SystemClock),
             chance: Arc::new(SystemChance),

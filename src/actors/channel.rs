@@ -31,9 +31,9 @@ use tokio::sync::OnceCell;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::models::CallId;
 use crate::actors::messages::writer::{Committed, Lost};
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Registration, Sort};
 use crate::actors::runtime::in_hand::InHand;
-use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::ChannelPlace;
 use crate::actors::runtime::supervision::child::TakenAlong;
 use crate::actors::runtime::watchdog::at_work;
@@ -70,7 +70,7 @@ pub struct Arguments {
     /// Which channel.
     pub place: Place,
     /// What it works with.
-    pub kit: Arc<Kit>,
+    pub context: Arc<ActorContext>,
     /// What the guild has used.
     pub books: Arc<Books>,
     /// What it has in hand, for whoever looks at why it died.
@@ -108,7 +108,7 @@ struct Missed {
 /// What a channel keeps.
 pub struct State {
     place: Place,
-    kit: Arc<Kit>,
+    context: Arc<ActorContext>,
     books: Arc<Books>,
     in_hand: Arc<InHand>,
     myself: ActorRef<ChannelMessage>,
@@ -188,15 +188,15 @@ impl Actor for Channel {
     type Arguments = Arguments;
 
     async fn pre_start(&self, myself: ActorRef<ChannelMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
-        let Arguments { place, kit, books, in_hand } = arguments;
+        let Arguments { place, context, books, in_hand } = arguments;
         // Registered before the record is read: what is accepted after the reading finds its way here.
-        let registration = kit.directory.register(&ChannelPlace(place.channel.clone()), &myself);
-        restore::begin(place.clone(), kit.clone(), books.clone(), myself.clone());
-        let pace = Pace::new(kit.clock.now());
-        let counted = kit.recorder.instruments().actors.one([Sort::Channel.as_str()]);
+        let registration = context.directory.register(&ChannelPlace(place.channel.clone()), &myself);
+        restore::begin(place.clone(), context.clone(), books.clone(), myself.clone());
+        let pace = Pace::new(context.clock.now());
+        let counted = context.recorder.instruments().actors.one([Sort::Channel.as_str()]);
         Ok(State {
             place,
-            kit,
+            context,
             books,
             in_hand,
             myself,

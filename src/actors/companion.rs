@@ -18,8 +18,8 @@ use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{CompanionMessage, Evaluate, Matter, Speak, Words};
 use crate::actors::messages::turn_taking_manager::ManagerMessage;
 use crate::actors::models::Question;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Registration, Sort};
-use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::{CompanionPlace, TurnTakingManagerPlace};
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
@@ -46,14 +46,14 @@ pub struct Arguments {
     /// Which one.
     pub companion: CompanionId,
     /// What it works with.
-    pub kit: Arc<Kit>,
+    pub context: Arc<ActorContext>,
 }
 
 /// What a companion keeps.
 pub struct State {
     guild: GuildId,
     companion: CompanionId,
-    kit: Arc<Kit>,
+    context: Arc<ActorContext>,
     in_force: InForce,
     flights: Flights,
     _registration: Registration,
@@ -66,15 +66,15 @@ impl Actor for Companion {
     type Arguments = Arguments;
 
     async fn pre_start(&self, myself: ActorRef<CompanionMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
-        let Arguments { guild, companion, kit } = arguments;
+        let Arguments { guild, companion, context } = arguments;
         Ok(State {
             in_force: InForce::default(),
-            flights: Flights::new(kit.pool.clone()),
-            _registration: kit.directory.register(&CompanionPlace(guild.clone(), companion.clone()), &myself),
-            _counted: kit.recorder.instruments().actors.one([Sort::Companion.as_str()]),
+            flights: Flights::new(context.pool.clone()),
+            _registration: context.directory.register(&CompanionPlace(guild.clone(), companion.clone()), &myself),
+            _counted: context.recorder.instruments().actors.one([Sort::Companion.as_str()]),
             guild,
             companion,
-            kit,
+            context,
         })
     }
 
@@ -103,7 +103,7 @@ impl Actor for Companion {
 impl State {
     /// As it is in this channel; none: it is configured no more.
     fn settings_in(&mut self, channel: &ChannelId) -> Option<Arc<Settings>> {
-        self.in_force.of(channel, &self.companion, &self.kit.residents)
+        self.in_force.of(channel, &self.companion, &self.context.residents)
     }
 
     fn ask(&mut self, evaluate: Evaluate) {
@@ -114,14 +114,14 @@ impl State {
             return;
         };
         let (ticket, priority, is_vote) = (asking.ticket, Priority::of(matter.trigger, matter.modality), matter.is_vote);
-        let request = wording(matter, settings, asking.place.clone(), self.kit.clone());
-        let (asked, kit, tell) = (request.clone(), self.kit.clone(), asking.tell.clone());
+        let request = wording(matter, settings, asking.place.clone(), self.context.clone());
+        let (asked, context, tell) = (request.clone(), self.context.clone(), asking.tell.clone());
         let manager = TurnTakingManagerPlace(asking.place.channel.clone());
         let (departure, landing) = self.flights.take_off(asking);
-        let call = self.kit.pool.ask(Question {
+        let call = self.context.pool.ask(Question {
             request,
             priority,
-            deadline: self.kit.pool.deadline(ModelRole::Side),
+            deadline: self.context.pool.deadline(ModelRole::Side),
             drafts: None,
             reply_to: Box::new(move |outcome| {
                 let outcome = Box::new(outcome);
@@ -129,7 +129,7 @@ impl State {
                     tell(ChannelMessage::Unclaimed { asked, outcome });
                     return;
                 }
-                match kit.directory.find(&manager).filter(|_| is_vote) {
+                match context.directory.find(&manager).filter(|_| is_vote) {
                     // One that dies with it is replaced, and has it asked again.
                     Some(manager) => drop(manager.cast(ManagerMessage::Answered { ticket, asked, outcome })),
                     None => tell(ChannelMessage::Answered { ticket, asked, outcome, vote: None }),
@@ -142,25 +142,25 @@ impl State {
     fn word(&mut self, speak: Speak) {
         let Speak { place, statement, words } = speak;
         let Some(settings) = self.settings_in(&place.channel) else { return };
-        let (kit, name) = (self.kit.clone(), settings.name.clone());
-        let request = Box::new(move || reply::worded(&statement, &settings, place.guild, &kit.settings.prompt));
+        let (context, name) = (self.context.clone(), settings.name.clone());
+        let request = Box::new(move || reply::worded(&statement, &settings, place.guild, &context.settings.prompt));
         // A reply that was cancelled needs none.
         let _ = words.send(Words { name, request });
     }
 }
 
 /// Words a question when its turn comes.
-fn wording(matter: Matter, settings: Arc<Settings>, place: Place, kit: Arc<Kit>) -> Arc<Wording> {
+fn wording(matter: Matter, settings: Arc<Settings>, place: Place, context: Arc<ActorContext>) -> Arc<Wording> {
     let unworded = Request {
         model: settings.model.side.clone(),
         companion: Some(asker(&settings)),
         format: if matter.is_vote { AnswerFormat::JsonObject } else { AnswerFormat::Text },
-        ..Request::new(ModelRole::Side, place.guild.clone(), kit.settings.prompt.max_side_answer_tokens)
+        ..Request::new(ModelRole::Side, place.guild.clone(), context.settings.prompt.max_side_answer_tokens)
     };
     Wording::later(unworded, move |unworded| {
         let companion = &settings.id;
         let _at_work = at_work(Address::Companion(place.guild.clone(), companion.clone())).about(&place, companion);
-        worded(unworded, &matter, &settings, &kit.settings.prompt)
+        worded(unworded, &matter, &settings, &context.settings.prompt)
     })
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Accept, Accepted, Lost, Refused, ScribeMessage};
-use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::places::ChannelPlace;
 use crate::actors::writer::reaching::tell_scribe;
 use crate::domain::address::{self, Heard};
@@ -63,13 +63,13 @@ pub struct Replied {
 /// The way in. Cheap to clone.
 #[derive(Clone)]
 pub struct Inbound {
-    pub(super) kit: Kit,
+    pub(super) context: ActorContext,
 }
 
 impl Inbound {
     /// The way into this system.
-    pub fn new(kit: Kit) -> Self {
-        Self { kit }
+    pub fn new(context: ActorContext) -> Self {
+        Self { context }
     }
 
     /// Accepts what is said: it is committed when this returns. None: it is not taken in at all (`gate.foreign_bots`).
@@ -87,17 +87,17 @@ impl Inbound {
     /// # Errors
     /// As [`say`](Self::say).
     pub async fn accept(&self, place: &Place, event: Event, id: Option<Arc<str>>) -> Result<Accepted, Refused> {
-        if self.kit.directory.waiting(&ChannelPlace(place.channel.clone())) >= MOST_WAITING {
+        if self.context.directory.waiting(&ChannelPlace(place.channel.clone())) >= MOST_WAITING {
             return Err(Refused::Busy { retry_after: RETRY_AFTER });
         }
         let (reply, accepted) = Reply::awaited();
         let accept = Accept { place: place.clone(), at: None, event, id, reply };
-        tell_scribe(&self.kit, ScribeMessage::Accept(accept))?;
+        tell_scribe(&self.context, ScribeMessage::Accept(accept))?;
         accepted.await.unwrap_or(Err(Lost::Unknown.into()))
     }
 
     fn said(&self, place: &Place, speech: Speech) -> Option<Event> {
-        let residents = &self.kit.residents;
+        let residents = &self.context.residents;
         let is_companion = |id: &str| residents.lives_in(&place.guild, id);
         let names = residents.names(&place.guild);
         let meant = |mention| names.as_deref().map_or(mention, |names| address::meant(names, mention));
@@ -111,7 +111,7 @@ impl Inbound {
             reply_to: speech.reply_to.as_ref().map(|replied| (&*replied.author, replied.role)),
             to_all_of: &present,
         };
-        if !address::admits(self.kit.settings.gate.foreign_bots, is_companion, &heard) {
+        if !address::admits(self.context.settings.gate.foreign_bots, is_companion, &heard) {
             return None;
         }
         let address = names.as_deref().map(|names| {
@@ -121,7 +121,7 @@ impl Inbound {
             if present.is_empty() || is_for_some { named } else { address::resolve(names, is_companion, &heard) }
         });
         let address = address.unwrap_or_default();
-        let said_at = speech.said_at.filter(|said_at| self.kit.clock.now().since(*said_at) > LATE);
+        let said_at = speech.said_at.filter(|said_at| self.context.clock.now().since(*said_at) > LATE);
         let Speech { id, from, text, modality, lull_endpoint, reply_to, .. } = speech;
         let message = Message { id, from, text, modality, lull_endpoint, address };
         Some(Event::Said { message, reply_to: reply_to.and_then(|replied| replied.seq), reply: None, said_at })

@@ -1,11 +1,11 @@
 //! The tree of actors, what keeps it running, and what every actor works with.
 
+pub mod context;
 pub mod directory;
 pub mod guild;
 pub mod guilds;
 pub mod hub;
 pub mod in_hand;
-pub mod kit;
 mod pending;
 pub mod places;
 pub mod platforms;

@@ -41,7 +41,7 @@ use async_trait::async_trait;
 use tokio::sync::Mutex;
 
 use crate::actors::inbound::Inbound;
-use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::places::ScribePlace;
 use crate::domain::id::Seq;
 use crate::domain::vote::State;
@@ -61,7 +61,7 @@ use crate::ports::store::keeper::{KeepError, Keeper, is_a_backups_name};
 
 /// The backend of one system of actors.
 pub struct ActorBackend {
-    kit: Kit,
+    context: ActorContext,
     inbound: Inbound,
     keeper: Arc<dyn Keeper>,
     /// Held while what was used is counted.
@@ -70,8 +70,8 @@ pub struct ActorBackend {
 
 impl ActorBackend {
     /// The backend of this system, whose store is kept by `keeper`.
-    pub fn new(kit: Kit, keeper: Arc<dyn Keeper>) -> Self {
-        Self { inbound: Inbound::new(kit.clone()), kit, keeper, counting: Mutex::new(()) }
+    pub fn new(context: ActorContext, keeper: Arc<dyn Keeper>) -> Self {
+        Self { inbound: Inbound::new(context.clone()), context, keeper, counting: Mutex::new(()) }
     }
 }
 
@@ -198,7 +198,7 @@ impl Backend for ActorBackend {
 
     async fn readiness(&self) -> Readiness {
         let model = |role| {
-            let identity = self.kit.pool.identity(role);
+            let identity = self.context.pool.identity(role);
             ReadyModel { provider: identity.provider.clone(), model: identity.model.clone() }
         };
         let part = |part: &str, ready: bool, detail: &str| ReadyPart {
@@ -206,16 +206,16 @@ impl Backend for ActorBackend {
             ready,
             detail: if ready { String::new() } else { detail.to_owned() },
         };
-        let pool = self.kit.pool.report().await;
+        let pool = self.context.pool.report().await;
         let troubles =
             pool.as_ref().map(|pool| pool.troubles.iter().map(|trouble| trouble.detail.as_str()).collect::<Vec<_>>().join("; "));
         let models_detail = troubles.as_deref().unwrap_or("no model can be asked at the moment");
         let mut parts = vec![
-            part("store", self.kit.directory.find(&ScribePlace()).is_some(), "what is heard cannot be stored at the moment"),
+            part("store", self.context.directory.find(&ScribePlace()).is_some(), "what is heard cannot be stored at the moment"),
             part("models", models_detail.is_empty(), models_detail),
         ];
         let mut is_held_up = false;
-        for gateway in self.kit.gateways.iter() {
+        for gateway in self.context.gateways.iter() {
             let Condition { ready, detail, holds_up_server } = gateway.condition();
             is_held_up |= holds_up_server;
             parts.push(ReadyPart { part: gateway.name().into(), ready, detail });

@@ -34,7 +34,7 @@ pub(super) fn ana(world: &World, id: &str, text: &str) -> Utterance {
         own_words: text.into(),
         modality: Modality::Text,
         lull_endpoint: false,
-        at: world.kit.clock.now(),
+        at: world.context.clock.now(),
         mentions: Vec::new(),
         to_all: false,
         answers: None,
@@ -44,7 +44,7 @@ pub(super) fn ana(world: &World, id: &str, text: &str) -> Utterance {
 /// It is said there, and new; in a direct message to everybody.
 pub(super) async fn says(world: &World, spot: &Spot, utterance: Utterance) {
     let utterance = Utterance { to_all: spot.guild.as_str().starts_with("dm:"), ..utterance };
-    let taken = Inbound::new(world.kit.clone()).said(spot, utterance).await.unwrap();
+    let taken = Inbound::new(world.context.clone()).said(spot, utterance).await.unwrap();
     assert!(matches!(taken, Taken::New(_)), "people are taken in");
 }
 

@@ -26,8 +26,8 @@ async fn dismiss(world: &World, spot: &Spot, companion: &str) -> bool {
 }
 
 async fn open(world: &World, spot: &Spot) -> bool {
-    let expected = settling::would_open(&world.kit, spot);
-    let opened = settling::open_within(&world.kit, spot).await.unwrap();
+    let expected = settling::would_open(&world.context, spot);
+    let opened = settling::open_within(&world.context, spot).await.unwrap();
     assert_eq!(opened, expected, "what is listened to is what is opened");
     world.rest().await;
     opened
@@ -57,7 +57,7 @@ fn came(moves: &[(&str, &str)]) -> Vec<(String, String)> {
 
 /// Ana says something.
 async fn say(world: &World, spot: &Spot, id: &str, text: &str) {
-    Inbound::new(world.kit.clone()).said(spot, ana(world, id, text)).await.unwrap();
+    Inbound::new(world.context.clone()).said(spot, ana(world, id, text)).await.unwrap();
     world.rest().await;
 }
 
@@ -70,7 +70,7 @@ async fn sleep(world: &World) {
 async fn a_channel_becomes_a_room_with_the_first_companion_that_is_let_in_and_survives_a_crash() {
     let world = World::new().await;
 
-    assert!(!settling::would_open(&world.kit, &general()));
+    assert!(!settling::would_open(&world.context, &general()));
     assert_eq!(admit(&world, &general(), "aria").await, Ok(true));
     assert_eq!(admit(&world, &general(), "aria").await, Ok(false));
     let world = world.crash().await;
@@ -205,7 +205,7 @@ async fn whoever_comes_back_to_a_channel_hears_at_once_what_is_said_in_a_thread_
     say(&world, &spot, "1", "hello").await;
     sleep(&world).await;
     dismiss(&world, &general(), "aria").await;
-    Inbound::new(world.kit.clone()).edited(&spot, "1", "hello!".into()).await.unwrap();
+    Inbound::new(world.context.clone()).edited(&spot, "1", "hello!".into()).await.unwrap();
     world.rest().await;
 
     for is_asleep in [false, true] {
@@ -231,7 +231,7 @@ async fn in_a_channel_that_is_deleted_and_in_its_threads_nobody_lives_any_more()
     world.backend.delete_room(&room("discord:10")).await.unwrap();
     world.rest().await;
 
-    assert!(!settling::would_open(&world.kit, &general()));
+    assert!(!settling::would_open(&world.context, &general()));
     assert!(!open(&world, &thread("discord:20")).await);
     assert!(!open(&world, &thread("discord:21")).await);
     assert_eq!(present(&world, "discord:20").await, [""; 0]);
@@ -248,10 +248,10 @@ async fn a_channel_that_is_gone_takes_its_threads_along_and_nothing_of_another_g
     dismiss(&world, &thread("discord:21"), "aria").await;
     let mut watching = world.watch("discord:20", None).await;
 
-    settling::gone(&world.kit, &"discord:2".into(), &general().channel).await.unwrap();
+    settling::gone(&world.context, &"discord:2".into(), &general().channel).await.unwrap();
     assert_eq!(present(&world, "discord:20").await, ["aria"]);
     for _ in 0..2 {
-        settling::gone(&world.kit, &general().guild, &general().channel).await.unwrap();
+        settling::gone(&world.context, &general().guild, &general().channel).await.unwrap();
     }
 
     assert!(watching.is_over().await);
@@ -283,7 +283,7 @@ async fn a_thread_that_two_hear_of_at_once_is_opened_once() {
     admit(&world, &general(), "aria").await.unwrap();
     let spot = thread("discord:20");
 
-    let opened = tokio::join!(settling::open_within(&world.kit, &spot), settling::open_within(&world.kit, &spot));
+    let opened = tokio::join!(settling::open_within(&world.context, &spot), settling::open_within(&world.context, &spot));
 
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(opened, (Ok(true), Ok(true)));

@@ -199,7 +199,7 @@ async fn a_supervisor_that_dies_without_end_takes_nobody_along() {
     let others = others(&world);
 
     for _ in 0..120 {
-        while world.kit.directory.find(&PlatformsPlace()).is_none() {
+        while world.context.directory.find(&PlatformsPlace()).is_none() {
             world.pass(1.0).await;
         }
         world.kill(&PlatformsPlace()).await;
@@ -243,7 +243,7 @@ fn later(after: Option<u64>) -> Result<u32, Disconnected> {
 /// Whoever would have another id had it been restarted.
 fn others(world: &World) -> Vec<ractor::ActorId> {
     fn id<P: Place>(world: &World, place: &P) -> ractor::ActorId {
-        world.kit.directory.find(place).expect("somebody is there").get_id()
+        world.context.directory.find(place).expect("somebody is there").get_id()
     }
     vec![world.root().get_id(), id(world, &ScribePlace()), id(world, &GuildsPlace())]
 }

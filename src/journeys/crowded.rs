@@ -17,8 +17,8 @@ async fn what_waits_for_a_channel_is_bounded_and_the_others_go_on() {
     world.others_may_die();
     world.open("den", &["bruno"]).await;
     world.side.answers([Ok("Me.\nYES")]);
-    let before = world.kit.directory.find(&ChannelPlace(room("lobby").channel())).unwrap();
-    let (stuck, _) = Actor::spawn(None, Stuck, world.kit.directory.clone()).await.unwrap();
+    let before = world.context.directory.find(&ChannelPlace(room("lobby").channel())).unwrap();
+    let (stuck, _) = Actor::spawn(None, Stuck, world.context.directory.clone()).await.unwrap();
 
     let mut accepted = 0;
     let refused = loop {

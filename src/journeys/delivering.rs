@@ -35,7 +35,7 @@ async fn a_statement_is_posted_and_then_on_record() {
 #[tokio::test(start_paused = true)]
 async fn what_is_posted_does_not_tell_how_far_a_channel_was_heard() {
     let (platform, world) = asked("Hello!").await;
-    let hearing = Inbound::new(world.kit.clone());
+    let hearing = Inbound::new(world.context.clone());
     let spot = Spot { guild: place().guild, channel: place().channel, parent: None };
 
     world.pass(60.0).await;
@@ -439,9 +439,9 @@ fn said_twice() -> Vec<(String, String)> {
 async fn put(world: &World, ticket: Ticket, owed: OutboxRecord) {
     let (reply, committed) = Reply::awaited();
     let outbox = vec![OutboxWrite::Put(ticket, owed)];
-    let (at, made, usage) = (world.kit.clock.now(), Vec::new(), Vec::new());
+    let (at, made, usage) = (world.context.clock.now(), Vec::new(), Vec::new());
     let record = Record { place: place(), at, made, quiet: None, snapshot: None, outbox, usage, reply };
-    let scribe = world.kit.directory.find(&ScribePlace()).unwrap();
+    let scribe = world.context.directory.find(&ScribePlace()).unwrap();
     scribe.cast(ScribeMessage::Record(record)).unwrap();
     committed.await.unwrap().unwrap();
 }

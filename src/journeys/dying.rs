@@ -85,7 +85,7 @@ async fn a_reply_of_a_companion_that_is_configured_no_more_fails_at_once() {
             first.notify_one();
             Some(Ok("Me.\nYES".to_owned()))
         });
-        let residents = world.kit.residents.clone();
+        let residents = world.context.residents.clone();
         let reload = tokio::spawn(async move {
             answered.notified().await;
             for _ in 0..steps {
@@ -125,9 +125,9 @@ async fn what_is_handed_to_a_channel_that_is_being_killed_with_its_guild_is_foun
     let mut world = World::with_lobby().await;
     world.pass(1_000.0).await;
     let lobby = ChannelPlace(room("lobby").channel());
-    assert!(world.kit.directory.find(&lobby).is_none(), "it sleeps");
+    assert!(world.context.directory.find(&lobby).is_none(), "it sleeps");
     let (dying, _) = Actor::spawn(None, Deaf, ()).await.unwrap();
-    let registration = world.kit.directory.register(&lobby, &dying);
+    let registration = world.context.directory.register(&lobby, &dying);
     world.kill(&GuildPlace("home".into())).await;
 
     world.side.answers([Ok("Me.\nYES")]);
@@ -236,11 +236,11 @@ async fn a_channel_whose_record_is_damaged_stays_away_and_takes_nobody_along() {
     let seq = world.say("lobby", "one").await;
     world.pass(60.0).await;
     let place = Place::new(&"home".into(), &room("lobby").channel());
-    let no = Reader::new(&*world.kit.store).channel_no(&place).await.unwrap().unwrap();
+    let no = Reader::new(&*world.context.store).channel_no(&place).await.unwrap().unwrap();
     let garbage = Write::Put(Key::event(place.ward(), no, seq), b"\x01not what it was".to_vec());
     let (reply, done) = Reply::awaited();
     let administer = Administer { ward: place.ward(), writes: vec![garbage], fresh: Vec::new(), reply };
-    world.kit.directory.find(&ScribePlace()).unwrap().cast(ScribeMessage::Administer(administer)).unwrap();
+    world.context.directory.find(&ScribePlace()).unwrap().cast(ScribeMessage::Administer(administer)).unwrap();
     done.await.unwrap().unwrap();
 
     let world = world.crash().await;
@@ -261,13 +261,13 @@ async fn records_that_nobody_can_read_any_more_keep_no_other_channel_from_waking
     world.say("den", "one").await;
     world.pass(60.0).await;
     let place = Place::new(&"home".into(), &room("den").channel());
-    let (den, nobodys) = (Reader::new(&*world.kit.store).channel_no(&place).await.unwrap().unwrap(), ChannelNo(900));
+    let (den, nobodys) = (Reader::new(&*world.context.store).channel_no(&place).await.unwrap().unwrap(), ChannelNo(900));
     for ward in [Ward(0), place.ward()] {
         let broken = [key::pending(ward, nobodys), key::outbox(ward, den, Ticket(900))];
         let writes = broken.map(|key| Write::Put(key, b"\x01not what it was".to_vec())).to_vec();
         let (reply, done) = Reply::awaited();
         let administer = Administer { ward, writes, fresh: Vec::new(), reply };
-        world.kit.directory.find(&ScribePlace()).unwrap().cast(ScribeMessage::Administer(administer)).unwrap();
+        world.context.directory.find(&ScribePlace()).unwrap().cast(ScribeMessage::Administer(administer)).unwrap();
         done.await.unwrap().unwrap();
     }
     world.say("lobby", "Ari?").await;
@@ -309,7 +309,7 @@ async fn what_kills_where_a_channel_goes_on_is_found_among_many() {
     for kind in [poison::GONE_ON, poison::WOKEN] {
         let world = World::with_lobby().await;
         world.store.hold();
-        let backend = Arc::new(ActorBackend::new(world.kit.clone(), world.store.clone()));
+        let backend = Arc::new(ActorBackend::new(world.context.clone(), world.store.clone()));
         for at in 0..9 {
             let text = if at == 4 { format!("Ari, {kind}") } else { format!("Ari, {at}") };
             let backend = backend.clone();
@@ -340,7 +340,7 @@ async fn what_hung_whoever_made_words_of_it_is_found_at_the_next_start_and_set_a
     world.say("lobby", "Ari, one").await;
     let deadly = world.say("lobby", &format!("Ari, {}", poison::WORDED)).await;
     world.say("lobby", "Ari, two").await;
-    world.kit.hung.note_over_words(room("lobby").channel());
+    world.context.hung.note_over_words(room("lobby").channel());
 
     let mut world = world.crash().await;
     world.expect_deaths();

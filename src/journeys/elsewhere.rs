@@ -30,7 +30,7 @@ async fn lived_in() -> World {
     for (guild, channel) in [("discord:1", "discord:10"), ("discord:1", "discord:11"), ("discord:2", "discord:20")] {
         world.backend.admit(&spot(guild, channel), &"aria".into()).await.unwrap();
     }
-    assert!(settling::open_within(&world.kit, &spot("dm:discord:77", "discord:77")).await.unwrap());
+    assert!(settling::open_within(&world.context, &spot("dm:discord:77", "discord:77")).await.unwrap());
     world.rest().await;
     world
 }
@@ -119,12 +119,12 @@ async fn whoever_is_forgotten_in_a_guild_is_forgotten_in_all_its_channels_and_in
     world.pass(3_600.0).await;
     // Nobody lives there any more, and of one it is not even known who did.
     world.backend.dismiss(&spot("discord:1", "discord:10"), &"aria".into()).await.unwrap();
-    let residence = world.kit.residents.take(&"discord:11".into()).unwrap();
+    let residence = world.context.residents.take(&"discord:11".into()).unwrap();
 
     let forgotten =
         world.backend.forget(Forget { guild: "discord:1".into(), person: "discord:5".into(), answers: false }).await.unwrap();
 
-    world.kit.residents.put(&"discord:11".into(), residence).unwrap();
+    world.context.residents.put(&"discord:11".into(), residence).unwrap();
     assert_eq!(forgotten.messages, 2);
     for (channel, left) in [("discord:10", 0), ("discord:11", 0), ("discord:20", 1), ("discord:77", 1)] {
         assert_eq!(world.history(channel).await.len(), left, "{channel}");

@@ -58,7 +58,7 @@ async fn a_guild_that_keeps_failing_is_kept_away_and_the_others_do_not_notice() 
 
     for _ in 0..400 {
         // Whenever it is back.
-        if let Some(channel) = world.kit.directory.find(&ChannelPlace(room("lobby").channel())) {
+        if let Some(channel) = world.context.directory.find(&ChannelPlace(room("lobby").channel())) {
             channel.kill();
         } else if is_kept_away(&world).await {
             break;
@@ -82,7 +82,7 @@ async fn a_guild_that_keeps_failing_is_kept_away_and_the_others_do_not_notice() 
     // What is said meanwhile is kept, and handled once the operator lets the guild go.
     let kept = world.say("lobby", "Ari, at last?").await;
     world.pass(60.0).await;
-    assert!(world.kit.directory.find(&GuildPlace("home".into())).is_none());
+    assert!(world.context.directory.find(&GuildPlace("home".into())).is_none());
     world.backend.release("home").await.unwrap();
     world.pass(60.0).await;
 
@@ -108,7 +108,7 @@ async fn channels_that_die_together_all_come_back_with_what_they_had() {
     world.pass(0.5).await;
 
     for id in &rooms {
-        world.kit.directory.find(&ChannelPlace(room(id).channel())).expect("it is awake").kill();
+        world.context.directory.find(&ChannelPlace(room(id).channel())).expect("it is awake").kill();
     }
     world.pass(60.0).await;
 
@@ -133,7 +133,7 @@ async fn a_guild_does_not_pay_for_a_scribe_that_dies() {
         // What each channel made of it is on its way.
         world.store.hold();
         world.pass(1.5).await;
-        world.kit.directory.find(&ScribePlace()).expect("there is one").kill();
+        world.context.directory.find(&ScribePlace()).expect("there is one").kill();
         world.store.release();
         world.pass(100.0).await;
     }
@@ -184,7 +184,7 @@ async fn a_question_that_cannot_be_worded_takes_nobody_along_when_its_turn_comes
     assert_eq!(total(&world, "tertulia_pool_unworded_total", &[]), unworded);
     assert_eq!(total(&world, "tertulia_evaluations_unanswered_total", &[]), unworded);
     assert_eq!(total(&world, "tertulia_pool_panics_total", &[]) + total(&world, "tertulia_breakers_opened_total", &[]), 0);
-    assert_eq!(world.kit.pool.report().await.unwrap().troubles, []);
+    assert_eq!(world.context.pool.report().await.unwrap().troubles, []);
     let query = WhyQuery { room: room("lobby"), companion: Some("aria".into()), at: None };
     let waits = world.backend.why(query).await.unwrap().waiting_for.unwrap().text;
     assert!(waits.contains("could not be put into words") && !waits.contains("gave no answer"), "{waits}");

@@ -101,11 +101,11 @@ async fn no_summary_brings_back_what_is_being_taken_out_of_the_record() {
     }
     let (place, gone) = (Place::new(&"home".into(), &room("lobby").channel()), ana.into_iter().collect());
 
-    let turn = world.kit.rewriting.of(&place).await;
-    let_go(&world.kit, &place, &gone).await.unwrap();
+    let turn = world.context.rewriting.of(&place).await;
+    let_go(&world.context, &place, &gone).await.unwrap();
     let told = told_of(&Reader::new(&*world.store), &place, &gone).await.unwrap();
     world.pass(20.0).await;
-    take_words_out(&world.kit, &place, told.bare, Vec::new()).await.unwrap();
+    take_words_out(&world.context, &place, told.bare, Vec::new()).await.unwrap();
     drop(turn);
     world.pass(60.0).await;
 
@@ -199,9 +199,9 @@ async fn forgetting_much_that_is_interrupted_leaves_no_word_once_it_is_done_agai
     world.pass(1_000.0).await;
     let forget = || Forget { guild: "home".into(), person: "Ana".into(), answers: false };
     let all = left_of("zebra", &world).await;
-    let (kit, store) = (world.kit.clone(), world.store.clone());
+    let (context, store) = (world.context.clone(), world.store.clone());
     store.hold();
-    let forgetting = tokio::spawn(async move { drop(ActorBackend::new(kit, store).forget(forget()).await) });
+    let forgetting = tokio::spawn(async move { drop(ActorBackend::new(context, store).forget(forget()).await) });
     // Until a part of it is written.
     while left_of("zebra", &world).await == all {
         world.pass(0.001).await;
@@ -242,9 +242,9 @@ async fn a_crash_anywhere_while_a_message_is_taken_back_leaves_nobody_named_of_w
         let seq = world.say_with("lobby", json!({ "from": "Zoe", "text": "zebra" })).await;
         world.say("lobby", "news").await;
         world.pass(1_000.0).await;
-        let (kit, store) = (world.kit.clone(), world.store.clone());
+        let (context, store) = (world.context.clone(), world.store.clone());
         store.hold();
-        let taking_back = tokio::spawn(async move { ActorBackend::new(kit, store).unsay(&room("lobby"), seq).await });
+        let taking_back = tokio::spawn(async move { ActorBackend::new(context, store).unsay(&room("lobby"), seq).await });
         let mut written = 0;
         while written < steps && !taking_back.is_finished() {
             world.pass(0.001).await;
@@ -366,7 +366,7 @@ async fn half_deleted() -> World {
     let (ward, no, lowest) = (place.ward(), head.no.unwrap(), encode_number(head.last.next()));
     let marks = [key::tombstone(ward, no), key::sweep(ward, no)].map(|key| Write::Put(key, lowest.clone()));
     let gone = [key::snapshot(ward, no), key::pending(ward, no)].map(Write::Remove);
-    administer(&world.kit, ward, marks.into_iter().chain(gone).collect()).await.unwrap();
+    administer(&world.context, ward, marks.into_iter().chain(gone).collect()).await.unwrap();
     assert!(last < head.last);
     world
 }
@@ -380,7 +380,7 @@ async fn it_is_not_said_that_somebody_is_forgotten_whose_words_nobody_can_place(
     world.pass(1_000.0).await;
     let place = Place::new(&"home".into(), &room("lobby").channel());
     let no = Reader::new(&*world.store).channel_no(&place).await.unwrap().unwrap();
-    administer(&world.kit, place.ward(), vec![Write::Remove(key::channel_of(place.ward(), no))]).await.unwrap();
+    administer(&world.context, place.ward(), vec![Write::Remove(key::channel_of(place.ward(), no))]).await.unwrap();
 
     let forgotten = world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await;
 
@@ -415,22 +415,22 @@ async fn words_are_not_taken_out_before_a_channel_that_begins_has_heard_of_it() 
     world.rest().await;
     let place = Place::new(&"home".into(), &room("lobby").channel());
     world.store.hold();
-    let kit = world.kit.clone();
-    let saying = tokio::spawn(async move { administer(&kit, Ward(0), Vec::new()).await });
+    let context = world.context.clone();
+    let saying = tokio::spawn(async move { administer(&context, Ward(0), Vec::new()).await });
     world.kill(&ChannelPlace(place.channel.clone())).await;
-    while world.kit.directory.find(&ChannelPlace(place.channel.clone())).is_none() {
+    while world.context.directory.find(&ChannelPlace(place.channel.clone())).is_none() {
         one_turn().await;
     }
 
     let patience = Duration::from_secs(60);
-    let early = timeout(patience, settled(&world.kit, &place)).await.expect("it does not wait without end");
+    let early = timeout(patience, settled(&world.context, &place)).await.expect("it does not wait without end");
     world.store.release();
     saying.await.unwrap().unwrap();
-    let later = settled(&world.kit, &place).await;
+    let later = settled(&world.context, &place).await;
 
     assert!(matches!(early, Err(Lost::Unavailable(_))), "{early:?}");
     assert_eq!(later, Ok(()));
-    assert!(look(&world.kit, &place.channel).await.is_some());
+    assert!(look(&world.context, &place.channel).await.is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -439,7 +439,7 @@ async fn after_a_failed_compaction_nobody_is_told_a_day_on_which_words_leave_the
     world.side.answers([Ok("NO")]);
     let mut told = Vec::new();
     for has_failed in [false, true] {
-        world.kit.compaction_failed.store(has_failed, std::sync::atomic::Ordering::Relaxed);
+        world.context.compaction_failed.store(has_failed, std::sync::atomic::Ordering::Relaxed);
         world.say("lobby", "hello").await;
         world.rest().await;
         let forget = Forget { guild: "home".into(), person: "Ana".into(), answers: false };

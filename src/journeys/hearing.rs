@@ -51,7 +51,7 @@ async fn with(world: World) -> World {
 }
 
 fn hearing(world: &World) -> Inbound {
-    Inbound::new(world.kit.clone())
+    Inbound::new(world.context.clone())
 }
 
 fn by(user: &str, utterance: Utterance) -> Utterance {
@@ -199,7 +199,7 @@ async fn a_thread_and_a_direct_message_become_rooms_with_the_first_message() {
 #[tokio::test(start_paused = true)]
 async fn how_far_a_channel_is_on_record_is_told_by_the_newest_id() {
     let world = world().await;
-    let since = world.kit.residents.get(&general().channel).unwrap().created_at;
+    let since = world.context.residents.get(&general().channel).unwrap().created_at;
     let nothing = hearing(&world).reached(&general()).await.unwrap();
     say(&world, "100", "one").await;
     say(&world, "101", "two").await;
@@ -229,7 +229,7 @@ async fn what_was_said_while_nobody_lived_there_is_not_to_be_read_either() {
     assert_eq!(hearing(&world).reached(&general()).await, Ok(None));
 
     world.pass(3_600.0).await;
-    let since = world.kit.clock.now();
+    let since = world.context.clock.now();
     world.backend.admit(&general(), &"aria".into()).await.unwrap();
     world.pass(60.0).await;
     world.backend.admit(&general(), &"bruno".into()).await.unwrap();
@@ -274,7 +274,7 @@ async fn what_was_said_while_nobody_lived_there_is_not_read_when_somebody_does_a
     world.pass(3_600.0).await;
     assert_eq!((since(general()).await, since(thread()).await), (None, None));
 
-    let back = world.kit.clock.now();
+    let back = world.context.clock.now();
     for companion in ["bruno", "aria"] {
         world.backend.admit(&general(), &companion.into()).await.unwrap();
         world.pass(1.0).await;

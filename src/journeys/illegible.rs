@@ -196,7 +196,7 @@ async fn beside_a_snapshot_that_cannot_be_read_what_is_on_record_is_forgotten_an
 async fn a_use_that_cannot_be_read_silences_nobody() {
     let world = World::with_lobby().await;
     said_by_ana(&world, 1).await;
-    put_at(&world, |_, no| key::usage(&"home".into(), world.kit.clock.now(), no, 99), b"?".to_vec()).await;
+    put_at(&world, |_, no| key::usage(&"home".into(), world.context.clock.now(), no, 99), b"?".to_vec()).await;
     let world = world.crash().await;
 
     let seq = world.say("lobby", "Ari, one").await;
@@ -224,7 +224,7 @@ async fn where_the_mark_of_what_is_pending_cannot_be_read_what_is_said_is_accept
 async fn a_platform_is_caught_up_with_beside_an_entry_that_cannot_be_read() {
     let world = heard_on_a_platform().await;
 
-    let reached = Inbound::new(world.kit.clone()).reached(&general()).await.unwrap().unwrap();
+    let reached = Inbound::new(world.context.clone()).reached(&general()).await.unwrap().unwrap();
 
     assert_eq!(reached.newest.as_deref(), Some("100"), "what follows it is read again");
 }
@@ -237,12 +237,12 @@ async fn what_is_taken_back_on_a_platform_goes_beside_an_id_that_cannot_be_read(
         abroad::says(&world, &general(), ana(&world, id, "zebra")).await;
     }
     world.pass(60.0).await;
-    let (place, reader) = (Place::new(&general().guild, &general().channel), Reader::new(&*world.kit.store));
+    let (place, reader) = (Place::new(&general().guild, &general().channel), Reader::new(&*world.context.store));
     let sound = reader.message(&place, "100").await.unwrap().unwrap();
     let no = reader.channel_no(&place).await.unwrap().unwrap();
     world.store.damage(key::message_id(place.ward(), no, "101"));
 
-    let deleted = Inbound::new(world.kit.clone()).deleted(&general(), &["101".into(), "100".into()]).await;
+    let deleted = Inbound::new(world.context.clone()).deleted(&general(), &["101".into(), "100".into()]).await;
 
     assert!(matches!(deleted, Err(NotTaken::Broken(_))), "it is told: {deleted:?}");
     let Some(Event::Said { message, .. }) = reader.event(&place, sound).await.unwrap().map(|recorded| recorded.event) else {
@@ -258,7 +258,7 @@ async fn an_answer_to_a_message_that_cannot_be_read_is_heard() {
 
     abroad::says(&world, &general(), Utterance { answers, ..ana(&world, "102", "an answer") }).await;
 
-    let reached = Inbound::new(world.kit.clone()).reached(&general()).await.unwrap().unwrap();
+    let reached = Inbound::new(world.context.clone()).reached(&general()).await.unwrap().unwrap();
     assert_eq!(reached.newest.as_deref(), Some("102"));
 }
 
@@ -270,7 +270,7 @@ async fn what_was_kept_for_long_enough_is_deleted_beside_an_entry_that_cannot_be
     // Halving a journal begins with its first entry.
     put(&world, Seq(1), b"?".to_vec()).await;
 
-    let passed = retention::pass(&world.kit).await;
+    let passed = retention::pass(&world.context).await;
 
     assert_eq!((passed.channels, passed.failed), (1, 0));
     assert!(!everything(&world).await.contains("zebra"));
@@ -401,8 +401,8 @@ async fn who_is_not_to_be_heard_stays_so_where_the_record_of_it_cannot_be_read()
 
     let world = world.crash().await;
 
-    assert!(world.kit.ignored.holds(&"home".into(), &"Ben".into()));
-    assert!(!world.kit.ignored.holds(&"home".into(), &"Ana".into()));
+    assert!(world.context.ignored.holds(&"home".into(), &"Ben".into()));
+    assert!(!world.context.ignored.holds(&"home".into(), &"Ana".into()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -411,7 +411,7 @@ async fn an_id_and_a_reply_owed_that_cannot_be_decoded_are_named_with_their_room
     world.backend.admit(&general(), &"aria".into()).await.unwrap();
     abroad::says(&world, &general(), ana(&world, "100", "hello")).await;
     world.pass(60.0).await;
-    let (place, reader) = (Place::new(&general().guild, &general().channel), Reader::new(&*world.kit.store));
+    let (place, reader) = (Place::new(&general().guild, &general().channel), Reader::new(&*world.context.store));
     put_into(&world, &place, |ward, no| key::message_id(ward, no, "100"), b"?".to_vec()).await;
     put_into(&world, &place, |ward, no| key::outbox(ward, no, Ticket(7)), b"?".to_vec()).await;
 
@@ -440,7 +440,7 @@ async fn heard_on_a_platform() -> World {
     }
     world.pass(60.0).await;
     let place = Place::new(&general().guild, &general().channel);
-    let damaged = Reader::new(&*world.kit.store).message(&place, "101").await.unwrap().unwrap();
+    let damaged = Reader::new(&*world.context.store).message(&place, "101").await.unwrap().unwrap();
     put_into(&world, &place, |ward, no| Key::event(ward, no, damaged), b"?".to_vec()).await;
     world
 }
@@ -448,7 +448,7 @@ async fn heard_on_a_platform() -> World {
 /// The number of the journal's last entry.
 async fn last_of(world: &World) -> Seq {
     let place = Place::new(&"home".into(), &room("lobby").channel());
-    Reader::new(&*world.kit.store).head(&place).await.unwrap().last
+    Reader::new(&*world.context.store).head(&place).await.unwrap().last
 }
 
 fn forget() -> Forget {
@@ -475,23 +475,23 @@ async fn put_at(world: &World, key: impl FnOnce(Ward, ChannelNo) -> Key, value: 
 }
 
 async fn put_into(world: &World, place: &Place, key: impl FnOnce(Ward, ChannelNo) -> Key, value: Value) -> Option<Value> {
-    let no = Reader::new(&*world.kit.store).channel_no(place).await.unwrap().unwrap();
+    let no = Reader::new(&*world.context.store).channel_no(place).await.unwrap().unwrap();
     let key = key(place.ward(), no);
-    let before = world.kit.store.get(key.clone()).await.unwrap();
+    let before = world.context.store.get(key.clone()).await.unwrap();
     let (reply, done) = Reply::awaited();
     let order = Administer { ward: place.ward(), writes: vec![Write::Put(key, value)], fresh: Vec::new(), reply };
-    world.kit.directory.find(&ScribePlace()).unwrap().cast(ScribeMessage::Administer(order)).unwrap();
+    world.context.directory.find(&ScribePlace()).unwrap().cast(ScribeMessage::Administer(order)).unwrap();
     done.await.unwrap().unwrap();
     before
 }
 
 /// In how many channels Ana is listed.
 async fn listed(world: &World) -> usize {
-    Reader::new(&*world.kit.store).listed(&"home".into(), &"Ana".into()).await.unwrap().len()
+    Reader::new(&*world.context.store).listed(&"home".into(), &"Ana".into()).await.unwrap().len()
 }
 
 async fn everything(world: &World) -> String {
     let (from, to) = (Key::from_bytes(&[0]), Key::from_bytes(&[0xff; 300]));
-    let stored = world.kit.store.scan(from, to, false, usize::MAX).await.unwrap();
+    let stored = world.context.store.scan(from, to, false, usize::MAX).await.unwrap();
     stored.iter().map(|(_, value)| String::from_utf8_lossy(value).into_owned()).collect()
 }

@@ -64,7 +64,7 @@ async fn a_story_is_found_by_its_number_and_by_its_time() {
     let world = World::with_lobby().await;
     world.say("lobby", "one").await;
     world.pass(60.0).await;
-    let first = world.kit.clock.now();
+    let first = world.context.clock.now();
     world.say("lobby", "two").await;
     world.pass(60.0).await;
     let decisions = world.decisions("lobby").await;
@@ -294,7 +294,7 @@ pub(super) async fn set_aside_as(world: &World, place: &Place, seq: Seq, error: 
         guild: place.guild.clone(),
         channel: place.channel.clone(),
         seq,
-        at: world.kit.clock.now() + std::time::Duration::from_secs(seq.0),
+        at: world.context.clock.now() + std::time::Duration::from_secs(seq.0),
         deaths: 3,
         error: error.into(),
         is_closed: false,
@@ -303,7 +303,7 @@ pub(super) async fn set_aside_as(world: &World, place: &Place, seq: Seq, error: 
     let writes = vec![Write::Put(key::set_aside(ward, no, seq), encode(&record))];
     let (reply, done) = Reply::awaited();
     let administer = ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply });
-    world.kit.directory.find(&ScribePlace()).unwrap().cast(administer).unwrap();
+    world.context.directory.find(&ScribePlace()).unwrap().cast(administer).unwrap();
     done.await.unwrap().unwrap();
 }
 

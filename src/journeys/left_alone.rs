@@ -38,7 +38,7 @@ async fn a_channel_that_dies_of_its_snapshot_is_left_alone_shown_and_takes_nobod
     assert_eq!(alone.until.0.since(alone.since.0), Duration::from_secs(300));
     assert!(alone.detail.contains("console:lobby") && alone.detail.contains("panicked"), "{}", alone.detail);
     assert!(world.history("den").await.contains(&("bruno".into(), "Hello!".into())));
-    assert!(look(&world.kit, &room("lobby").channel()).await.is_none(), "it is left alone");
+    assert!(look(&world.context, &room("lobby").channel()).await.is_none(), "it is left alone");
 
     // Released too early, it dies again, and is left alone from then on.
     world.backend.release(&alone.id).await.unwrap();
@@ -51,9 +51,9 @@ async fn a_channel_that_dies_of_its_snapshot_is_left_alone_shown_and_takes_nobod
 
     // As a backup would.
     put(&world, place.ward(), key::snapshot(place.ward(), no), harmless).await;
-    let until = again[0].until.0.since(world.kit.clock.now());
+    let until = again[0].until.0.since(world.context.clock.now());
     world.pass(until.as_secs_f64() - 1.0).await;
-    assert!(look(&world.kit, &room("lobby").channel()).await.is_none(), "nobody tries it before");
+    assert!(look(&world.context, &room("lobby").channel()).await.is_none(), "nobody tries it before");
     world.pass(61.0).await;
     assert!(world.history("lobby").await.ends_with(&said(&[("Ana", "Ari?"), ("aria", "Hello!")])));
     assert_eq!(world.backend.quarantine().await.unwrap().channels, []);
@@ -66,9 +66,9 @@ async fn a_channel_whose_record_cannot_be_read_is_left_alone_shown_and_back_once
     let seq = world.say("lobby", "one").await;
     world.pass(60.0).await;
     let place = Place::new(&"home".into(), &room("lobby").channel());
-    let no = Reader::new(&*world.kit.store).channel_no(&place).await.unwrap().unwrap();
+    let no = Reader::new(&*world.context.store).channel_no(&place).await.unwrap().unwrap();
     let key = Key::event(place.ward(), no, seq);
-    let sound = world.kit.store.get(key.clone()).await.unwrap().unwrap();
+    let sound = world.context.store.get(key.clone()).await.unwrap().unwrap();
     put(&world, place.ward(), key.clone(), b"\x01not what it was".to_vec()).await;
     let world = world.crash().await;
     world.side.answers([Ok("They mean me.\nYES")]);
@@ -93,7 +93,7 @@ async fn a_channel_whose_record_cannot_be_read_is_left_alone_shown_and_back_once
 
     // As a backup would.
     put(&world, place.ward(), key, sound).await;
-    world.pass(again.until.0.since(world.kit.clock.now()).as_secs_f64() + 20.0).await;
+    world.pass(again.until.0.since(world.context.clock.now()).as_secs_f64() + 20.0).await;
     assert!(world.history("lobby").await.ends_with(&said(&[("Ana", "Ari?"), ("aria", "Hello!")])));
     assert_eq!(world.backend.quarantine().await.unwrap().channels, []);
     assert_eq!(world.spans.named("actor.restart").len(), 0);
@@ -153,7 +153,7 @@ async fn a_guild_that_begins_anew_tries_whom_it_left_alone() {
     world.pass(250.0).await;
     let before = world.backend.quarantine().await.unwrap().channels.remove(0);
 
-    world.kit.directory.find(&GuildPlace("home".into())).unwrap().kill();
+    world.context.directory.find(&GuildPlace("home".into())).unwrap().kill();
     world.pass(1.0).await;
     let meanwhile = world.backend.quarantine().await.unwrap().channels;
     world.pass(250.0).await;
@@ -231,8 +231,8 @@ async fn a_room_that_was_left_alone_is_listed_no_more_once_its_guild_is_kept_awa
     world.say("den", "Bruno?").await;
     let mut last = None;
     for _ in 0..2_000 {
-        last = world.kit.directory.find(&GuildPlace("home".into())).map(|guild| guild.get_id()).or(last);
-        if let Some(channel) = world.kit.directory.find(&ChannelPlace(room("den").channel())) {
+        last = world.context.directory.find(&GuildPlace("home".into())).map(|guild| guild.get_id()).or(last);
+        if let Some(channel) = world.context.directory.find(&ChannelPlace(room("den").channel())) {
             channel.kill();
         }
         world.pass(0.1).await;
@@ -249,7 +249,7 @@ async fn a_room_that_was_left_alone_is_listed_no_more_once_its_guild_is_kept_awa
     let (since, until) = (alone.since.0, alone.until.0);
     let (guild, channel, cause) = (place.guild.clone(), place.channel.clone(), Cause::Died);
     let entry = LeftAlone { guild, channel, cause, reason: "late".into(), since, until };
-    let guilds = world.kit.directory.find(&GuildsPlace()).unwrap();
+    let guilds = world.context.directory.find(&GuildsPlace()).unwrap();
     guilds.cast(GuildsMessage::LeftAlone(last.unwrap(), entry)).unwrap();
 
     assert_eq!(world.backend.quarantine().await.unwrap().channels, []);
@@ -266,9 +266,9 @@ async fn poisoned() -> (World, Place, ChannelNo, Value) {
     world.open("den", &["bruno"]).await;
     world.say("den", "no poison-pill").await;
     world.say("lobby", "harmless").await;
-    let conversation = look(&world.kit, &room("lobby").channel()).await.expect("it is awake").conversation;
+    let conversation = look(&world.context, &room("lobby").channel()).await.expect("it is awake").conversation;
     let place = Place::new(&"home".into(), &room("lobby").channel());
-    let reader = Reader::new(&*world.kit.store);
+    let reader = Reader::new(&*world.context.store);
     let (no, head) = (reader.channel_no(&place).await.unwrap().unwrap(), reader.head(&place).await.unwrap().last);
     let harmless = encode_snapshot(head, &conversation);
     let deadly = String::from_utf8(harmless.clone()).unwrap().replace("harmless", poison::GONE_ON).into_bytes();
@@ -280,6 +280,6 @@ async fn poisoned() -> (World, Place, ChannelNo, Value) {
 async fn put(world: &World, ward: Ward, key: Key, value: Value) {
     let (reply, done) = Reply::awaited();
     let administer = Administer { ward, writes: vec![Write::Put(key, value)], fresh: Vec::new(), reply };
-    world.kit.directory.find(&ScribePlace()).unwrap().cast(ScribeMessage::Administer(administer)).unwrap();
+    world.context.directory.find(&ScribePlace()).unwrap().cast(ScribeMessage::Administer(administer)).unwrap();
     done.await.unwrap().unwrap();
 }

@@ -183,7 +183,7 @@ async fn a_guild_that_is_kept_away_is_counted_until_it_is_let_go() {
         // What waits for an answer wakes the channel again and again.
         world.say("lobby", "Ari, one").await;
         for _ in 0..2_000 {
-            if let Some(channel) = world.kit.directory.find(&ChannelPlace(room("lobby").channel())) {
+            if let Some(channel) = world.context.directory.find(&ChannelPlace(room("lobby").channel())) {
                 channel.kill();
             }
             world.pass(0.1).await;
@@ -351,7 +351,7 @@ fn measured(world: &World, expected: &Counted) -> Counted {
 async fn on_record(world: &World) -> Counted {
     let place = Place::new(&"home".into(), &room("salon").channel());
     let all = Range { after: Seq::NONE, before: None, limit: usize::MAX, newest_first: false };
-    let events = Reader::new(&*world.kit.store).events(&place, all).await.unwrap();
+    let events = Reader::new(&*world.context.store).events(&place, all).await.unwrap();
     let mut counted = Counted::new();
     counted.insert(("tertulia_journal_events_total", Vec::new()), events.len() as u64);
     for recorded in &events {

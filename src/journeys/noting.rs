@@ -65,8 +65,8 @@ async fn nothing_else_that_is_deleted_takes_notes_along() {
 #[tokio::test(start_paused = true)]
 async fn a_note_that_cannot_be_written_is_an_error() {
     let mut world = World::new().await;
-    let notes = StoredNotes::new(world.kit.clone());
-    world.kit.directory.find(&ScribePlace()).unwrap().kill();
+    let notes = StoredNotes::new(world.context.clone());
+    world.context.directory.find(&ScribePlace()).unwrap().kill();
     world.others_may_die();
 
     assert!(notes.write(None, vec![("one".into(), Some(vec![]))]).await.is_err());
@@ -80,16 +80,16 @@ fn guild() -> GuildId {
 
 async fn write(world: &World, guild: Option<&GuildId>, notes: &[(&str, Option<&[u8]>)]) {
     let notes = notes.iter().map(|(name, note)| ((*name).to_owned(), note.map(<[u8]>::to_vec))).collect();
-    StoredNotes::new(world.kit.clone()).write(guild, notes).await.unwrap();
+    StoredNotes::new(world.context.clone()).write(guild, notes).await.unwrap();
 }
 
 async fn read(world: &World, guild: Option<&GuildId>, name: &str) -> Option<Vec<u8>> {
-    StoredNotes::new(world.kit.clone()).read(guild, name).await.unwrap()
+    StoredNotes::new(world.context.clone()).read(guild, name).await.unwrap()
 }
 
 /// The names of a guild's notes that begin so; each note says its own name.
 async fn all(world: &World, beginning: &str) -> Vec<String> {
-    let notes = StoredNotes::new(world.kit.clone()).all(Some(&guild()), beginning).await.unwrap();
+    let notes = StoredNotes::new(world.context.clone()).all(Some(&guild()), beginning).await.unwrap();
     notes.iter().for_each(|(name, note)| assert_eq!(name.as_bytes(), note));
     notes.into_iter().map(|(name, _)| name).collect()
 }

@@ -69,14 +69,14 @@ async fn what_was_kept_for_long_enough_is_gone_and_the_room_goes_on() {
     world.say("lobby", "news").await;
     world.pass(1_000.0).await;
 
-    let passed = retention::pass(&world.kit).await;
+    let passed = retention::pass(&world.context).await;
 
     assert_eq!((passed.channels, passed.failed), (1, 0));
     assert!(passed.events > 0);
     assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await], [0, 0]);
     assert_eq!(world.history("lobby").await, said(&[("Ana", "news")]));
     assert_eq!(problems(&world).await, []);
-    assert_eq!(retention::pass(&world.kit).await, Passed::default());
+    assert_eq!(retention::pass(&world.context).await, Passed::default());
     let world = world.crash().await;
     world.side.answers([Ok("Me.\nYES")]);
     world.say("lobby", "Ari, are you there?").await;
@@ -90,7 +90,7 @@ async fn a_room_in_which_nothing_was_said_for_long_is_empty_and_can_be_talked_in
     world.say("lobby", "zebra").await;
     world.pass(3.0 * DAY).await;
 
-    let passed = retention::pass(&world.kit).await;
+    let passed = retention::pass(&world.context).await;
 
     assert_eq!((passed.channels, left_of("zebra", &world).await), (1, 0));
     assert_eq!(numbers(&world).await, [0; 0]);
@@ -112,7 +112,7 @@ async fn what_a_companion_said_last_is_not_kept_for_being_the_last() {
     world.pass(3.0 * DAY).await;
     assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari?"), ("aria", "Hello!")]));
 
-    retention::pass(&world.kit).await;
+    retention::pass(&world.context).await;
 
     assert_eq!(world.history("lobby").await, said(&[]));
     assert_eq!(problems(&world).await, []);
@@ -126,7 +126,7 @@ async fn a_guild_keeps_its_talk_as_long_as_its_own_setting_says() {
         world.say("lobby", "zebra").await;
         world.pass(3.0 * DAY).await;
 
-        retention::pass(&world.kit).await;
+        retention::pass(&world.context).await;
     }
 
     assert_eq!(kept.history("lobby").await, said(&[("Ana", "zebra")]));
@@ -141,7 +141,7 @@ async fn a_room_that_never_slept_before_the_server_was_killed_and_stayed_quiet_s
     let world = world.crash().await;
     world.pass(3.0 * DAY).await;
 
-    let passed = retention::pass(&world.kit).await;
+    let passed = retention::pass(&world.context).await;
 
     assert_eq!((passed.channels, passed.failed), (1, 0));
     assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await], [0, 0]);
@@ -163,7 +163,7 @@ async fn a_room_that_is_awake_has_nothing_older_in_mind_either() {
     world.say("lobby", "news").await;
     world.pass(20.0).await;
 
-    let passed = retention::pass(&world.kit).await;
+    let passed = retention::pass(&world.context).await;
 
     assert_eq!((passed.channels, left_of("zebra", &world).await), (1, 0));
     world.pass(1_000.0).await;
@@ -180,7 +180,7 @@ async fn a_room_in_which_nobody_lives_any_more_is_emptied() {
     let world = world.crash().await;
     world.pass(3.0 * DAY).await;
 
-    let passed = retention::pass(&world.kit).await;
+    let passed = retention::pass(&world.context).await;
 
     assert_eq!((passed.failed, left_of("zebra", &world).await), (0, 0));
     assert_eq!(problems(&world).await, []);
@@ -200,9 +200,9 @@ async fn what_cannot_be_read_keeps_no_other_room_from_being_emptied() {
     let ward = lobby().ward();
     let garbled = [key::channel_of(ward, lobby_no), key::snapshot(ward, salon_no)];
     let writes = garbled.into_iter().map(|key| Write::Put(key, b"?".to_vec())).collect();
-    administer(&world.kit, ward, writes).await.unwrap();
+    administer(&world.context, ward, writes).await.unwrap();
 
-    let passed = retention::pass(&world.kit).await;
+    let passed = retention::pass(&world.context).await;
 
     assert_eq!((passed.channels, passed.failed), (1, 2));
     assert_eq!(left_of("zebra in the attic", &world).await, 0);
@@ -217,10 +217,10 @@ async fn what_a_deletion_left_that_was_interrupted_is_deleted() {
     let lowest = Seq(numbers(&world).await.last().unwrap() + 1);
     let mut marks = vec![Write::Remove(key::snapshot(ward, no))];
     marks.extend([key::tombstone(ward, no), key::sweep(ward, no)].map(|key| Write::Put(key, encode_number(lowest))));
-    administer(&world.kit, ward, marks).await.unwrap();
+    administer(&world.context, ward, marks).await.unwrap();
     let world = world.crash().await;
 
-    retention::pass(&world.kit).await;
+    retention::pass(&world.context).await;
 
     assert_eq!(left_of("zebra", &world).await, 0);
 }
@@ -235,15 +235,15 @@ async fn what_a_loss_has_left_below_a_mark_is_kept_and_forgotten_like_anything_e
     let mark = Seq(numbers(&world).await.last().unwrap() + 1);
     let no = number_of(&world, &lobby()).await;
     let mark = Write::Put(key::tombstone(lobby().ward(), no), encode_number(mark));
-    administer(&world.kit, lobby().ward(), vec![mark]).await.unwrap();
+    administer(&world.context, lobby().ward(), vec![mark]).await.unwrap();
     let world = world.crash().await;
 
-    retention::pass(&world.kit).await;
+    retention::pass(&world.context).await;
     assert_eq!(world.history("lobby").await, said(&[("Ana", "zebra one"), ("Ben", "zebra two")]));
     world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
     assert_eq!([left_of("zebra one", &world).await, left_of("Ana", &world).await], [0, 0]);
     world.pass(3.0 * DAY).await;
-    retention::pass(&world.kit).await;
+    retention::pass(&world.context).await;
 
     assert_eq!([left_of("zebra", &world).await, left_of("Ben", &world).await], [0, 0]);
 }
@@ -257,9 +257,9 @@ async fn an_entry_that_leads_nowhere_goes_with_its_stretch() {
     world.pass(3.0 * DAY).await;
     let no = number_of(&world, &lobby()).await;
     let entry = Write::Put(key::person(&"home".into(), &"Zoe".into(), no, Seq(1)), encode(&()));
-    administer(&world.kit, lobby().ward(), vec![entry]).await.unwrap();
+    administer(&world.context, lobby().ward(), vec![entry]).await.unwrap();
 
-    retention::pass(&world.kit).await;
+    retention::pass(&world.context).await;
 
     assert_eq!([left_of("Zoe", &world).await, left_of("Ben", &world).await], [0, 0]);
 }
@@ -270,11 +270,11 @@ async fn what_was_deleted_is_counted() {
     world.say("lobby", "zebra").await;
     world.pass(3.0 * DAY).await;
 
-    let passed = retention::pass(&world.kit).await;
+    let passed = retention::pass(&world.context).await;
 
     let measured = |name| world.spans.metrics().total(name, &[]);
     assert_eq!(measured("tertulia_retention_events_total") as u64, passed.events);
-    assert_eq!(measured("tertulia_retention_passed_seconds") as u64, world.kit.clock.now().as_micros() / 1_000_000);
+    assert_eq!(measured("tertulia_retention_passed_seconds") as u64, world.context.clock.now().as_micros() / 1_000_000);
 }
 
 #[tokio::test(start_paused = true)]
@@ -285,7 +285,7 @@ async fn what_nobody_has_dealt_with_yet_is_kept_however_old_it_is() {
     world.pass(20.0).await;
     let later = Moment::from_micros(u64::MAX);
 
-    retention::delete_before(&world.kit, &lobby(), later).await.unwrap();
+    retention::delete_before(&world.context, &lobby(), later).await.unwrap();
 
     assert_eq!(world.history("lobby").await, said(&[("Ana", "zebra")]));
     let world = world.crash().await;
@@ -304,7 +304,7 @@ async fn a_busy_room_loses_what_is_old_and_not_what_goes_on() {
     let seq = world.say("lobby", "the last one").await;
     let later = Moment::from_micros(u64::MAX);
 
-    let gone = retention::delete_before(&world.kit, &lobby(), later).await.unwrap();
+    let gone = retention::delete_before(&world.context, &lobby(), later).await.unwrap();
 
     assert!(gone > 100, "{gone}");
     let first = numbers(&world).await[0];
@@ -329,7 +329,7 @@ async fn whoever_said_nothing_that_is_kept_is_named_nowhere_and_the_others_are_f
     world.say("lobby", "news indeed").await;
     world.pass(1_000.0).await;
 
-    retention::pass(&world.kit).await;
+    retention::pass(&world.context).await;
 
     assert_eq!(left_of("Zoe", &world).await, 0);
     assert_eq!(world.history("lobby").await, said(&[("Ben", "news"), ("Ana", "news indeed")]));
@@ -351,9 +351,9 @@ async fn a_crash_anywhere_while_deleting_leaves_a_whole_journal_and_the_next_pas
         set_aside_as(&world, &lobby(), old, "a zebra killed it").await;
         world.say("lobby", "news").await;
         world.pass(1_000.0).await;
-        let kit = world.kit.clone();
+        let context = world.context.clone();
         world.store.hold();
-        let passing = tokio::spawn(async move { retention::pass(&kit).await });
+        let passing = tokio::spawn(async move { retention::pass(&context).await });
         let mut written = 0;
         while written < steps && !passing.is_finished() {
             one_turn().await;
@@ -366,7 +366,7 @@ async fn a_crash_anywhere_while_deleting_leaves_a_whole_journal_and_the_next_pas
 
         assert_eq!(problems(&world).await, [], "after {steps} steps");
         assert_eq!(world.history("lobby").await.last(), said(&[("Ana", "news")]).last());
-        retention::pass(&world.kit).await;
+        retention::pass(&world.context).await;
         assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await], [0, 0], "after {steps} steps");
         assert_eq!(world.history("lobby").await, said(&[("Ana", "news")]));
     }
@@ -378,7 +378,7 @@ async fn what_was_used_stays_and_who_addressed_somebody_does_not() {
     world.say_with("lobby", json!({ "from": "Zoe", "text": "Ari?" })).await;
     world.pass(3.0 * DAY).await;
 
-    retention::pass(&world.kit).await;
+    retention::pass(&world.context).await;
 
     assert_eq!(left_of("Zoe", &world).await, 0);
     assert!(left_of("input_tokens", &world).await > 0);
@@ -390,7 +390,7 @@ async fn who_addresses_somebody_after_all_was_deleted_is_forgotten_in_time_too()
     let world = World::with_lobby().await;
     let delete_all = async || {
         world.pass(60.0).await;
-        retention::pass_older(&world.kit, &|_| Some(Moment::from_micros(u64::MAX))).await;
+        retention::pass_older(&world.context, &|_| Some(Moment::from_micros(u64::MAX))).await;
         left_of("Zoe", &world).await
     };
     world.say_with("lobby", json!({ "from": "Zoe", "text": "Ari?" })).await;
@@ -408,7 +408,7 @@ async fn stories_and_scripts_of_what_is_left_are_told() {
     world.say("lobby", "news").await;
     world.pass(1_000.0).await;
 
-    retention::pass(&world.kit).await;
+    retention::pass(&world.context).await;
 
     let decision = &world.decisions("lobby").await[0];
     let at = WhyAt::Event(Seq(decision["seq"].as_u64().unwrap()));
@@ -426,10 +426,10 @@ async fn a_room_that_is_deleted_meanwhile_stays_deleted() {
     let world = lobby_keeping(json!({ "retention_days": 2 })).await;
     world.say("lobby", "zebra").await;
     world.pass(3.0 * DAY).await;
-    let kit = world.kit.clone();
+    let context = world.context.clone();
 
     let lobby_room = room("lobby");
-    let (_, deleted) = tokio::join!(retention::pass(&kit), world.backend.delete_room(&lobby_room));
+    let (_, deleted) = tokio::join!(retention::pass(&context), world.backend.delete_room(&lobby_room));
 
     deleted.unwrap();
     world.open("lobby", &["aria"]).await;

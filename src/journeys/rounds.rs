@@ -97,7 +97,7 @@ async fn in_a_round_decision_and_vote_are_asked_for_in_one() {
     let closing =
         |request: &Request| matches!(purpose(request), Purpose::Statement { closing, .. } if closing.as_str() == "closing");
     assert_eq!(stages.iter().map(closing).collect::<Vec<_>>(), [false, true]);
-    assert!(stages[1].user().contains(&world.kit.settings.prompt.closing));
+    assert!(stages[1].user().contains(&world.context.settings.prompt.closing));
 }
 
 #[tokio::test(start_paused = true)]
@@ -124,7 +124,7 @@ async fn whoever_is_terminal_is_silent_until_it_is_addressed() {
 async fn states_are_published_as_they_become_known() {
     let world = salon().await;
     world.side.takes_for("bruno", Duration::from_secs(2));
-    let mut states = world.kit.hub.watch_states(&place());
+    let mut states = world.context.hub.watch_states(&place());
     let mut watching = world.watch("salon", None).await;
 
     world.say("salon", QUESTION).await;
@@ -148,7 +148,7 @@ async fn one_whose_model_hangs_is_waited_for_no_longer_than_the_round_lasts() {
     let world = World::with_salon(json!({ "turn_taking": { "state_timeout_secs": 16.0 } })).await;
     follow_the_script(&world);
     world.side.takes_for("aria", Duration::from_secs(1_000));
-    let overdue = world.kit.settings.models.side.timeout().min(Duration::from_secs(16)).as_secs_f64();
+    let overdue = world.context.settings.models.side.timeout().min(Duration::from_secs(16)).as_secs_f64();
 
     world.say("salon", QUESTION).await;
     world.pass(overdue - 0.1).await;
@@ -231,12 +231,12 @@ async fn clearing_ends_the_round_its_manager_and_its_trace() {
     let world = salon().await;
     world.say("salon", QUESTION).await;
     world.pass(0.5).await;
-    assert!(world.kit.directory.find(&TurnTakingManagerPlace(room("salon").channel())).is_some());
+    assert!(world.context.directory.find(&TurnTakingManagerPlace(room("salon").channel())).is_some());
 
     world.backend.clear(&room("salon")).await.unwrap();
     world.pass(60.0).await;
 
-    assert!(world.kit.directory.find(&TurnTakingManagerPlace(room("salon").channel())).is_none());
+    assert!(world.context.directory.find(&TurnTakingManagerPlace(room("salon").channel())).is_none());
     assert_eq!(world.history("salon").await.len(), 1);
     let turns = world.spans.named("conversation.turn");
     assert_eq!(turns.iter().map(|turn| attribute(turn, "turn.outcome").unwrap()).collect::<Vec<_>>(), ["cancelled"]);
@@ -289,8 +289,8 @@ async fn a_salon_falls_asleep_when_all_is_said() {
 
     world.pass(1_000.0).await;
 
-    assert!(world.kit.directory.find(&crate::actors::runtime::places::ChannelPlace(room("salon").channel())).is_none());
-    assert!(world.kit.directory.find(&TurnTakingManagerPlace(room("salon").channel())).is_none());
+    assert!(world.context.directory.find(&crate::actors::runtime::places::ChannelPlace(room("salon").channel())).is_none());
+    assert!(world.context.directory.find(&TurnTakingManagerPlace(room("salon").channel())).is_none());
 }
 
 #[tokio::test(start_paused = true)]

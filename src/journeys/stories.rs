@@ -201,7 +201,7 @@ async fn without_a_name_everybody_is_told_of_in_short() {
     let world = World::with_salon(json!({})).await;
     world.say("salon", "Ari, are you there?").await;
     world.pass(3.0).await;
-    let noon = world.kit.clock.now();
+    let noon = world.context.clock.now();
     world.say("salon", "Bruno?").await;
     world.pass(3.0).await;
 

@@ -262,7 +262,7 @@ async fn taking_back_again_what_is_gone_changes_nothing_of_a_turn_about_nothing(
 
     // As a start does that does not know how far the one before it came.
     let place = Place { guild: "home".into(), channel: room(SALON).channel() };
-    let_go(&world.kit, &place, &BTreeSet::from([seq])).await.unwrap();
+    let_go(&world.context, &place, &BTreeSet::from([seq])).await.unwrap();
     let at_once = doing(&world, SALON).await;
     world.pass(1_000.0).await;
 
@@ -277,8 +277,8 @@ async fn taking_back_again_what_is_gone_changes_nothing_of_a_turn_about_nothing(
 async fn it_is_told_why_nothing_was_said_though_the_answer_crossed_the_taking_back() {
     let (world, seq) = asked().await;
     world.store.hold();
-    let (kit, store) = (world.kit.clone(), world.store.clone());
-    let taking_back = tokio::spawn(async move { ActorBackend::new(kit, store).unsay(&room(LOBBY), seq).await });
+    let (context, store) = (world.context.clone(), world.store.clone());
+    let taking_back = tokio::spawn(async move { ActorBackend::new(context, store).unsay(&room(LOBBY), seq).await });
     world.pass(0.1).await;
     assert!(world.store.commit_next(), "it is noted that it is taken back");
     // The answer comes before the channel hears of what is being put on record.

@@ -151,7 +151,7 @@ async fn a_room_that_slept_answers_as_before() {
     let world = World::with_lobby().await;
     world.say("lobby", "one").await;
     world.pass(1_000.0).await;
-    let asleep = world.kit.directory.find(&crate::actors::runtime::places::ChannelPlace(room("lobby").channel())).is_none();
+    let asleep = world.context.directory.find(&crate::actors::runtime::places::ChannelPlace(room("lobby").channel())).is_none();
     world.side.answers([Ok("Me.\nYES")]);
 
     world.say("lobby", "Ari?").await;
@@ -208,7 +208,7 @@ async fn a_reply_that_was_dropped_before_a_crash_is_owed_no_more_after_it() {
     let (reply, committed) = Reply::awaited();
     let record = Record {
         place,
-        at: world.kit.clock.now(),
+        at: world.context.clock.now(),
         made: Vec::new(),
         quiet: None,
         snapshot: None,
@@ -216,7 +216,7 @@ async fn a_reply_that_was_dropped_before_a_crash_is_owed_no_more_after_it() {
         usage: Vec::new(),
         reply,
     };
-    world.kit.directory.find(&ScribePlace()).unwrap().cast(ScribeMessage::Record(record)).unwrap();
+    world.context.directory.find(&ScribePlace()).unwrap().cast(ScribeMessage::Record(record)).unwrap();
     committed.await.unwrap().unwrap();
     let before = owed(&world).await;
 
@@ -311,7 +311,7 @@ async fn owed(world: &World) -> Vec<Ticket> {
 async fn a_message_said_again_is_answered_once_it_is_stored_for_good() {
     let world = World::with_lobby().await;
     world.pass(1.0).await;
-    let backend = Arc::new(ActorBackend::new(world.kit.clone(), world.store.clone()));
+    let backend = Arc::new(ActorBackend::new(world.context.clone(), world.store.clone()));
     let say = || {
         let (backend, message) = (backend.clone(), serde_json::json!({ "from": "Ana", "text": "one", "id": "a" }));
         tokio::spawn(async move { backend.say(&room("lobby"), serde_json::from_value(message).unwrap()).await })

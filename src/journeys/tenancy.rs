@@ -53,7 +53,7 @@ async fn inhabited() -> World {
     .await;
     for (guild, channel) in PLACES {
         if guild.starts_with("dm:") {
-            assert!(settling::open_within(&world.kit, &spot(guild, channel)).await.unwrap());
+            assert!(settling::open_within(&world.context, &spot(guild, channel)).await.unwrap());
         } else if guild == "home" {
             world.open(channel, &["aria", "bruno"]).await;
         } else {
@@ -158,7 +158,7 @@ async fn the_word_of_a_guild_is_in_nothing_that_another_is_asked_or_told() {
         let unknown = world.backend.why(WhyQuery { room: room("discord:99"), companion: None, at: None }).await.unwrap_err();
         let taken = world.backend.admit(&spot("discord:2", "discord:10"), &"cleo".into()).await.unwrap_err();
         assert!(words(&format!("{unknown:?}{taken:?}")).is_empty());
-        let foreign = Inbound::new(world.kit.clone()).said(&spot("discord:2", "discord:10"), foreign(&world)).await;
+        let foreign = Inbound::new(world.context.clone()).said(&spot("discord:2", "discord:10"), foreign(&world)).await;
         assert!(!matches!(foreign, Ok(Taken::New(_))), "{foreign:?}");
         assert!(words(&format!("{:?}", world.backend.readiness().await)).is_empty());
     }

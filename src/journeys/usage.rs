@@ -337,7 +337,7 @@ async fn only_what_was_used_in_the_span_is_counted() {
     let world = World::with_lobby().await;
     world.say("lobby", "Ari?").await;
     world.pass(5.0).await;
-    let between = world.kit.clock.now();
+    let between = world.context.clock.now();
     world.say("lobby", "Ari??").await;
     world.pass(5.0).await;
     world.say("lobby", "Ari???").await;
@@ -381,7 +381,7 @@ async fn home(world: &World) -> GuildUsage {
     let query = UsageQuery {
         guild: Some("home".into()),
         from: Some(Moment::ZERO),
-        to: Some(world.kit.clock.now() + Duration::from_secs(86_400)),
+        to: Some(world.context.clock.now() + Duration::from_secs(86_400)),
     };
     usage(world, query).await.guilds.remove(0)
 }
@@ -406,5 +406,5 @@ fn told(decision: &Value) -> (&str, &str, &str) {
 /// Seconds until the budget of a decision is free again.
 fn free_in(world: &World, decision: &Value) -> f64 {
     let free_at = from_rfc3339(decision["free_at"].as_str().expect("it says when")).unwrap();
-    free_at.since(world.kit.clock.now()).as_secs_f64()
+    free_at.since(world.context.clock.now()).as_secs_f64()
 }

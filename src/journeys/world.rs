@@ -13,9 +13,9 @@ use tokio::sync::mpsc;
 
 use crate::actors::erasure::leftovers;
 use crate::actors::models::Models;
+use crate::actors::runtime::context::{ActorContext, Environment};
 use crate::actors::runtime::directory::Place as Address;
 use crate::actors::runtime::in_hand::HungBefore;
-use crate::actors::runtime::kit::{Environment, Kit};
 use crate::actors::runtime::places::ChannelPlace;
 use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::runtime::starts;
@@ -44,7 +44,7 @@ const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
 
 /// A whole system.
 pub(super) struct World {
-    pub(super) kit: Kit,
+    pub(super) context: ActorContext,
     pub(super) backend: ActorBackend,
     pub(super) store: Arc<MemoryStore>,
     pub(super) side: Arc<Scripted>,
@@ -272,12 +272,12 @@ impl World {
         let settings = Arc::new(Settings::overlay(overlay.clone()).unwrap());
         let (side, main) = (Scripted::new("No.\nNO"), Scripted::new("Hello!"));
         let (spans, telemetry) = (SpanMemory::new(), &settings.telemetry);
-        let kit = Kit {
+        let context = ActorContext {
             platforms: kept.platforms.clone(),
             gateways: kept.gateways.clone(),
             hung: kept.hung.clone(),
             store_failed: Arc::new(|detail| panic!("the store failed: {detail}")),
-            ..Kit::new(Environment {
+            ..ActorContext::new(Environment {
                 store: store.clone(),
                 clock: kept.clock.clone(),
                 chance: kept.chance.clone(),
@@ -287,13 +287,13 @@ impl World {
                 settings: settings.clone(),
             })
         };
-        let (root, _) = Root::spawn(None, Root, kit.clone()).await.unwrap();
-        rooms::move_in(&kit, &[]).await.unwrap();
-        starts::note(&kit).await;
-        leftovers::take_up(&kit).await;
+        let (root, _) = Root::spawn(None, Root, context.clone()).await.unwrap();
+        rooms::move_in(&context, &[]).await.unwrap();
+        starts::note(&context).await;
+        leftovers::take_up(&context).await;
         root.cast(RootMessage::WakePending).unwrap();
-        let backend = ActorBackend::new(kit.clone(), store.clone());
-        Self { kit, backend, store, side, main, root, spans, killed: 0, overlay, kept }
+        let backend = ActorBackend::new(context.clone(), store.clone());
+        Self { context, backend, store, side, main, root, spans, killed: 0, overlay, kept }
     }
 
     /// Ends this system as a crash would, and begins another with what is stored.
@@ -314,9 +314,9 @@ impl World {
 
     /// Configures these of the companions, as a reload would.
     pub(super) async fn recast(&self, ids: &[&str]) {
-        let mut cast = cast(&self.kit.settings);
+        let mut cast = cast(&self.context.settings);
         cast.retain(|id, _| ids.contains(&id.as_str()));
-        rooms::recast(&self.kit, cast).unwrap();
+        rooms::recast(&self.context, cast).unwrap();
         self.rest().await;
     }
 
@@ -340,13 +340,13 @@ impl World {
 
     /// Whoever is the first to look at the clock once somebody is at this place panics.
     pub(super) fn clock_panics_at<P: Address + Send + 'static>(&self, place: P) {
-        let directory = self.kit.directory.clone();
+        let directory = self.context.directory.clone();
         *self.kept.clock.panics.lock().unwrap() = Some(Box::new(move || directory.find(&place).is_some()));
     }
 
     /// Calls to models that are under way.
     pub(super) async fn calls(&self) -> usize {
-        self.kit.pool.report().await.unwrap().lanes.iter().map(|lane| lane.running).sum()
+        self.context.pool.report().await.unwrap().lanes.iter().map(|lane| lane.running).sum()
     }
 
     /// How many of the next draws panic.
@@ -419,7 +419,7 @@ impl World {
 
     /// Kills the replies in the making: a channel's only children while no round is open.
     pub(super) async fn kill_replies(&mut self, id: &str) {
-        let channel = self.kit.directory.find(&ChannelPlace(room(id).channel())).expect("somebody is there");
+        let channel = self.context.directory.find(&ChannelPlace(room(id).channel())).expect("somebody is there");
         let replies = channel.get_children();
         assert!(!replies.is_empty(), "a reply is in the making");
         replies.iter().for_each(ractor::ActorCell::kill);
@@ -434,7 +434,7 @@ impl World {
 
     /// Kills whoever is at a place. The test says so, because nobody else may die.
     pub(super) async fn kill<P: Address>(&mut self, place: &P) {
-        self.kit.directory.find(place).expect("somebody is there").kill();
+        self.context.directory.find(place).expect("somebody is there").kill();
         self.killed = self.killed.saturating_add(1);
         self.rest().await;
     }

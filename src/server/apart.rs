@@ -7,10 +7,10 @@ use anyhow::Context as _;
 use ractor::{Actor, ActorRef};
 use tokio::sync::watch;
 
-use super::{Ended, kit, open, opening};
+use super::{Ended, context, open, opening};
 use crate::actors::inbound::Inbound;
 use crate::actors::models::Models;
-use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::service::ActorBackend;
 use crate::actors::service::rooms::move_in;
@@ -21,7 +21,7 @@ use crate::telemetry::Telemetry;
 /// A system at work, without console and platforms.
 pub struct Apart {
     /// What its actors work with.
-    pub kit: Kit,
+    pub context: ActorContext,
     backend: ActorBackend,
     inbound: Inbound,
     root: ActorRef<RootMessage>,
@@ -39,15 +39,21 @@ impl Apart {
         let (used, free) = (data.to_path_buf(), data.to_path_buf());
         telemetry.metrics().observe_disk(move || disk_bytes(&used).ok(), move || disk_free(&free).ok());
         let (failed, _) = watch::channel(None);
-        let kit = kit(loaded, models, telemetry.recorder(), store.clone(), failed, Arc::default());
+        let context = context(loaded, models, telemetry.recorder(), store.clone(), failed, Arc::default());
         let begun = async {
-            let (root, tree) = Actor::spawn(None, Root, kit.clone()).await.context("the actors cannot be started")?;
-            move_in(&kit, &[]).await.context("the rooms cannot be set up")?;
+            let (root, tree) = Actor::spawn(None, Root, context.clone()).await.context("the actors cannot be started")?;
+            move_in(&context, &[]).await.context("the rooms cannot be set up")?;
             root.cast(RootMessage::WakePending).context("the actors are gone")?;
             anyhow::Ok((root, tree))
         };
         let (root, tree) = begun.await.map_err(Ended::Failed)?;
-        Ok(Self { backend: ActorBackend::new(kit.clone(), store), inbound: Inbound::new(kit.clone()), kit, root, tree })
+        Ok(Self {
+            backend: ActorBackend::new(context.clone(), store),
+            inbound: Inbound::new(context.clone()),
+            context,
+            root,
+            tree,
+        })
     }
 
     /// What the console asks.

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::ignoring::KeptIgnored;
-use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::service::ActorBackend;
 use crate::actors::service::notes::StoredNotes;
 use crate::adapters::discord::commands::Commands;
@@ -26,19 +26,19 @@ use crate::telemetry::gateway::GatewayRecorder;
 ///
 /// # Errors
 /// The token or an address cannot be used.
-pub fn join(mut kit: Kit, keeper: &Arc<dyn Keeper>) -> Result<Kit, Problem> {
-    let settings = &kit.settings.discord;
+pub fn join(mut context: ActorContext, keeper: &Arc<dyn Keeper>) -> Result<ActorContext, Problem> {
+    let settings = &context.settings.discord;
     let Some(token) = settings.token()? else {
-        kit.platforms = kit.platforms.without(Snowflake::is_of_discord);
-        return Ok(kit);
+        context.platforms = context.platforms.without(Snowflake::is_of_discord);
+        return Ok(context);
     };
-    let instruments = kit.recorder.instruments().clone();
-    let discord = Arc::new(Discord::new(settings, token.clone(), kit.clock.clone())?.measured(instruments.clone()));
-    kit.platforms = Platforms::new([discord.clone() as _]);
-    let notes: Arc<dyn Notes> = Arc::new(StoredNotes::new(kit.clone()));
-    let backend = Arc::new(ActorBackend::new(kit.clone(), keeper.clone()));
-    let ignoring = Arc::new(KeptIgnored::new(kit.clone()));
-    let hearing = Arc::new(Inbound::new(kit.clone()));
+    let instruments = context.recorder.instruments().clone();
+    let discord = Arc::new(Discord::new(settings, token.clone(), context.clock.clone())?.measured(instruments.clone()));
+    context.platforms = Platforms::new([discord.clone() as _]);
+    let notes: Arc<dyn Notes> = Arc::new(StoredNotes::new(context.clone()));
+    let backend = Arc::new(ActorBackend::new(context.clone(), keeper.clone()));
+    let ignoring = Arc::new(KeptIgnored::new(context.clone()));
+    let hearing = Arc::new(Inbound::new(context.clone()));
     let commands =
         Commands::new(discord.clone(), backend.clone(), backend, ignoring, hearing.clone(), settings, instruments.clone());
     let asked = commands.clone();
@@ -46,7 +46,7 @@ pub fn join(mut kit: Kit, keeper: &Arc<dyn Keeper>) -> Result<Kit, Problem> {
         discord: discord.clone(),
         hearing,
         notes: notes.clone(),
-        clock: kit.clock.clone(),
+        clock: context.clock.clone(),
         settings: settings.clone(),
         instruments,
         interactions: Arc::new(move |interaction| asked.take(interaction)),
@@ -54,17 +54,17 @@ pub fn join(mut kit: Kit, keeper: &Arc<dyn Keeper>) -> Result<Kit, Problem> {
     let parts = Parts {
         discord,
         notes,
-        clock: kit.clock.clone(),
-        chance: kit.chance.clone(),
-        recorder: GatewayRecorder::new(kit.recorder.clone()),
+        clock: context.clock.clone(),
+        chance: context.chance.clone(),
+        recorder: GatewayRecorder::new(context.recorder.clone()),
         make_intake: Arc::new(move |shard| {
             Box::new(Registering { commands: commands.clone(), intake: Intake::new(&ears, shard) })
         }),
         times: Times::default(),
     };
     let gateway: Arc<dyn Port> = Arc::new(Gateway::new(settings, &token, parts)?);
-    kit.gateways = Gateways::new([gateway]);
-    Ok(kit)
+    context.gateways = Gateways::new([gateway]);
+    Ok(context)
 }
 
 /// Sees to it that the commands are registered once somebody is there to serve them.

@@ -9,7 +9,7 @@ use ractor::Actor;
 use super::{CACHE_BYTES, Ended, OPEN_DEADLINE, not_moved_in, open};
 use crate::actors::erasure::retention::{self, Passed};
 use crate::actors::models::Models;
-use crate::actors::runtime::kit::{Environment, Kit};
+use crate::actors::runtime::context::{ActorContext, Environment};
 use crate::actors::runtime::places::ScribePlace;
 use crate::actors::service::ActorBackend;
 use crate::actors::service::rooms::move_in;
@@ -62,22 +62,22 @@ pub enum Age {
 /// # Errors
 /// As for [`ask`]; [`Refused::NotFound`] if there is no such guild.
 pub fn expire(loaded: Loaded, guild: Option<GuildId>, age: Age) -> Result<Result<Passed, Refused>, Ended> {
-    inhabit(loaded, async |backend, kit| {
+    inhabit(loaded, async |backend, context| {
         if let Some(guild) = &guild {
             backend.check_guild(guild).await?;
         }
-        let now = kit.clock.now();
+        let now = context.clock.now();
         let kept_from = |asked: &GuildId| match (&guild, age) {
             (Some(guild), _) if guild != asked => None,
-            (_, Age::AsSet) => retention::kept_from(kit, asked),
+            (_, Age::AsSet) => retention::kept_from(context, asked),
             (_, Age::Over(span)) => Some(Moment::from_micros(now.as_micros().saturating_sub(span.as_micros() as u64))),
             (_, Age::Any) => Some(Moment::from_micros(u64::MAX)),
         };
-        Ok(retention::pass_older(kit, &kept_from).await)
+        Ok(retention::pass_older(context, &kept_from).await)
     })
 }
 
-fn inhabit<T>(loaded: Loaded, work: impl AsyncFnOnce(&ActorBackend, &Kit) -> T) -> Result<T, Ended> {
+fn inhabit<T>(loaded: Loaded, work: impl AsyncFnOnce(&ActorBackend, &ActorContext) -> T) -> Result<T, Ended> {
     let store = open(&loaded.settings.storage.path, &open_options())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -87,29 +87,33 @@ fn inhabit<T>(loaded: Loaded, work: impl AsyncFnOnce(&ActorBackend, &Kit) -> T) 
     runtime.block_on(answer(loaded, store, work))
 }
 
-async fn answer<T>(loaded: Loaded, store: Arc<SledStore>, work: impl AsyncFnOnce(&ActorBackend, &Kit) -> T) -> Result<T, Ended> {
-    let kit = kit(loaded, store.clone());
-    let (scribe, ended) = Actor::spawn(None, Scribe, scribe_arguments(&kit))
+async fn answer<T>(
+    loaded: Loaded,
+    store: Arc<SledStore>,
+    work: impl AsyncFnOnce(&ActorBackend, &ActorContext) -> T,
+) -> Result<T, Ended> {
+    let context = context(loaded, store.clone());
+    let (scribe, ended) = Actor::spawn(None, Scribe, scribe_arguments(&context))
         .await
         .map_err(|error| Ended::Failed(anyhow::anyhow!("the scribe cannot be started: {error}")))?;
-    let registration = kit.directory.register(&ScribePlace(), &scribe);
+    let registration = context.directory.register(&ScribePlace(), &scribe);
     // No room of the settings is made here: what was never stored is not there.
-    move_in(&kit, &[]).await.map_err(|error| not_moved_in(error, "the rooms cannot be read"))?;
-    let backend = ActorBackend::new(kit.clone(), store);
-    let outcome = work(&backend, &kit).await;
-    drop((backend, kit, registration));
+    move_in(&context, &[]).await.map_err(|error| not_moved_in(error, "the rooms cannot be read"))?;
+    let backend = ActorBackend::new(context.clone(), store);
+    let outcome = work(&backend, &context).await;
+    drop((backend, context, registration));
     scribe.stop(None);
     // A scribe that failed has said so; what it accepted is stored either way.
     let _ = ended.await;
     Ok(outcome)
 }
 
-fn kit(loaded: Loaded, store: Arc<SledStore>) -> Kit {
+fn context(loaded: Loaded, store: Arc<SledStore>) -> ActorContext {
     let Loaded { settings, companions, .. } = loaded;
     // Nobody asks it; keys of real models need not be readable for this.
     let model = || Arc::new(Rehearsal::new(&settings.models.rehearsal));
     let models = Models::new(model(), model());
-    Kit::new(Environment {
+    ActorContext::new(Environment {
         store,
         clock: Arc::new(SystemClock),
         chance: Arc::new(SystemChance),
@@ -120,14 +124,14 @@ fn kit(loaded: Loaded, store: Arc<SledStore>) -> Kit {
     })
 }
 
-fn scribe_arguments(kit: &Kit) -> writer::Arguments {
-    let failed = kit.store_failed.clone();
+fn scribe_arguments(context: &ActorContext) -> writer::Arguments {
+    let failed = context.store_failed.clone();
     writer::Arguments {
-        platforms: kit.platforms.clone(),
-        store: kit.store.clone(),
-        clock: kit.clock.clone(),
-        hub: kit.hub.clone(),
-        instruments: kit.recorder.instruments().clone(),
+        platforms: context.platforms.clone(),
+        store: context.store.clone(),
+        clock: context.clock.clone(),
+        hub: context.hub.clone(),
+        instruments: context.recorder.instruments().clone(),
         deliver: Arc::new(|_, _, _, _| {}),
         report: Arc::new(move |writer::Fate::StoreFailed(detail)| failed(detail)),
         bounds: writer::Bounds::default(),

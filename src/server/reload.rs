@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
-use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::service::rooms::recast;
 use crate::domain::id::CompanionId;
 use crate::settings::companion::Companion;
@@ -18,12 +18,12 @@ use crate::settings::{self, Sources};
 const READ_WITHIN: Duration = Duration::from_secs(10);
 
 /// Reads the companions again whenever the signal comes, without end. Signals that come meanwhile are one, and are followed afterwards.
-pub(super) async fn at_each(hang_up: &mut watch::Receiver<()>, kit: &Kit, sources: &Sources) {
+pub(super) async fn at_each(hang_up: &mut watch::Receiver<()>, context: &ActorContext, sources: &Sources) {
     let reader = Reader::default();
     while hang_up.changed().await.is_ok() {
         let sources = sources.clone();
         match reader.read(move || settings::load(&sources)).await {
-            Ok(Ok(loaded)) => take(kit, loaded.companions),
+            Ok(Ok(loaded)) => take(context, loaded.companions),
             Ok(Err(problems)) => {
                 // A line each, and quoted: files may hold what somebody else wrote.
                 for problem in &problems.0 {
@@ -36,10 +36,10 @@ pub(super) async fn at_each(hang_up: &mut watch::Receiver<()>, kit: &Kit, source
     }
 }
 
-fn take(kit: &Kit, companions: BTreeMap<CompanionId, Companion>) {
+fn take(context: &ActorContext, companions: BTreeMap<CompanionId, Companion>) {
     // Models are read at the start alone.
     let has_models =
-        |companion: &&Companion| [&companion.model.main, &companion.model.side].iter().all(|name| kit.pool.has(name));
+        |companion: &&Companion| [&companion.model.main, &companion.model.side].iter().all(|name| context.pool.has(name));
     if let Some(companion) = companions.values().find(|companion| !has_models(companion)) {
         tracing::error!(
             companion = %companion.id,
@@ -47,8 +47,8 @@ fn take(kit: &Kit, companions: BTreeMap<CompanionId, Companion>) {
         );
         return;
     }
-    match recast(kit, companions) {
-        Ok(()) => tracing::info!(companions = kit.residents.cast().len(), "companions were read again"),
+    match recast(context, companions) {
+        Ok(()) => tracing::info!(companions = context.residents.cast().len(), "companions were read again"),
         Err(error) => tracing::error!(%error, "these companions cannot be taken; nothing was changed"),
     }
 }

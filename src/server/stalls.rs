@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Address;
-use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::set_aside::{self, DEATHS_TO_SET_ASIDE};
 use crate::actors::runtime::watchdog::Stall;
 use crate::domain::id::{ChannelId, Seq};
@@ -65,12 +65,12 @@ impl Stalls {
     }
 
     /// Sets aside what hung its channel as often as a message may kill one, before anybody is woken. Needs the scribe and who lives where.
-    pub(super) async fn set_aside(&self, kit: &Kit) {
+    pub(super) async fn set_aside(&self, context: &ActorContext) {
         let known = self.read();
         let unknown = |stuck: &Stuck| stuck.seq == Seq::NONE;
         for stuck in known.iter().filter(|stuck| unknown(stuck)) {
             let channel = stuck.channel.clone();
-            if stuck.over_words { kit.hung.note_over_words(channel) } else { kit.hung.note(channel) }
+            if stuck.over_words { context.hung.note_over_words(channel) } else { context.hung.note(channel) }
         }
         let is_due = |stuck: &Stuck| !unknown(stuck) && stuck.times >= DEATHS_TO_SET_ASIDE;
         let (due, mut kept): (Vec<_>, Vec<_>) = known.into_iter().partition(is_due);
@@ -78,11 +78,11 @@ impl Stalls {
             return;
         }
         for stuck in due {
-            let Some(residence) = kit.residents.get(&stuck.channel) else { continue };
+            let Some(residence) = context.residents.get(&stuck.channel) else { continue };
             let (channel, seq) = (Plain(stuck.channel.as_str()), stuck.seq);
             tracing::error!(%channel, %seq, times = stuck.times, "a message hung its handler again and again and is set aside");
             let place = Place::new(&residence.guild, &stuck.channel);
-            if set_aside::put(kit, &place, seq, "it hung for 30 s each time, and the process had to be ended").await {
+            if set_aside::put(context, &place, seq, "it hung for 30 s each time, and the process had to be ended").await {
                 // What was looked for is found. If there is more, the channel hangs again.
                 kept.retain(|other| !unknown(other) || other.channel != stuck.channel);
             } else {

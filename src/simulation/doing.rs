@@ -76,7 +76,7 @@ impl Life {
                 if say.is_deadly {
                     stage.reach("message that kills its handler");
                 }
-                let at = self.kit.clock.now() - Duration::from_secs(say.late_by);
+                let at = self.context.clock.now() - Duration::from_secs(say.late_by);
                 let answers = self.props.answered(&say);
                 let (heard_at, fate, is_changed, is_said_anew) = (u64::MAX, Fate::Open, false, false);
                 let said = Said { say, id, at, first_at, heard_at, fate, answers, is_changed, is_said_anew };
@@ -90,7 +90,7 @@ impl Life {
                 let word = stage.plan.guilds[stage.plan.rooms[room].guild].word;
                 let text: Arc<str> = format!("{word} m{number}m edited").into();
                 match self.id_on_platform(number) {
-                    Some(id) => drop(Hearing::edited(&Inbound::new(self.kit.clone()), &self.spot(room), &id, text).await),
+                    Some(id) => drop(Hearing::edited(&Inbound::new(self.context.clone()), &self.spot(room), &id, text).await),
                     None => drop(self.backend.edit(&self.room(room), seq, Edit { text }).await),
                 }
             }
@@ -101,7 +101,7 @@ impl Life {
                 self.interrupt();
                 let is_done = match self.id_on_platform(number) {
                     Some(id) => {
-                        let inbound = Inbound::new(self.kit.clone());
+                        let inbound = Inbound::new(self.context.clone());
                         Hearing::deleted(&inbound, &self.spot(room), &[id.as_str().into()]).await.is_ok()
                     }
                     None => self.backend.unsay(&self.room(room), seq).await.is_ok(),
@@ -119,12 +119,12 @@ impl Life {
             Act::CaughtUp { room, read, has_gap } => {
                 stage.reach("caught up");
                 let missed = has_gap.then(|| Missed { after: "0".into(), before: "1".into(), why: "too_many" });
-                drop(Inbound::new(self.kit.clone()).caught_up(&self.spot(room), read, missed).await);
+                drop(Inbound::new(self.context.clone()).caught_up(&self.spot(room), read, missed).await);
             }
             Act::LoseGuild(guild) => {
                 stage.reach("guild lost");
                 let id = GuildId::from(stage.plan.guilds[guild].id.as_str());
-                drop(Inbound::new(self.kit.clone()).guild_gone(&id).await);
+                drop(Inbound::new(self.context.clone()).guild_gone(&id).await);
             }
             Act::Clear(room) => {
                 stage.reach("clear");
@@ -200,7 +200,7 @@ impl Life {
         if !ignored {
             lock(&people.ignored).insert((guild, person), false);
         }
-        let outcome = KeptIgnored::new(self.kit.clone()).ignore(&id, &person.into(), ignored).await;
+        let outcome = KeptIgnored::new(self.context.clone()).ignore(&id, &person.into(), ignored).await;
         if ignored && outcome.is_ok() {
             stage.reach("not to be heard");
             lock(&people.ignored).entry((guild, person)).or_insert(true);
@@ -217,7 +217,7 @@ impl Life {
 
     pub(super) async fn move_to(&self, room: usize, companions: &[&str], has_external: bool) -> Result<(), Refused> {
         let is_on_platform = self.props.stage.plan.rooms[room].is_on_platform;
-        if is_on_platform && self.kit.residents.get(&self.room(room).channel()).is_none() {
+        if is_on_platform && self.context.residents.get(&self.room(room).channel()).is_none() {
             for companion in companions {
                 self.backend.admit(&self.spot(room), &(*companion).into()).await?;
             }
@@ -240,10 +240,10 @@ impl Life {
     async fn set_aside(&self, number: usize) {
         let Some((room, seq)) = self.heard_of(number, false) else { return };
         let place = self.place(room);
-        let Ok(Some(no)) = Reader::new(&*self.kit.store).channel_no(&place).await else { return };
-        let Some(scribe) = self.kit.directory.find(&ScribePlace()) else { return };
+        let Ok(Some(no)) = Reader::new(&*self.context.store).channel_no(&place).await else { return };
+        let Some(scribe) = self.context.directory.find(&ScribePlace()) else { return };
         let (ward, (guild, channel)) = (place.ward(), (place.guild.clone(), place.channel.clone()));
-        let at = self.kit.clock.now();
+        let at = self.context.clock.now();
         let record = SetAsideRecord { guild, channel, seq, at, deaths: 3, error: PLANNED.into(), is_closed: false };
         lock(&self.props.people.set_aside).push((room, seq));
         let writes = vec![Write::Put(key::set_aside(ward, no, seq), encode(&record))];
@@ -251,7 +251,7 @@ impl Life {
         drop(scribe.cast(ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply })));
         drop(done.await);
         self.props.stage.reach("message set aside");
-        if let Some(channel) = self.kit.directory.find(&ChannelPlace(place.channel)) {
+        if let Some(channel) = self.context.directory.find(&ChannelPlace(place.channel)) {
             self.props.stage.disturb();
             self.props.stage.notes().killed.insert((self.props.stage.life(), "channel"));
             channel.kill();
@@ -268,7 +268,7 @@ impl Life {
         lock(&self.props.people.deleted).extend((0..plan.rooms.len()).filter(|other| is_gone(*other)));
         let Place { guild, channel } = self.place(room);
         match plan.rooms[room].is_on_platform {
-            true => drop(Hearing::channel_gone(&Inbound::new(self.kit.clone()), &guild, &channel).await),
+            true => drop(Hearing::channel_gone(&Inbound::new(self.context.clone()), &guild, &channel).await),
             false => drop(self.backend.delete_room(&self.room(room)).await),
         }
     }
@@ -320,7 +320,7 @@ impl Life {
         let home = &stage.plan.rooms[room];
         let is_in = |rooms: &Mutex<BTreeSet<usize>>| lock(rooms).contains(&room);
         let may_be_missing = is_in(&self.props.people.unmade) || is_in(&self.props.people.deleted);
-        let is_empty = self.kit.residents.present(&self.room(room).channel()).is_empty();
+        let is_empty = self.context.residents.present(&self.room(room).channel()).is_empty();
         let guild = GuildId::from(stage.plan.guilds[stage.plan.rooms[room].guild].id.as_str());
         let usage = told(self.backend.usage(UsageQuery { guild: Some(guild.clone()), from: None, to: None }).await);
         let of_person = match self.backend.export_person(Person { guild, id: PEOPLE[room % PEOPLE.len()].into() }).await {

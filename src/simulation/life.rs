@@ -20,7 +20,7 @@ use crate::actors::erasure::leftovers;
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::residents::Cast;
 use crate::actors::models::Models;
-use crate::actors::runtime::kit::{Environment, Kit};
+use crate::actors::runtime::context::{ActorContext, Environment};
 use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::runtime::starts;
 use crate::actors::service::{ActorBackend, rooms};
@@ -109,7 +109,7 @@ impl Props {
 #[derive(Clone)]
 pub(super) struct Life {
     pub(super) props: Arc<Props>,
-    pub(super) kit: Kit,
+    pub(super) context: ActorContext,
     pub(super) backend: Arc<ActorBackend>,
     pub(super) root: ActorRef<RootMessage>,
     pub(super) metrics: Metrics,
@@ -129,11 +129,11 @@ impl Life {
         let platform: Arc<dyn ChatPlatform> = props.platform.clone();
         let gateway: Arc<dyn Gateway> = Arc::new(SimGateway(props.clone()));
         let ending = stage.clone();
-        let kit = Kit {
+        let context = ActorContext {
             platforms: Platforms::new([platform]),
             gateways: Gateways::new([gateway]),
             store_failed: Arc::new(move |detail| ending.end(Ending::Ended(format!("the store takes no more: {detail}")))),
-            ..Kit::new(Environment {
+            ..ActorContext::new(Environment {
                 store: props.store.clone(),
                 clock: stage.clock.clone(),
                 chance: stage.chance.clone(),
@@ -143,32 +143,32 @@ impl Life {
                 companions: props.cast(),
             })
         };
-        let backend = Arc::new(ActorBackend::new(kit.clone(), props.store.inner.clone()));
-        let (root, tree) = Actor::spawn(None, Root, kit.clone()).await.map_err(|error| error.to_string())?;
-        let inbound = Inbound::new(kit.clone());
+        let backend = Arc::new(ActorBackend::new(context.clone(), props.store.inner.clone()));
+        let (root, tree) = Actor::spawn(None, Root, context.clone()).await.map_err(|error| error.to_string())?;
+        let inbound = Inbound::new(context.clone());
         let store = props.store.clone();
         stage.enter(Present {
-            directory: kit.directory.clone(),
+            directory: context.directory.clone(),
             backend: backend.clone(),
             inbound,
             root: root.get_cell(),
             store,
         });
-        rooms::move_in(&kit, &[]).await.map_err(|error| error.to_string())?;
-        starts::note(&kit).await;
+        rooms::move_in(&context, &[]).await.map_err(|error| error.to_string())?;
+        starts::note(&context).await;
         if props.store.has_leftovers() {
             stage.reach("leftovers taken up at the start");
         }
-        tokio::spawn(leftovers::keep_taking_up(kit.clone()));
+        tokio::spawn(leftovers::keep_taking_up(context.clone()));
         root.cast(RootMessage::WakePending).map_err(|error| error.to_string())?;
-        Ok((Self { props, kit, backend, root, metrics }, tree))
+        Ok((Self { props, context, backend, root, metrics }, tree))
     }
 
     /// Takes other companions, as a reload does.
     pub(super) fn recast(&self, ids: &[&'static str]) {
         *lock(&self.props.cast) = ids.to_vec();
         self.props.stage.note_fault(What::Cast(ids.to_vec()));
-        if let Err(error) = rooms::recast(&self.kit, self.props.cast()) {
+        if let Err(error) = rooms::recast(&self.context, self.props.cast()) {
             self.props.stage.violate(format!("these companions cannot be taken: {error}"));
         }
     }

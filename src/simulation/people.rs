@@ -235,7 +235,7 @@ impl Life {
             to_all: false,
             said_at: None,
         };
-        let taken = Inbound::new(self.kit.clone()).say(&self.place(say.room), speech).await;
+        let taken = Inbound::new(self.context.clone()).say(&self.place(say.room), speech).await;
         let unavailable = |error: writer::Refused| Refused::Unavailable { detail: error.to_string(), retry_after: None };
         taken.map(|accepted| accepted.map(|accepted| accepted.seq)).map_err(unavailable)
     }

@@ -134,7 +134,7 @@ const GROUND: &[&str] = &[
     "runtime::directory",
     "runtime::hub",
     "runtime::in_hand",
-    "runtime::kit",
+    "runtime::context",
     "runtime::places",
     "runtime::supervision",
     "runtime::watchdog",
@@ -151,7 +151,7 @@ const GROUPS: &[Group] = &[
     Group { name: "companion", stands_on_ground: true, to: &["membership::residents", "models"] },
     Group { name: "channel", stands_on_ground: true, to: &["companion", "inbound", "membership", "models"] },
     Group { name: "erasure", stands_on_ground: true, to: &["channel::folded", "inbound", "writer"] },
-    // The tree starts all actors, and the kit holds what they share.
+    // The tree starts all actors, and the context holds what they share.
     Group {
         name: "runtime",
         stands_on_ground: true,
@@ -194,8 +194,12 @@ fn a_group_of_actors_knows_only_those_that_it_stands_on() {
     for (file, source, expected) in [
         ("actors/companion/reply.rs", "use crate::actors::channel::Channel;", 1),
         ("actors/companion/reply.rs", "use super::super::channel::Channel; use super::persona;", 1),
-        ("actors/companion.rs", "use crate::actors::{messages::channel::ChannelMessage, runtime::{kit::Kit, root::Root}};", 1),
-        ("actors/messages/channel.rs", "use crate::actors::runtime::kit::Kit;", 1),
+        (
+            "actors/companion.rs",
+            "use crate::actors::{messages::channel::ChannelMessage, runtime::{context::Kit, root::Root}};",
+            1,
+        ),
+        ("actors/messages/channel.rs", "use crate::actors::runtime::context::Kit;", 1),
         ("actors/messages/channel.rs", "use crate::actors::models::Pool;", 1),
         ("actors/messages/guild.rs", "use crate::actors::runtime::supervision::child::Lasting;", 1),
         ("actors/messages/guild.rs", "use super::supervision::Upkeep;", 0),

@@ -17,7 +17,7 @@ use crate::actors::messages::models::Outcome;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::turn_taking_manager::NotTaken;
 use crate::actors::messages::writer::{Accepted, OutboxWrite, Post, Record, ScribeMessage};
-use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::places::{GuildPlace, ScribePlace};
 use crate::domain::address::{self, Heard};
 use crate::domain::conversation::{Conversation, Input, Output, Posting, Rules, World};
@@ -54,7 +54,7 @@ impl State {
         self.last_heard = tokio::time::Instant::now();
         self.in_hand.hold(recorded.seq);
         for tale in self.traces.heard(&recorded, committed) {
-            tale.tell(&self.place, &self.kit);
+            tale.tell(&self.place, &self.context);
         }
         let is_cleared = matches!(recorded.event, Event::Cleared);
         let is_said = matches!(recorded.event, Event::Said { .. });
@@ -80,7 +80,7 @@ impl State {
         // It has rung: if it rang too early, it is set again.
         self.alarm = None;
         self.give_up_overdue();
-        let now = self.pace.now(self.kit.clock.now());
+        let now = self.pace.now(self.context.clock.now());
         if self.due_at().is_some_and(|at| at <= now) {
             self.step(Input::Woken);
         } else if self.doze_at.is_some_and(|at| at <= now) {
@@ -107,7 +107,7 @@ impl State {
             return;
         };
         let companion = floor.companion.clone();
-        self.traces.called(ticket, asked, &outcome, &self.place, &self.kit);
+        self.traces.called(ticket, asked, &outcome, &self.place, &self.context);
         self.count_tokens(&outcome);
         match text {
             Ok(text) => {
@@ -151,14 +151,14 @@ impl State {
     /// Whoever should be here is let in, whoever should not is let out, and the same with being silenced: as events like any other.
     pub(super) fn reconcile(&mut self) {
         // What somebody is putting on record is not put there twice; the channel looks again when that is done.
-        let is_moving = self.kit.residents.is_moving(&self.place.channel);
-        let Some(residence) = self.kit.residents.get(&self.place.channel).filter(|_| !is_moving) else { return };
-        if self.kit.residents.outdated(&self.place.channel).is_some() {
+        let is_moving = self.context.residents.is_moving(&self.place.channel);
+        let Some(residence) = self.context.residents.get(&self.place.channel).filter(|_| !is_moving) else { return };
+        if self.context.residents.outdated(&self.place.channel).is_some() {
             self.keep_up();
             return;
         }
         // One that is configured no more could be asked, but would never be heard to the end.
-        let present = self.kit.residents.present(&self.place.channel);
+        let present = self.context.residents.present(&self.place.channel);
         let mut news = Vec::new();
         for (companion, external) in &present {
             let paused = residence.is_paused(companion);
@@ -178,8 +178,9 @@ impl State {
         if news.is_empty() {
             return;
         }
-        let (inbound, place, myself) = (Inbound::new(Kit::clone(&self.kit)), self.place.clone(), self.myself.clone());
-        let moving = self.kit.residents.moving(&place.channel);
+        let (inbound, place, myself) =
+            (Inbound::new(ActorContext::clone(&self.context)), self.place.clone(), self.myself.clone());
+        let moving = self.context.residents.moving(&place.channel);
         tokio::spawn(async move {
             for event in news {
                 if let Err(error) = inbound.accept(&place, event, None).await {
@@ -196,9 +197,9 @@ impl State {
     /// What changed in the channel that this thread is in comes on record and is stored in one, lest the next change be measured by what
     /// is not on record any more. Whoever does it tells when it is done.
     fn keep_up(&self) {
-        let (kit, thread) = (self.kit.clone(), self.place.channel.clone());
+        let (context, thread) = (self.context.clone(), self.place.channel.clone());
         tokio::spawn(async move {
-            if let Err(error) = settling::keep_up(&kit, &thread).await {
+            if let Err(error) = settling::keep_up(&context, &thread).await {
                 tracing::warn!(channel = %Plain(thread.as_str()), %error, "who lives in the thread could not be put on record");
             }
         });
@@ -216,7 +217,7 @@ impl State {
 
     /// Looks after a while whether it may sleep.
     pub(super) fn watch_for_doze(&mut self) {
-        self.doze_at = Some(self.pace.now(self.kit.clock.now()) + DOZE_AFTER);
+        self.doze_at = Some(self.pace.now(self.context.clock.now()) + DOZE_AFTER);
         self.arm();
     }
 
@@ -241,7 +242,7 @@ impl State {
     pub(super) fn wake_successor(&mut self) {
         if self.registration.is_none()
             && !self.conversation.is_at_rest()
-            && let Some(guild) = self.kit.directory.find(&GuildPlace(self.place.guild.clone()))
+            && let Some(guild) = self.context.directory.find(&GuildPlace(self.place.guild.clone()))
         {
             // A guild that is gone wakes all that is pending when it is back.
             let _ = guild.cast(GuildMessage::Open(self.place.channel.clone()));
@@ -250,22 +251,22 @@ impl State {
 
     pub(super) fn with_world<T>(&mut self, run: impl FnOnce(&mut Conversation, Moment, &mut World<'_>) -> T) -> T {
         let is_unpostable = self.is_unpostable();
-        let Self { kit, conversation, place, books, tempers, pace, .. } = self;
-        let now = pace.now(kit.clock.now());
-        let edition = kit.residents.edition();
+        let Self { context, conversation, place, books, tempers, pace, .. } = self;
+        let now = pace.now(context.clock.now());
+        let edition = context.residents.edition();
         if tempers.0 != edition {
-            *tempers = (edition, books.tempers.shared(kit.residents.tempers(&place.channel)));
+            *tempers = (edition, books.tempers.shared(context.residents.tempers(&place.channel)));
         }
         let mut ledger = books.ledger();
         let mut world = World {
             channel: &place.channel,
-            rules: Rules::from(&*kit.settings),
+            rules: Rules::from(&*context.settings),
             tempers: &tempers.1,
-            jitter: &mut || kit.chance.jitter(),
-            turn: &mut || TurnId(kit.chance.id()),
+            jitter: &mut || context.chance.jitter(),
+            turn: &mut || TurnId(context.chance.id()),
             ledger: &mut ledger,
-            summary_after: Some(kit.settings.prompt.summary_after),
-            tokens_per_day: kit.settings.models.guild_tokens_per_day,
+            summary_after: Some(context.settings.prompt.summary_after),
+            tokens_per_day: context.settings.models.guild_tokens_per_day,
             is_unpostable,
         };
         run(conversation, now, &mut world)
@@ -273,7 +274,7 @@ impl State {
 
     /// Whether nothing can be posted here at the moment, as far as the platform knows.
     pub(super) fn is_unpostable(&self) -> bool {
-        self.kit.platforms.of(&self.place.channel).is_some_and(|platform| platform.is_unpostable(&self.place.channel))
+        self.context.platforms.of(&self.place.channel).is_some_and(|platform| platform.is_unpostable(&self.place.channel))
     }
 
     /// What the conversation wants done: what goes on record is handed to the scribe, the rest is done now.
@@ -289,8 +290,8 @@ impl State {
                 Output::Cancel { ticket } => cancelled.push(ticket),
                 Output::Post(posting) => {
                     let Posting { companion, ticket, text } = *posting;
-                    self.traces.written(ticket, self.kit.clock.now());
-                    match self.kit.platforms.of(&self.place.channel).cloned() {
+                    self.traces.written(ticket, self.context.clock.now());
+                    match self.context.platforms.of(&self.place.channel).cloned() {
                         Some(platform) => self.deliver(ticket, text, platform),
                         None => {
                             let words = self.awaited_words(ticket);
@@ -304,11 +305,11 @@ impl State {
             }
         }
         let is_quiet = self.is_pending && self.conversation.is_at_rest();
-        let told = self.traces.follow(&made, &self.conversation, &self.kit);
+        let told = self.traces.follow(&made, &self.conversation, &self.context);
         if !made.is_empty() || is_quiet {
             self.record(made, told, is_quiet, false);
         } else {
-            told.into_iter().for_each(|tale| tale.tell(&self.place, &self.kit));
+            told.into_iter().for_each(|tale| tale.tell(&self.place, &self.context));
         }
         self.record_spent();
         // What is on record of them has been told by now.
@@ -346,7 +347,7 @@ impl State {
         let record = Record {
             place: self.place.clone(),
             // What was used without anything being made was used now, however long ago something happened here.
-            at: if made.is_empty() { self.pace.now(self.kit.clock.now()) } else { self.conversation.clock() },
+            at: if made.is_empty() { self.pace.now(self.context.clock.now()) } else { self.conversation.clock() },
             quiet: is_quiet.then(|| self.conversation.handled()),
             snapshot,
             outbox,
@@ -370,7 +371,7 @@ impl State {
         ids: Vec<Arc<str>>,
         awaited: Option<Words>,
     ) {
-        let residents = &self.kit.residents;
+        let residents = &self.context.residents;
         let known = residents.companion(&self.place.channel, companion);
         let name = known.map_or_else(|| companion.as_str().into(), |known| known.name);
         let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
@@ -383,9 +384,9 @@ impl State {
         usage.extend(self.traces.take_spent(ticket));
         let channel = self.myself.clone();
         // What goes to a platform was sent before, and counted, also where nobody knows its ids: it is only put on record.
-        let sent = self.kit.platforms.of(&self.place.channel).is_none().then(tokio::time::Instant::now);
-        let platform = platform_label(self.kit.platforms.name(&self.place.channel));
-        let instruments = self.kit.recorder.instruments().clone();
+        let sent = self.context.platforms.of(&self.place.channel).is_none().then(tokio::time::Instant::now);
+        let platform = platform_label(self.context.platforms.name(&self.place.channel));
+        let instruments = self.context.recorder.instruments().clone();
         self.send(ScribeMessage::Post(Post {
             place: self.place.clone(),
             at: None,
@@ -410,7 +411,7 @@ impl State {
 
     /// A scribe that is not there drops the request, which thereby is answered as lost: the channel fails and begins anew.
     pub(super) fn send(&self, message: ScribeMessage) {
-        match self.kit.directory.find(&ScribePlace()) {
+        match self.context.directory.find(&ScribePlace()) {
             Some(scribe) => drop(scribe.cast(message)),
             None => drop(message),
         }
@@ -439,7 +440,7 @@ impl State {
         let now = tokio::time::Instant::now();
         // Not when by the clock, which may have been set since.
         let due = self.due_at().or(self.doze_at).map(|at| {
-            let span = at.since(self.pace.now(self.kit.clock.now()));
+            let span = at.since(self.pace.now(self.context.clock.now()));
             now + span.min(LONGEST_ALARM)
         });
         let Some(rings_at) = due.into_iter().chain(self.patience.until()).min() else { return };

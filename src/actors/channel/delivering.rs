@@ -11,7 +11,7 @@ use crate::actors::channel::delivery::{Arguments, Delivery};
 use crate::actors::messages::channel::{ChannelMessage, Delivered};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Accepted, OutboxWrite, Record, ScribeMessage};
-use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::context::ActorContext;
 use crate::domain::conversation::Input;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::moment::Moment;
@@ -50,7 +50,7 @@ impl State {
     /// Goes on with what was on its way before a restart. What nobody wants any more, because it was dropped meanwhile, sends nothing
     /// further; what was posted of it is put on record.
     pub(super) fn deliver_on(&mut self, owed: Vec<(Ticket, OutboxRecord)>) {
-        let platform = self.kit.platforms.of(&self.place.channel).cloned();
+        let platform = self.context.platforms.of(&self.place.channel).cloned();
         let owes = self.conversation.floor().map(|floor| floor.ticket);
         for (ticket, owed) in owed {
             match (owed.text.clone(), &platform) {
@@ -104,11 +104,11 @@ impl State {
         is_stopped: bool,
     ) {
         let companion = owed.companion.clone();
-        let known = self.kit.residents.companion(&self.place.channel, &companion);
+        let known = self.context.residents.companion(&self.place.channel, &companion);
         let (name, picture) = known.map_or_else(|| (companion.as_str().into(), None), |known| (known.name, known.picture));
         let name = owed.name.get_or_insert(name).clone();
         let (stop, stopped) = watch::channel(is_stopped);
-        let residence = self.kit.residents.get(&self.place.channel);
+        let residence = self.context.residents.get(&self.place.channel);
         let arguments = Arguments {
             place: self.place.clone(),
             since: residence.map_or(Moment::ZERO, |residence| residence.created_at),
@@ -122,11 +122,12 @@ impl State {
             stop: stopped,
             lane: self.lane.clone(),
             channel: self.myself.clone(),
-            kit: Kit::clone(&self.kit),
+            context: ActorContext::clone(&self.context),
         };
         match ActorRuntime::spawn_linked_instant(None, Delivery, arguments, self.myself.get_cell()) {
             Ok((actor, _)) => {
-                self.deliveries.insert(actor.get_id(), Underway { companion, ticket, began: self.kit.clock.now(), stop, words });
+                self.deliveries
+                    .insert(actor.get_id(), Underway { companion, ticket, began: self.context.clock.now(), stop, words });
             }
             Err(error) => {
                 tracing::error!(channel = %Plain(self.place.channel.as_str()), %error, "a statement could not be sent");
@@ -157,7 +158,7 @@ impl State {
             return;
         };
         let Some(Underway { companion, began, words, .. }) = self.deliveries.remove(&actor) else { return };
-        self.traces.sent(ticket, began, self.kit.clock.now());
+        self.traces.sent(ticket, began, self.context.clock.now());
         let Delivered { text, ids, is_unconfirmed, error } = delivered;
         if text.is_empty() {
             self.not_delivered(ticket, error.unwrap_or("empty"));

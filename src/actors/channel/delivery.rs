@@ -17,8 +17,8 @@ use tokio::time::{Instant, timeout};
 use crate::actors::messages::channel::{ChannelMessage, Delivered};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Lost, OutboxWrite, Record, ScribeMessage};
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Sort;
-use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::ScribePlace;
 use crate::domain::id::Ticket;
 use crate::domain::moment::Moment;
@@ -71,7 +71,7 @@ pub struct Arguments {
     /// Who is told what came of it.
     pub channel: ActorRef<ChannelMessage>,
     /// What it works with.
-    pub kit: Kit,
+    pub context: ActorContext,
 }
 
 /// What a delivery is told, by itself.
@@ -89,7 +89,7 @@ impl Actor for Delivery {
     type Arguments = Arguments;
 
     async fn pre_start(&self, myself: ActorRef<Deliver>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
-        let counted = arguments.kit.recorder.instruments().actors.one([Sort::Delivery.as_str()]);
+        let counted = arguments.context.recorder.instruments().actors.one([Sort::Delivery.as_str()]);
         myself.cast(Deliver)?;
         Ok(State { arguments, _counted: counted })
     }
@@ -174,7 +174,7 @@ impl Arguments {
                 let took = began.elapsed();
                 self.note(index, PartRecord::Sent { id }).await?;
                 // Whoever dies before it is on record finds the part, and counts it then.
-                self.kit.recorder.instruments().sent(self.label(), "posted", took);
+                self.context.recorder.instruments().sent(self.label(), "posted", took);
                 Ok(Ok(None))
             }
             Err(NotSent::Later { after, detail }) => {
@@ -234,7 +234,7 @@ impl Arguments {
 
     /// Whether a message is another statement's, or nobody's: what is on record is not this one's, which would be on record with it.
     async fn is_anothers(&self, id: &str) -> Result<bool, ReadError> {
-        Ok(Reader::new(&*self.kit.store).message(&self.place, id).await?.is_some())
+        Ok(Reader::new(&*self.context.store).message(&self.place, id).await?.is_some())
     }
 
     /// A part that was taken for a message that is on record by now was mistaken for it, so that nobody knows where it is.
@@ -264,7 +264,7 @@ impl Arguments {
         let (reply, committed) = Reply::awaited();
         let record = Record {
             place: self.place.clone(),
-            at: self.kit.clock.now(),
+            at: self.context.clock.now(),
             made: Vec::new(),
             quiet: None,
             snapshot: None,
@@ -272,7 +272,7 @@ impl Arguments {
             usage: std::mem::take(&mut self.used),
             reply,
         };
-        match self.kit.directory.find(&ScribePlace()) {
+        match self.context.directory.find(&ScribePlace()) {
             Some(scribe) => drop(scribe.cast(ScribeMessage::Record(record))),
             None => drop(record),
         }
@@ -290,7 +290,7 @@ impl Arguments {
     }
 
     fn count(&self, outcome: &'static str) {
-        self.kit.recorder.instruments().platform_sends.add(1, [self.label(), outcome]);
+        self.context.recorder.instruments().platform_sends.add(1, [self.label(), outcome]);
     }
 
     fn label(&self) -> &'static str {

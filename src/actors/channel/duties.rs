@@ -14,8 +14,8 @@ use crate::actors::messages::companion::{Asking, CompanionMessage, Evaluate, Mat
 use crate::actors::messages::models::Outcome;
 use crate::actors::messages::reply::{Dropped, Reply};
 use crate::actors::messages::turn_taking_manager::NotTaken;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Sort;
-use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::{ChannelPlace, CompanionPlace};
 use crate::domain::conversation::Input;
 use crate::domain::event::{Event, Made, Recorded, RoundClosed};
@@ -96,7 +96,7 @@ impl State {
             Duty::Confirm(reply) => drop(reply.send(Ok(()))),
             Duty::EndRound(closed) => self.end_round(*closed),
             Duty::ShowDropped { companion, ticket } => self.note_dropped(&companion, ticket),
-            Duty::Tell(tale) => (*tale).tell(&self.place, &self.kit),
+            Duty::Tell(tale) => (*tale).tell(&self.place, &self.context),
         }
     }
 
@@ -143,7 +143,7 @@ impl State {
         let evaluate = Evaluate { asking, matter };
         let at = CompanionPlace(self.place.guild.clone(), companion.clone());
         // A question that finds nobody is dropped, which tells us to ask again.
-        match self.kit.directory.find(&at) {
+        match self.context.directory.find(&at) {
             Some(actor) => drop(actor.cast(CompanionMessage::Evaluate(Box::new(evaluate)))),
             None => drop(evaluate),
         }
@@ -156,9 +156,9 @@ impl State {
 
     /// Tells this channel, or whoever is in its place then. One that is gone asks again when it is back.
     fn teller(&self) -> impl Fn(ChannelMessage) + Send + Sync + 'static {
-        let (kit, at) = (self.kit.clone(), ChannelPlace(self.place.channel.clone()));
+        let (context, at) = (self.context.clone(), ChannelPlace(self.place.channel.clone()));
         move |message| {
-            if let Some(channel) = kit.directory.find(&at) {
+            if let Some(channel) = context.directory.find(&at) {
                 let _ = channel.cast(message);
             }
         }
@@ -205,7 +205,7 @@ impl State {
             companion: floor.companion.clone(),
             statement: Arc::new(statement),
             channel: self.myself.clone(),
-            kit: Kit::clone(&self.kit),
+            context: ActorContext::clone(&self.context),
         };
         let begun = ActorRuntime::spawn_linked_instant(None, reply::Reply, arguments, self.myself.get_cell());
         match begun {
@@ -226,7 +226,7 @@ impl State {
 
     /// Whether a companion is configured no more.
     fn is_absent(&self, companion: &CompanionId) -> bool {
-        self.kit.residents.companion(&self.place.channel, companion).is_none()
+        self.context.residents.companion(&self.place.channel, companion).is_none()
     }
 
     /// A reply's actor is gone. If its words never came, they are asked for again.
@@ -246,9 +246,9 @@ impl State {
                 sort: Sort::Reply.as_str(),
                 address: self.place.channel.as_str(),
                 ending: "it died before its words came",
-                at: self.kit.clock.now(),
+                at: self.context.clock.now(),
             };
-            operations::restarted(&self.kit.recorder, &facts, Duration::ZERO);
+            operations::restarted(&self.context.recorder, &facts, Duration::ZERO);
             self.reply(ticket);
         } else {
             self.step(Input::ReplyFailed { ticket, error: "unreachable".into() });
@@ -257,10 +257,10 @@ impl State {
 
     /// Has the rolling summary refreshed, by the side model, in nobody's way.
     pub(super) fn summarise(&mut self, after: Seq, upto: Seq) {
-        let (place, kit, channel) = (self.place.clone(), self.kit.clone(), self.myself.clone());
+        let (place, context, channel) = (self.place.clone(), self.context.clone(), self.myself.clone());
         let previous = self.conversation.summary().text.clone();
         tokio::spawn(async move {
-            let turn = kit.pool.turn_to_summarise(&place.guild, kit.recorder.instruments()).await;
+            let turn = context.pool.turn_to_summarise(&place.guild, context.recorder.instruments()).await;
             // A channel that is gone has it done again.
             if channel.get_status() >= ActorStatus::Stopping {
                 return;
@@ -271,7 +271,7 @@ impl State {
             }
             let range = Range { after, before: Some(upto.next()), limit: SUMMARISED_AT_MOST, newest_first: true };
             // Apart, so that whoever waits for its turn has no room for it yet.
-            let outcome = Box::pin(ask_for_summary(range, previous.as_deref(), &place, &kit)).await;
+            let outcome = Box::pin(ask_for_summary(range, previous.as_deref(), &place, &context)).await;
             let answer = outcome.as_ref().and_then(|outcome| outcome.result.as_ref().ok());
             let text = answer.map(|answer| answer.text().trim().into()).filter(|text: &Arc<str>| !text.is_empty());
             let _ = channel.cast(ChannelMessage::Summarised { upto, text, outcome });
@@ -280,21 +280,21 @@ impl State {
 }
 
 /// Asks for a summary of this stretch; none: it cannot be read.
-async fn ask_for_summary(range: Range, previous: Option<&str>, place: &Place, kit: &Kit) -> Option<Box<Outcome>> {
+async fn ask_for_summary(range: Range, previous: Option<&str>, place: &Place, context: &ActorContext) -> Option<Box<Outcome>> {
     // Whoever takes words out of the record has told the channel before: what is read in between would bring them back.
-    let rewriting = tokio::time::timeout(REWRITING_AT_MOST, kit.rewriting.of(place)).await.ok()?;
-    let events = Reader::new(&*kit.store).events(place, range).await;
+    let rewriting = tokio::time::timeout(REWRITING_AT_MOST, context.rewriting.of(place)).await.ok()?;
+    let events = Reader::new(&*context.store).events(place, range).await;
     drop(rewriting);
     let request = match events {
-        Ok(events) => Arc::new(Wording::from(to_summarise(events, previous, place, &kit.settings.prompt))),
+        Ok(events) => Arc::new(Wording::from(to_summarise(events, previous, place, &context.settings.prompt))),
         Err(error) => {
             tracing::warn!(channel = %Plain(place.channel.as_str()), %error, "what is to be summarised cannot be read");
             return None;
         }
     };
-    let outcome = kit.pool.answer(request.clone(), Priority::Summary, kit.pool.deadline(ModelRole::Side), None).await;
+    let outcome = context.pool.answer(request.clone(), Priority::Summary, context.pool.deadline(ModelRole::Side), None).await;
     // Of no turn: all that was settled since the last one led to it.
-    traces::tell_call(None, &request, &outcome, place, kit);
+    traces::tell_call(None, &request, &outcome, place, context);
     Some(Box::new(outcome))
 }
 

@@ -1,6 +1,6 @@
 //! A conversation as its record says, for whoever is not its channel.
 
-use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::context::ActorContext;
 use crate::domain::budget::Ledger;
 use crate::domain::conversation::{Conversation, Rules, World};
 use crate::domain::id::TurnId;
@@ -8,16 +8,16 @@ use crate::journal::place::Place;
 use crate::journal::reader::Restored;
 
 /// What a channel has in mind when it has read this, before it goes on. Nothing is used up by it, and nothing follows.
-pub fn folded(kit: &Kit, place: &Place, restored: Restored) -> Conversation {
+pub fn folded(context: &ActorContext, place: &Place, restored: Restored) -> Conversation {
     let mut conversation = restored.snapshot.map(|snapshot| snapshot.conversation).unwrap_or_default();
-    let tempers = kit.residents.tempers(&place.channel);
+    let tempers = context.residents.tempers(&place.channel);
     let mut ledger = Ledger::default();
     let mut world = World {
         channel: &place.channel,
-        rules: Rules::from(&*kit.settings),
+        rules: Rules::from(&*context.settings),
         tempers: &tempers,
-        jitter: &mut || kit.chance.jitter(),
-        turn: &mut || TurnId(kit.chance.id()),
+        jitter: &mut || context.chance.jitter(),
+        turn: &mut || TurnId(context.chance.id()),
         ledger: &mut ledger,
         summary_after: None,
         tokens_per_day: None,

@@ -30,23 +30,23 @@ impl State {
         messages.reverse();
         let modality = messages.last().map_or(Modality::Text, |message| message.modality);
         let speaker = CompanionId::from(messages.last().map_or("", |message| &*message.from.id));
-        let most = self.kit.settings.prompt.max_side_answer_tokens;
+        let most = self.context.settings.prompt.max_side_answer_tokens;
         let unworded = Request::new(ModelRole::Side, self.place.guild.clone(), most);
-        let (place, kit) = (self.place.clone(), self.kit.clone());
+        let (place, context) = (self.place.clone(), self.context.clone());
         let request = Wording::later(unworded, move |unworded| {
             let _at_work = at_work(Address::Companion(place.guild.clone(), speaker.clone())).about(&place, &speaker);
             let messages: Vec<&Message> = messages.iter().map(|message| &**message).collect();
-            let Prompt { system, user, sizes } = prompt::judgement(&messages, &kit.settings.prompt);
+            let Prompt { system, user, sizes } = prompt::judgement(&messages, &context.settings.prompt);
             let newest = Line::newest_of(messages.into_iter());
             let context = QuestionContext { purpose: Purpose::Judgement, chattiness: "".into(), newest };
             Request { messages: language_model::Message::prompt(system, user), sizes, ..unworded }.with(context)
         });
         let (channel, asked) = (self.myself.clone(), request.clone());
-        let call = self.kit.pool.ask(Question {
+        let call = self.context.pool.ask(Question {
             request,
             // The next round waits for it.
             priority: Priority::of(Trigger::Turn, modality),
-            deadline: self.kit.pool.deadline(ModelRole::Side),
+            deadline: self.context.pool.deadline(ModelRole::Side),
             drafts: None,
             reply_to: Box::new(move |outcome| {
                 // A channel that is gone asks again when it is back.
@@ -78,7 +78,7 @@ impl State {
             return;
         }
         self.spend(asked, &outcome);
-        self.traces.called(ticket, asked, &outcome, &self.place, &self.kit);
+        self.traces.called(ticket, asked, &outcome, &self.place, &self.context);
         let (score, call) = match &outcome.result {
             Ok(given) => {
                 let call = self.traces.call(ticket, asked, &given.text(), &outcome.facts);

@@ -22,7 +22,7 @@ impl Patience {
 impl State {
     /// Waits for this question from now on: for a little longer than the pool does.
     pub(super) fn wait_for(&mut self, ticket: Ticket) {
-        let span = self.kit.settings.models.side.timeout() + GRACE;
+        let span = self.context.settings.models.side.timeout() + GRACE;
         let mut waits = std::mem::take(&mut self.patience.0);
         if waits.len() == waits.capacity() {
             // Most were answered long ago.

@@ -64,10 +64,10 @@ impl State {
     /// Whoever has this question, or this judgement, needs not answer any more.
     fn call_off(&mut self, ticket: Ticket) {
         if let Some(call) = self.calls.remove(&ticket) {
-            self.kit.pool.cancel(call);
+            self.context.pool.cancel(call);
         }
         let Some(companion) = self.asked.remove(&ticket) else { return };
-        if let Some(actor) = self.kit.directory.find(&CompanionPlace(self.place.guild.clone(), companion)) {
+        if let Some(actor) = self.context.directory.find(&CompanionPlace(self.place.guild.clone(), companion)) {
             // One that is gone has cancelled it.
             let _ = actor.cast(CompanionMessage::Cancel { channel: self.place.channel.clone(), ticket });
         }
@@ -101,7 +101,7 @@ impl State {
             return;
         }
         self.spend(asked, &outcome);
-        self.traces.called(ticket, asked, &outcome, &self.place, &self.kit);
+        self.traces.called(ticket, asked, &outcome, &self.place, &self.context);
         match &outcome.result {
             Ok(given) => {
                 let call = self.traces.call(ticket, asked, &given.text(), &outcome.facts);

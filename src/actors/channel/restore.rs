@@ -12,7 +12,7 @@ use super::{Books, Missed, State};
 use crate::actors::messages::channel::{CannotRestore, ChannelMessage};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Fence, Lost, ScribeMessage};
-use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::places::ScribePlace;
 use crate::actors::runtime::supervision::child::TakenAlong;
 use crate::domain::budget::{DAY, Ledger, Use};
@@ -29,29 +29,29 @@ const SCRIBE_PATIENCE: Duration = Duration::from_millis(20);
 const SCRIBE_TRIES: u32 = 500;
 
 /// Reads the record in a task of its own; the channel is told.
-pub(super) fn begin(place: Place, kit: Arc<Kit>, books: Arc<Books>, channel: ActorRef<ChannelMessage>) {
+pub(super) fn begin(place: Place, context: Arc<ActorContext>, books: Arc<Books>, channel: ActorRef<ChannelMessage>) {
     tokio::spawn(async move {
-        let restored = read(&place, &kit, &books).await;
+        let restored = read(&place, &context, &books).await;
         // A channel that is gone needs no answer.
         let _ = channel.cast(ChannelMessage::Restored(restored.map(Box::new)));
     });
 }
 
-async fn read(place: &Place, kit: &Kit, books: &Books) -> Result<Restored, CannotRestore> {
-    let reader = Reader::new(&*kit.store);
-    if let Err(not_now) = fence(place, kit).await {
+async fn read(place: &Place, context: &ActorContext, books: &Books) -> Result<Restored, CannotRestore> {
+    let reader = Reader::new(&*context.store);
+    if let Err(not_now) = fence(place, context).await {
         // The scribe answers for no journal that it cannot open. What is wrong with this one says more.
         reader.head(place).await?;
         return Err(not_now);
     }
-    books.is_open.get_or_try_init(|| open(place, kit, books, reader)).await?;
+    books.is_open.get_or_try_init(|| open(place, context, books, reader)).await?;
     Ok(reader.restore(place).await?)
 }
 
 /// Waits until everything that a predecessor left on its way is stored, or lost.
-async fn fence(place: &Place, kit: &Kit) -> Result<(), CannotRestore> {
+async fn fence(place: &Place, context: &ActorContext) -> Result<(), CannotRestore> {
     for _ in 0..SCRIBE_TRIES {
-        if let Some(scribe) = kit.directory.find(&ScribePlace()) {
+        if let Some(scribe) = context.directory.find(&ScribePlace()) {
             let (reply, settled) = Reply::awaited();
             let fence = ScribeMessage::Fence(Fence { place: place.clone(), reply });
             if scribe.cast(fence).is_ok() {
@@ -67,9 +67,9 @@ async fn fence(place: &Place, kit: &Kit) -> Result<(), CannotRestore> {
     Err(CannotRestore::NotNow("the scribe does not answer".into()))
 }
 
-async fn open(place: &Place, kit: &Kit, books: &Books, reader: Reader<'_>) -> Result<(), ReadError> {
-    let from = kit.clock.now() - DAY;
-    let (policy, tokens_per_day) = (&kit.settings.gate, kit.settings.models.guild_tokens_per_day);
+async fn open(place: &Place, context: &ActorContext, books: &Books, reader: Reader<'_>) -> Result<(), ReadError> {
+    let from = context.clock.now() - DAY;
+    let (policy, tokens_per_day) = (&context.settings.gate, context.settings.models.guild_tokens_per_day);
     let mut used = Ledger::default();
     reader
         .usage(&place.guild, from, None, |record| {
@@ -113,11 +113,11 @@ impl State {
             self.fold(recorded, skip.contains(&recorded.seq));
         }
         let took = self.began.elapsed().as_secs_f64();
-        self.kit.recorder.instruments().channel_restore_duration.record(took, NONE);
+        self.context.recorder.instruments().channel_restore_duration.record(took, NONE);
         self.pace = Pace::new(self.conversation.clock());
         let reopened = self.reopened();
-        let now = self.kit.clock.now();
-        self.traces.resume(&self.conversation, &earlier, &events, now, &self.kit);
+        let now = self.context.clock.now();
+        self.traces.resume(&self.conversation, &earlier, &events, now, &self.context);
         if self.in_hand.is_in_words() {
             self.try_words();
         }

@@ -9,8 +9,8 @@ use super::State;
 use super::duties::{Duty, GRACE};
 use crate::actors::channel::turn_taking_manager::{Arguments, TurnTakingManager};
 use crate::actors::messages::turn_taking_manager::{ManagerMessage, NotTaken};
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Sort;
-use crate::actors::runtime::kit::Kit;
 use crate::domain::conversation::{Input, Output};
 use crate::domain::event::{Event, RoundClosed};
 use crate::domain::id::{CompanionId, Seq, Ticket};
@@ -60,10 +60,10 @@ impl State {
             place: self.place.clone(),
             asked: self.round_asked.clone(),
             external: external.map(|view| view.companion.clone()).collect(),
-            patience: round.deadline.since(self.pace.now(self.kit.clock.now())),
+            patience: round.deadline.since(self.pace.now(self.context.clock.now())),
             round,
             channel: self.myself.clone(),
-            kit: Kit::clone(&self.kit),
+            context: ActorContext::clone(&self.context),
         };
         self.dismiss_manager();
         match ActorRuntime::spawn_linked_instant(None, TurnTakingManager, arguments, self.myself.get_cell()) {
@@ -91,7 +91,7 @@ impl State {
 
     /// The manager of this round waits no longer. It is told to if that is too early by the channel's time.
     pub(super) fn round_due(&mut self, message: Seq) {
-        let now = self.pace.now(self.kit.clock.now());
+        let now = self.pace.now(self.context.clock.now());
         let Some(round) = self.conversation.round().filter(|round| round.message == message) else { return };
         if round.deadline <= now {
             self.step(Input::Woken);
@@ -132,9 +132,9 @@ impl State {
             sort: Sort::TurnTakingManager.as_str(),
             address: self.place.channel.as_str(),
             ending: "it died in an open round",
-            at: self.kit.clock.now(),
+            at: self.context.clock.now(),
         };
-        operations::restarted(&self.kit.recorder, &facts, Duration::ZERO);
+        operations::restarted(&self.context.recorder, &facts, Duration::ZERO);
         if manager.number < MANAGERS_AT_MOST {
             self.appoint_manager(manager.round, manager.number + 1);
         }

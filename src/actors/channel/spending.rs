@@ -30,7 +30,7 @@ impl State {
 
     /// What a question took that led to nothing: nobody waits for its answer any more.
     pub(super) fn spent_in_vain(&mut self, asked: &Request, outcome: &Outcome) {
-        tell_late_call(asked, outcome, &self.place, &self.kit);
+        tell_late_call(asked, outcome, &self.place, &self.context);
         self.spend(asked, outcome);
         self.count_tokens(outcome);
         self.record_spent();
@@ -49,10 +49,10 @@ impl State {
             return None;
         }
         let price = match facts.service {
-            Service::LanguageModel => self.kit.settings.models.price(role, model),
+            Service::LanguageModel => self.context.settings.models.price(role, model),
         };
         if let Some(price) = &price {
-            model_calls::record_cost(&self.kit.recorder, &facts.identity, role, &facts.usage, price);
+            model_calls::record_cost(&self.context.recorder, &facts.identity, role, &facts.usage, price);
         }
         Some(Used::Call {
             service: facts.service,
@@ -76,7 +76,7 @@ impl State {
         if !budget.is_of_guild() {
             return;
         }
-        if !self.books.is_news(budget, self.kit.clock.now()) {
+        if !self.books.is_news(budget, self.context.clock.now()) {
             return;
         }
         let free_at = free_at.map_or_else(|| "never".to_owned(), rfc3339);
@@ -89,7 +89,7 @@ impl State {
         let tokens = outcome.facts.usage.total();
         if tokens > 0 {
             let mut ledger = self.books.ledger();
-            ledger.count_tokens(tokens, self.kit.clock.now(), self.kit.settings.models.guild_tokens_per_day);
+            ledger.count_tokens(tokens, self.context.clock.now(), self.context.settings.models.guild_tokens_per_day);
         }
     }
 }

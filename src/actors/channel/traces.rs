@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::actors::messages::models::{CallFacts as PoolFacts, Outcome};
-use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::context::ActorContext;
 use crate::domain::closing::Cause;
 use crate::domain::conversation::Conversation;
 use crate::domain::decision::{Decision, Reason};
@@ -50,31 +50,31 @@ pub(super) struct Traces {
 impl Traces {
     /// What is to be told of events that a step made, once they are committed; where it made none, at once. A turn of which the
     /// conversation knows nothing any more is over.
-    pub(super) fn follow(&mut self, made: &[Made], conversation: &Conversation, kit: &Kit) -> Vec<Tale> {
-        let (now, mut told) = (kit.clock.now(), Vec::new());
+    pub(super) fn follow(&mut self, made: &[Made], conversation: &Conversation, context: &ActorContext) -> Vec<Tale> {
+        let (now, mut told) = (context.clock.now(), Vec::new());
         for Made { event, turn, .. } in made {
-            self.take(event, *turn, now, kit, &mut told);
+            self.take(event, *turn, now, context, &mut told);
         }
         self.end_turns(conversation, now, &mut told);
         told
     }
 
-    fn take(&mut self, event: &Event, turn: Option<TurnId>, now: Moment, kit: &Kit, told: &mut Vec<Tale>) {
+    fn take(&mut self, event: &Event, turn: Option<TurnId>, now: Moment, context: &ActorContext, told: &mut Vec<Tale>) {
         match event {
             Event::RoundOpened(opened) => {
                 let follows = self.posted.as_ref().filter(|(_, said)| *said == opened.message).map(|(posted, _)| posted.trace);
-                let open = self.open(turn, now, kit);
+                let open = self.open(turn, now, context);
                 open.turn.message = opened.message;
                 open.turn.follows = follows.or(open.turn.follows);
                 open.round = Some(Round::new(now));
                 open.goes_on();
             }
-            Event::Evaluated(evaluated) => told.extend(self.asked(evaluated, turn, now, kit)),
-            Event::Decided(decided) => self.decided(decided, turn, now, kit, told),
+            Event::Evaluated(evaluated) => told.extend(self.asked(evaluated, turn, now, context)),
+            Event::Decided(decided) => self.decided(decided, turn, now, context, told),
             Event::Unanswered { companion, ticket, error, .. } => {
-                let flight = self.landed(*ticket).unwrap_or_else(|| self.unknown(turn, Trigger::Lull, now, kit));
+                let flight = self.landed(*ticket).unwrap_or_else(|| self.unknown(turn, Trigger::Lull, now, context));
                 self.unanswered.insert(companion.clone(), (flight.turn.trace, flight.turn.message));
-                let open = self.open(Some(flight.turn.id), now, kit);
+                let open = self.open(Some(flight.turn.id), now, context);
                 match &mut open.round {
                     Some(round) => round.errors.push(error.clone()),
                     None => open.ends("failed", Some(error.clone())),
@@ -82,19 +82,19 @@ impl Traces {
                 let (companion, ticket, error) = (companion.clone(), *ticket, error.clone());
                 told.push(Tale::Unanswered { companion, ticket, error, flight, at: now });
             }
-            Event::RoundClosed(closed) => self.round_closed(closed, turn, now, kit, told),
+            Event::RoundClosed(closed) => self.round_closed(closed, turn, now, context, told),
             Event::StageChanged { companion, from, to, cause } => {
                 let under = match cause {
                     Cause::MaxTurns | Cause::Repetition => self.posted.as_ref().map(|(posted, _)| posted.trace),
                     Cause::State | Cause::DirectAddress | Cause::ReopenAfter | Cause::NewEpisode => {
-                        turn.map(|turn| self.open(Some(turn), now, kit).turn.trace)
+                        turn.map(|turn| self.open(Some(turn), now, context).turn.trace)
                     }
                 };
                 told.push(Tale::Closing { companion: companion.clone(), from: *from, to: *to, cause: *cause, at: now, under });
             }
             Event::RepetitionAsked { ticket, .. } => {
                 let posted = self.posted.as_ref().map(|(posted, _)| posted.clone());
-                let posted = posted.unwrap_or_else(|| Turn::new(turn, now, kit));
+                let posted = posted.unwrap_or_else(|| Turn::new(turn, now, context));
                 self.flights.insert(*ticket, Box::new(Flight::new(posted, Trigger::Turn, now)));
             }
             Event::RepetitionJudged { score, detections, call, .. } => {
@@ -111,7 +111,7 @@ impl Traces {
                 told.push(Tale::Repetition { score, detections, asked, is_by_model, error, at: now, under });
             }
             Event::ReplyOwed { ticket, trigger, .. } => {
-                let open = self.open(turn, now, kit);
+                let open = self.open(turn, now, context);
                 open.goes_on();
                 let flight = Flight::new(open.turn.clone(), *trigger, now);
                 self.flights.insert(*ticket, Box::new(flight));
@@ -119,7 +119,7 @@ impl Traces {
             Event::ReplyFailed { companion, ticket, error, .. } => {
                 self.spent.remove(ticket);
                 let Some(flight) = self.landed(*ticket) else { return };
-                self.open(Some(flight.turn.id), now, kit).ends("failed", Some(error.clone()));
+                self.open(Some(flight.turn.id), now, context).ends("failed", Some(error.clone()));
                 let (companion, ticket, error) = (companion.clone(), *ticket, error.clone());
                 told.push(Tale::StatementFailed { companion, ticket, error, flight, at: now });
             }
@@ -143,21 +143,21 @@ impl Traces {
     }
 
     /// The turn of an event. One that is not open begins.
-    fn open(&mut self, turn: Option<TurnId>, now: Moment, kit: &Kit) -> &mut OpenTurn {
-        let turn = turn.unwrap_or_else(|| TurnId(kit.chance.id()));
-        self.turns.entry(turn).or_insert_with(|| Box::new(OpenTurn::new(Turn::new(Some(turn), now, kit))))
+    fn open(&mut self, turn: Option<TurnId>, now: Moment, context: &ActorContext) -> &mut OpenTurn {
+        let turn = turn.unwrap_or_else(|| TurnId(context.chance.id()));
+        self.turns.entry(turn).or_insert_with(|| Box::new(OpenTurn::new(Turn::new(Some(turn), now, context))))
     }
 
     /// What is in flight in a turn, where nothing is known of its beginning.
-    fn unknown(&mut self, turn: Option<TurnId>, trigger: Trigger, now: Moment, kit: &Kit) -> Flight {
-        Flight::new(self.open(turn, now, kit).turn.clone(), trigger, now)
+    fn unknown(&mut self, turn: Option<TurnId>, trigger: Trigger, now: Moment, context: &ActorContext) -> Flight {
+        Flight::new(self.open(turn, now, context).turn.clone(), trigger, now)
     }
 
-    fn asked(&mut self, evaluated: &Evaluated, turn: Option<TurnId>, now: Moment, kit: &Kit) -> Option<Tale> {
+    fn asked(&mut self, evaluated: &Evaluated, turn: Option<TurnId>, now: Moment, context: &ActorContext) -> Option<Tale> {
         let posted = self.posted.as_ref().filter(|_| evaluated.trigger == Trigger::Turn).map(|(posted, _)| posted.trace);
         let unanswered = self.unanswered.remove(&evaluated.companion).map(|(trace, _)| trace);
         let append = self.appends.take(evaluated.message);
-        let open = self.open(turn, now, kit);
+        let open = self.open(turn, now, context);
         open.goes_on();
         if open.round.is_none() {
             open.turn.message = evaluated.message;
@@ -173,21 +173,21 @@ impl Traces {
         append.map(|append| Tale::Appended { turn, append })
     }
 
-    fn decided(&mut self, decided: &Decided, turn: Option<TurnId>, now: Moment, kit: &Kit, told: &mut Vec<Tale>) {
+    fn decided(&mut self, decided: &Decided, turn: Option<TurnId>, now: Moment, context: &ActorContext, told: &mut Vec<Tale>) {
         let counts = (decided.message_count, decided.check_count, decided.threshold);
         let Some(ticket) = decided.ticket else {
-            let flight = self.decided_without_a_call(decided, turn, now, kit, told);
+            let flight = self.decided_without_a_call(decided, turn, now, context, told);
             let decided = Box::new(decided.clone());
             told.push(Tale::Decided { decided, flight: Flight { counts, ..flight }, floor: None, at: now });
             return;
         };
-        let flight = self.landed(ticket).unwrap_or_else(|| self.unknown(turn, decided.trigger, now, kit));
+        let flight = self.landed(ticket).unwrap_or_else(|| self.unknown(turn, decided.trigger, now, context));
         if decided.reason == Reason::External {
             flight.turn.effort.waited(flight.since, now);
         }
         let flight = Flight { counts, trigger: decided.trigger, ..flight };
         let is_yes = decided.decision == Decision::Yes;
-        let open = self.open(Some(flight.turn.id), now, kit);
+        let open = self.open(Some(flight.turn.id), now, context);
         let mut floor = None;
         match &mut open.round {
             Some(round) if decided.vote.is_some() => {
@@ -209,16 +209,16 @@ impl Traces {
         decided: &Decided,
         turn: Option<TurnId>,
         now: Moment,
-        kit: &Kit,
+        context: &ActorContext,
         told: &mut Vec<Tale>,
     ) -> Flight {
         let unanswered = self.no_longer_asked(decided);
         let posted = self.posted.as_ref().filter(|_| decided.trigger == Trigger::Turn).map(|(posted, _)| posted.trace);
-        if self.open(turn, now, kit).round.is_some() {
-            return self.unknown(turn, decided.trigger, now, kit);
+        if self.open(turn, now, context).round.is_some() {
+            return self.unknown(turn, decided.trigger, now, context);
         }
         let append = decided.messages.last().and_then(|newest| self.appends.take(*newest));
-        let open = self.open(turn, now, kit);
+        let open = self.open(turn, now, context);
         open.ends("silence", None);
         let turn = &mut open.turn;
         turn.trigger = turn.trigger.max(decided.trigger);
@@ -236,10 +236,17 @@ impl Traces {
         self.unanswered.remove(companion).map(|(trace, _)| trace)
     }
 
-    fn round_closed(&mut self, closed: &RoundClosed, turn: Option<TurnId>, now: Moment, kit: &Kit, told: &mut Vec<Tale>) {
+    fn round_closed(
+        &mut self,
+        closed: &RoundClosed,
+        turn: Option<TurnId>,
+        now: Moment,
+        context: &ActorContext,
+        told: &mut Vec<Tale>,
+    ) {
         // Stores of older formats do not say it.
         let turn = turn.or_else(|| self.turns.values().find(|open| open.round.is_some()).map(|open| open.turn.id));
-        let open = self.open(turn, now, kit);
+        let open = self.open(turn, now, context);
         let Round { since, wishes, answers, errors } = open.round.take().unwrap_or_else(|| Round::new(now));
         let floor = |companion: &CompanionId| {
             let lost = closed.others.iter().any(|other| other.companion == *companion);
@@ -323,14 +330,14 @@ impl Traces {
         self.spent.remove(&ticket).unwrap_or_default()
     }
 
-    pub(super) fn called(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome, place: &Place, kit: &Kit) {
+    pub(super) fn called(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome, place: &Place, context: &ActorContext) {
         if let Some(flight) = self.flights.get_mut(&ticket) {
-            let (ended, facts) = (kit.clock.now(), &outcome.facts);
+            let (ended, facts) = (context.clock.now(), &outcome.facts);
             flight.is_called = true;
             flight.turn.effort.waited(ended - Duration::from_millis(facts.waited_ms + facts.model_ms), ended);
         }
         let under = self.flights.get(&ticket).map(|flight| flight.turn.trace.of(ticket));
-        tell_call(under, asked, outcome, place, kit);
+        tell_call(under, asked, outcome, place, context);
     }
 
     /// The side model could not say how much the last messages repeat each other.

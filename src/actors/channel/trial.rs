@@ -64,7 +64,7 @@ impl State {
                 buffer: &messages[..=at],
                 notes: &[],
             };
-            drop(prompt::decision(&parts, &self.kit.settings.prompt));
+            drop(prompt::decision(&parts, &self.context.settings.prompt));
         }
         self.in_hand.lay_down();
         self.in_hand.is_not_in_words();

@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::models::Outcome;
 use crate::actors::messages::turn_taking_manager::{ManagerMessage, NotTaken};
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Registration, Sort};
 use crate::actors::runtime::hub::Live;
-use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::TurnTakingManagerPlace;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::id::{CompanionId, Ticket};
@@ -47,7 +47,7 @@ pub struct Arguments {
     /// Who decides.
     pub channel: ActorRef<ChannelMessage>,
     /// What it works with.
-    pub kit: Kit,
+    pub context: ActorContext,
 }
 
 /// What it keeps: what is on record of the round, and whose State was published.
@@ -58,7 +58,7 @@ pub struct State {
     external: BTreeSet<CompanionId>,
     published: BTreeSet<CompanionId>,
     channel: ActorRef<ChannelMessage>,
-    kit: Kit,
+    context: ActorContext,
     _registration: Registration,
     _counted: Counted,
 }
@@ -69,12 +69,12 @@ impl Actor for TurnTakingManager {
     type Arguments = Arguments;
 
     async fn pre_start(&self, myself: ActorRef<ManagerMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
-        let Arguments { place, round, asked, external, patience, channel, kit } = arguments;
-        let registration = kit.directory.register(&TurnTakingManagerPlace(place.channel.clone()), &myself);
+        let Arguments { place, round, asked, external, patience, channel, context } = arguments;
+        let registration = context.directory.register(&TurnTakingManagerPlace(place.channel.clone()), &myself);
         // It dies with its timer: another takes its place, or the channel watches the deadline.
         myself.send_after(patience, || ManagerMessage::Due);
         let known: Vec<Ballot> = round.states().cloned().collect();
-        let counted = kit.recorder.instruments().actors.one([Sort::TurnTakingManager.as_str()]);
+        let counted = context.recorder.instruments().actors.one([Sort::TurnTakingManager.as_str()]);
         let mut state = State {
             published: BTreeSet::new(),
             place,
@@ -82,7 +82,7 @@ impl Actor for TurnTakingManager {
             asked,
             external,
             channel,
-            kit,
+            context,
             _registration: registration,
             _counted: counted,
         };
@@ -139,17 +139,17 @@ impl State {
             if !self.published.insert(ballot.from.clone()) {
                 continue;
             }
-            if self.kit.hub.is_watched(&self.place) {
-                self.kit.hub.publish(&self.place, Live::Note(self.shown(&ballot).to_string().into()));
+            if self.context.hub.is_watched(&self.place) {
+                self.context.hub.publish(&self.place, Live::Note(self.shown(&ballot).to_string().into()));
             }
-            self.kit.hub.publish_state(&self.place, ballot);
+            self.context.hub.publish_state(&self.place, ballot);
         }
     }
 
     fn shown(&self, ballot: &Ballot) -> Value {
         let mut shown = serde_json::to_value(ballot).unwrap_or_else(|_| json!({}));
         shown["event"] = "state".into();
-        shown["at"] = rfc3339(self.kit.clock.now()).into();
+        shown["at"] = rfc3339(self.context.clock.now()).into();
         shown["channel"] = self.place.channel.as_str().into();
         shown
     }

@@ -12,9 +12,9 @@ use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{CompanionMessage, Speak, Statement, Words};
 use crate::actors::messages::models::Outcome;
 use crate::actors::models::asked_again_after;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Sort};
 use crate::actors::runtime::hub::{Hub, Live};
-use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::CompanionPlace;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::id::{CompanionId, GuildId, Ticket};
@@ -47,7 +47,7 @@ pub struct Arguments {
     /// Who gets the words.
     pub channel: ActorRef<ChannelMessage>,
     /// What it works with.
-    pub kit: Kit,
+    pub context: ActorContext,
 }
 
 /// What a reply is told, by itself.
@@ -66,14 +66,14 @@ impl Actor for Reply {
 
     async fn pre_start(&self, myself: ActorRef<Write>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
         myself.cast(Write)?;
-        let counted = arguments.kit.recorder.instruments().actors.one([Sort::Reply.as_str()]);
+        let counted = arguments.context.recorder.instruments().actors.one([Sort::Reply.as_str()]);
         Ok(State { reply: arguments, _counted: counted })
     }
 
     async fn handle(&self, myself: ActorRef<Write>, _: Write, state: &mut State) -> Result<(), ActorProcessingErr> {
         let reply = &state.reply;
         let priority = Priority::of(reply.statement.trigger, reply.statement.modality);
-        let deadline = reply.kit.pool.deadline(ModelRole::Main);
+        let deadline = reply.context.pool.deadline(ModelRole::Main);
         let Some(Words { name, request }) = words(reply, deadline).await else {
             // Its channel begins it again while there is hope.
             myself.stop(None);
@@ -85,13 +85,13 @@ impl Actor for Reply {
             Arc::new(Wording::from(request()))
         };
         let _typing = show_typing(reply);
-        let drafts = reply.kit.hub.is_watched(&reply.place).then(|| show_drafts(reply));
+        let drafts = reply.context.hub.is_watched(&reply.place).then(|| show_drafts(reply));
         let mut losses = 0;
         let outcome = loop {
             let (channel, asked) = (reply.channel.clone(), request.clone());
             // One that is killed has cost something all the same. A channel that is gone counts nothing.
             let unclaimed = move |outcome| drop(channel.cast(ChannelMessage::Unclaimed { asked, outcome: Box::new(outcome) }));
-            let pool = &reply.kit.pool;
+            let pool = &reply.context.pool;
             let outcome = pool.answer_or(request.clone(), priority, deadline, drafts.clone(), unclaimed).await;
             losses += 1;
             let pause = asked_again_after(losses);
@@ -129,13 +129,13 @@ async fn words(reply: &Arguments, deadline: Instant) -> Option<Words> {
     loop {
         let (sender, words) = oneshot::channel();
         let speak = Speak { place: reply.place.clone(), statement: reply.statement.clone(), words: sender };
-        if let Some(companion) = reply.kit.directory.find(&at) {
+        if let Some(companion) = reply.context.directory.find(&at) {
             let _ = companion.cast(CompanionMessage::Word(Box::new(speak)));
             if let Ok(Ok(words)) = tokio::time::timeout_at(deadline, words).await {
                 return Some(words);
             }
         }
-        reply.kit.residents.companion(&reply.place.channel, &reply.companion)?;
+        reply.context.residents.companion(&reply.place.channel, &reply.companion)?;
         losses += 1;
         let pause = asked_again_after(losses);
         if Instant::now() + pause >= deadline {
@@ -180,7 +180,7 @@ pub(super) fn worded(statement: &Statement, settings: &Settings, guild: GuildId,
 
 /// Shows that somebody is writing, where the platform has a sign for it, until this is dropped.
 fn show_typing(reply: &Arguments) -> Option<Typing> {
-    let platform = reply.kit.platforms.of(&reply.place.channel)?.clone();
+    let platform = reply.context.platforms.of(&reply.place.channel)?.clone();
     let shows = platform.capabilities().typing_shows?;
     let place = reply.place.clone();
     let signs = tokio::spawn(async move {
@@ -205,8 +205,8 @@ impl Drop for Typing {
 fn show_drafts(reply: &Arguments) -> mpsc::UnboundedSender<Draft> {
     let (sender, mut pieces) = mpsc::unbounded_channel();
     let mut shown = Shown {
-        hub: reply.kit.hub.clone(),
-        clock: reply.kit.clock.clone(),
+        hub: reply.context.hub.clone(),
+        clock: reply.context.clock.clone(),
         place: reply.place.clone(),
         companion: reply.companion.clone(),
         ticket: reply.ticket,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::actors::erasure::taking_back::{NotRewritten, take_back};
 use crate::actors::messages::writer::Lost;
-use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::Leaving;
 use crate::actors::writer::reaching::{fence, unlist};
 use crate::domain::id::{GuildId, PersonId, Seq, Ward};
@@ -36,17 +36,17 @@ enum StillLeft {
 type Noted = BTreeMap<(ChannelNo, Seq), Vec<Key>>;
 
 /// Takes up what was left, now and once a day, for as long as the runtime lives. Needs the scribe.
-pub async fn keep_taking_up(kit: Kit) {
+pub async fn keep_taking_up(context: ActorContext) {
     loop {
-        take_up(&kit).await;
+        take_up(&context).await;
         tokio::time::sleep(AGAIN_AFTER).await;
     }
 }
 
 /// Takes up what was left. What cannot be read is told in the log, and waits for the next time. Needs the scribe.
-pub async fn take_up(kit: &Kit) {
+pub async fn take_up(context: &ActorContext) {
     for ward in (0..=u8::MAX).map(Ward) {
-        if let Err(error) = take_up_in(kit, ward).await {
+        if let Err(error) = take_up_in(context, ward).await {
             tell(ward, &error);
         }
     }
@@ -56,11 +56,11 @@ fn tell(ward: Ward, error: &StillLeft) {
     tracing::warn!(ward = ward.0, %error, "what an end in the middle has left is not taken up wholly; it is tried again in a day, and at the next start");
 }
 
-async fn take_up_in(kit: &Kit, ward: Ward) -> Result<(), StillLeft> {
-    let reader = Reader::new(&*kit.store);
+async fn take_up_in(context: &ActorContext, ward: Ward) -> Result<(), StillLeft> {
+    let reader = Reader::new(&*context.store);
     for (mark, _) in reader.all(key::sweeps(ward)).await? {
         let Some(no) = key::swept_in(&mark) else { continue };
-        if let Err(error) = sweep(kit, ward, no).await {
+        if let Err(error) = sweep(context, ward, no).await {
             tell(ward, &error);
         }
     }
@@ -74,11 +74,11 @@ async fn take_up_in(kit: &Kit, ward: Ward) -> Result<(), StillLeft> {
         }
     }
     for (guild, noted) in noted {
-        let listed = listed(kit, &guild, &noted).await?;
+        let listed = listed(context, &guild, &noted).await?;
         for ((no, stretch), notes) in &noted {
             let people = listed.get(&(*no, *stretch)).cloned().unwrap_or_default();
             if let Err(error) =
-                take_back_noted(kit, ward, *no, Leaving { stretch: *stretch, below: Seq::NONE, people: &people, notes }).await
+                take_back_noted(context, ward, *no, Leaving { stretch: *stretch, below: Seq::NONE, people: &people, notes }).await
             {
                 tell(ward, &error);
             }
@@ -88,28 +88,32 @@ async fn take_up_in(kit: &Kit, ward: Ward) -> Result<(), StillLeft> {
 }
 
 /// Whoever asks for a journal has it swept.
-async fn sweep(kit: &Kit, ward: Ward, no: ChannelNo) -> Result<(), StillLeft> {
-    if let Some(place) = Reader::new(&*kit.store).place_of(ward, no).await? {
-        fence(kit, &place).await?;
+async fn sweep(context: &ActorContext, ward: Ward, no: ChannelNo) -> Result<(), StillLeft> {
+    if let Some(place) = Reader::new(&*context.store).place_of(ward, no).await? {
+        fence(context, &place).await?;
     }
     Ok(())
 }
 
 /// Takes back what was noted and still has words, and takes out of the index who has nothing left in the stretch.
-async fn take_back_noted(kit: &Kit, ward: Ward, no: ChannelNo, leaving: Leaving<'_>) -> Result<(), StillLeft> {
-    let reader = Reader::new(&*kit.store);
+async fn take_back_noted(context: &ActorContext, ward: Ward, no: ChannelNo, leaving: Leaving<'_>) -> Result<(), StillLeft> {
+    let reader = Reader::new(&*context.store);
     let Some(place) = reader.place_of(ward, no).await? else { return Ok(()) };
     let noted = leaving.notes.iter().filter_map(Key::last_number).map(Seq).collect();
-    take_back(kit, &place, &noted).await?;
-    Ok(unlist(kit, &place, leaving).await?)
+    take_back(context, &place, &noted).await?;
+    Ok(unlist(context, &place, leaving).await?)
 }
 
 /// Who is listed in these stretches. The index leads from people to stretches, so all of the guild's is read.
-async fn listed(kit: &Kit, guild: &GuildId, noted: &Noted) -> Result<BTreeMap<(ChannelNo, Seq), BTreeSet<PersonId>>, ReadError> {
+async fn listed(
+    context: &ActorContext,
+    guild: &GuildId,
+    noted: &Noted,
+) -> Result<BTreeMap<(ChannelNo, Seq), BTreeSet<PersonId>>, ReadError> {
     let (mut from, end) = (key::all_persons(guild), key::all_persons(guild).end());
     let mut listed: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     loop {
-        let page = kit.store.scan(from, end.clone(), false, PAGE).await?;
+        let page = context.store.scan(from, end.clone(), false, PAGE).await?;
         let Some((last, _)) = page.last() else { return Ok(listed) };
         from = key::successor(last);
         for (entry, _) in &page {

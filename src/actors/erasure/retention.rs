@@ -16,7 +16,7 @@ use crate::actors::channel::folded::folded;
 use crate::actors::messages::channel::{ChannelMessage, Look};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Contested, Expire, Lost, ScribeMessage};
-use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::places::ChannelPlace;
 use crate::actors::writer::reaching::{fence, look, tell_scribe, the_scribe};
 use crate::actors::writer::{Pace, Sweep};
@@ -70,14 +70,14 @@ pub enum NotDeleted {
 
 /// Deletes once a day what was kept for long enough, for as long as the runtime lives. Without `storage.retention_days`, or one for a guild,
 /// it does nothing.
-pub fn keep(kit: Kit) {
-    if kit.settings.storage.keeps_everything() {
+pub fn keep(context: ActorContext) {
+    if context.settings.storage.keeps_everything() {
         return;
     }
     tokio::spawn(async move {
         tokio::time::sleep(FIRST_PASS_AFTER).await;
         loop {
-            let passing = kit.clone();
+            let passing = context.clone();
             // In a task of its own: if a pass dies, the next one comes all the same.
             match tokio::spawn(async move { pass(&passing).await }).await {
                 Ok(Passed { channels: 0, failed: 0, .. }) => tracing::debug!("nothing was kept for too long"),
@@ -100,32 +100,32 @@ pub fn keep(kit: Kit) {
 }
 
 /// Deletes in every guild what was kept for long enough there, as the settings say.
-pub async fn pass(kit: &Kit) -> Passed {
-    pass_older(kit, &|guild| kept_from(kit, guild)).await
+pub async fn pass(context: &ActorContext) -> Passed {
+    pass_older(context, &|guild| kept_from(context, guild)).await
 }
 
 /// Deletes in each guild what is older than a moment; none: everything is kept there.
-pub async fn pass_older(kit: &Kit, kept_from: KeptFrom<'_>) -> Passed {
+pub async fn pass_older(context: &ActorContext, kept_from: KeptFrom<'_>) -> Passed {
     let mut passed = Passed::default();
     for ward in (0..=u8::MAX).map(Ward) {
-        if let Err(error) = pass_ward(kit, kept_from, ward, &mut passed).await {
+        if let Err(error) = pass_ward(context, kept_from, ward, &mut passed).await {
             passed.failed += 1;
             tracing::warn!(ward = ward.0, %error, "channels cannot be looked through for what was kept for long enough");
         }
     }
-    let instruments = kit.recorder.instruments();
+    let instruments = context.recorder.instruments();
     instruments.retention_events.add(passed.events, NONE);
     instruments.retention_failures.add(passed.failed, NONE);
-    instruments.retention_passed.set(kit.clock.now().as_micros() / 1_000_000, NONE);
+    instruments.retention_passed.set(context.clock.now().as_micros() / 1_000_000, NONE);
     passed
 }
 
-async fn pass_ward(kit: &Kit, kept_from: KeptFrom<'_>, ward: Ward, passed: &mut Passed) -> Result<(), NotDeleted> {
+async fn pass_ward(context: &ActorContext, kept_from: KeptFrom<'_>, ward: Ward, passed: &mut Passed) -> Result<(), NotDeleted> {
     let all = Key::new(ward, Kind::ChannelOf);
     let mut from = all.clone();
     let mut guilds = BTreeSet::new();
     loop {
-        let page = kit.store.scan(from.clone(), all.clone().end(), false, PAGE).await.map_err(ReadError::from)?;
+        let page = context.store.scan(from.clone(), all.clone().end(), false, PAGE).await.map_err(ReadError::from)?;
         let Some((last, _)) = page.last() else { break };
         from = key::successor(last);
         for (key, value) in &page {
@@ -140,16 +140,16 @@ async fn pass_ward(kit: &Kit, kept_from: KeptFrom<'_>, ward: Ward, passed: &mut 
             let Some(before) = kept_from(&record.guild) else { continue };
             let place = Place::new(&record.guild, &record.channel);
             guilds.insert(record.guild);
-            pass_channel(kit, place, before, passed).await;
+            pass_channel(context, place, before, passed).await;
         }
     }
     for guild in guilds {
         let Some(before) = kept_from(&guild) else { continue };
-        if let Err(error) = forget_who_addressed(kit, &guild, before).await {
+        if let Err(error) = forget_who_addressed(context, &guild, before).await {
             passed.failed += 1;
             tracing::warn!(guild = %Plain(guild.as_str()), %error, "who addressed whom here is not forgotten yet");
         }
-        if let Err(error) = forget_who_is_listed(kit, &guild).await {
+        if let Err(error) = forget_who_is_listed(context, &guild).await {
             passed.failed += 1;
             tracing::warn!(guild = %Plain(guild.as_str()), %error, "who said something here that is gone is not forgotten yet");
         }
@@ -157,8 +157,8 @@ async fn pass_ward(kit: &Kit, kept_from: KeptFrom<'_>, ward: Ward, passed: &mut 
     Ok(())
 }
 
-async fn pass_channel(kit: &Kit, place: Place, before: Moment, passed: &mut Passed) {
-    let (whose, own) = (place.clone(), kit.clone());
+async fn pass_channel(context: &ActorContext, place: Place, before: Moment, passed: &mut Passed) {
+    let (whose, own) = (place.clone(), context.clone());
     // In a task of its own: a channel whose record kills whoever reads it holds up no other.
     let deleted = tokio::spawn(async move { delete_before(&own, &whose, before).await }).await;
     let (guild, channel) = (Plain(place.guild.as_str()), Plain(place.channel.as_str()));
@@ -180,9 +180,9 @@ async fn pass_channel(kit: &Kit, place: Place, before: Moment, passed: &mut Pass
 }
 
 /// What is older than this is not kept in a guild by the settings.
-pub fn kept_from(kit: &Kit, guild: &GuildId) -> Option<Moment> {
-    let kept = kit.settings.storage.retention_of(guild)?;
-    Some(Moment::from_micros(kit.clock.now().as_micros().saturating_sub(kept.as_micros() as u64)))
+pub fn kept_from(context: &ActorContext, guild: &GuildId) -> Option<Moment> {
+    let kept = context.settings.storage.retention_of(guild)?;
+    Some(Moment::from_micros(context.clock.now().as_micros().saturating_sub(kept.as_micros() as u64)))
 }
 
 /// Deletes of a channel what happened before a moment, as far as nothing that goes on needs it; and what a deletion of the whole channel
@@ -190,25 +190,30 @@ pub fn kept_from(kit: &Kit, guild: &GuildId) -> Option<Moment> {
 ///
 /// # Errors
 /// [`NotDeleted`].
-pub async fn delete_before(kit: &Kit, place: &Place, before: Moment) -> Result<u64, NotDeleted> {
-    let reader = Reader::new(&*kit.store);
-    let Some(below) = raise_mark(kit, &reader, place, before).await? else { return Ok(0) };
+pub async fn delete_before(context: &ActorContext, place: &Place, before: Moment) -> Result<u64, NotDeleted> {
+    let reader = Reader::new(&*context.store);
+    let Some(below) = raise_mark(context, &reader, place, before).await? else { return Ok(0) };
     let Some(no) = reader.channel_no(place).await? else { return Ok(0) };
     let begins = Key::event(place.ward(), no, Seq::NONE);
     let is_clear =
-        kit.store.scan(begins, Key::event(place.ward(), no, below), false, 1).await.map_err(ReadError::from)?.is_empty();
+        context.store.scan(begins, Key::event(place.ward(), no, below), false, 1).await.map_err(ReadError::from)?.is_empty();
     if is_clear {
         return Ok(0);
     }
-    let scribe = the_scribe(kit)?;
-    let sweep = Sweep { store: kit.store.clone(), scribe, place: place.clone(), no, below, pace: Pace::Patient };
+    let scribe = the_scribe(context)?;
+    let sweep = Sweep { store: context.store.clone(), scribe, place: place.clone(), no, below, pace: Pace::Patient };
     Ok(sweep.remove_all().await?)
 }
 
 /// Raises a journal's low-water mark to what has to be kept, and tells where it is then; none: nothing can go.
-async fn raise_mark(kit: &Kit, reader: &Reader<'_>, place: &Place, before: Moment) -> Result<Option<Seq>, NotDeleted> {
+async fn raise_mark(
+    context: &ActorContext,
+    reader: &Reader<'_>,
+    place: &Place,
+    before: Moment,
+) -> Result<Option<Seq>, NotDeleted> {
     // Nobody takes words out meanwhile and writes the snapshot again.
-    let _turn = kit.rewriting.of(place).await;
+    let _turn = context.rewriting.of(place).await;
     let head = reader.head(place).await?;
     let Some(no) = head.no else { return Ok(None) };
     if head.swept_below > Seq::NONE {
@@ -216,15 +221,15 @@ async fn raise_mark(kit: &Kit, reader: &Reader<'_>, place: &Place, before: Momen
     }
     let mut kept = kept_after(reader, place, &head, before).await?;
     if kept <= head.lowest.max(Seq(1)) {
-        kept = oldest_kept(kit, place.ward(), no, kept, before).await?;
+        kept = oldest_kept(context, place.ward(), no, kept, before).await?;
     }
     // Lest what it has in mind comes on record again with its next snapshot.
-    if let Some(channel) = kit.directory.find(&ChannelPlace(place.channel.clone())) {
+    if let Some(channel) = context.directory.find(&ChannelPlace(place.channel.clone())) {
         let _ = channel.cast(ChannelMessage::LetGo(kept));
     }
     let is_older_on_record = kept > head.lowest.max(Seq(1));
-    if is_older_on_record || snapshot_holds_older(kit, &key::snapshot(place.ward(), no), kept).await? {
-        renew_snapshot(kit, reader, place, &head, kept).await
+    if is_older_on_record || snapshot_holds_older(context, &key::snapshot(place.ward(), no), kept).await? {
+        renew_snapshot(context, reader, place, &head, kept).await
     } else {
         // What an interrupted pass has left is swept.
         Ok(Some(kept.min(head.lowest)))
@@ -232,10 +237,10 @@ async fn raise_mark(kit: &Kit, reader: &Reader<'_>, place: &Place, before: Momen
 }
 
 /// The first event below a mark that is not too old: a loss that was accepted has left it there.
-async fn oldest_kept(kit: &Kit, ward: Ward, no: ChannelNo, mark: Seq, before: Moment) -> Result<Seq, ReadError> {
+async fn oldest_kept(context: &ActorContext, ward: Ward, no: ChannelNo, mark: Seq, before: Moment) -> Result<Seq, ReadError> {
     let (mut from, end) = (Key::event(ward, no, Seq::NONE), Key::event(ward, no, mark));
     loop {
-        let page = kit.store.scan(from, end.clone(), false, PAGE).await?;
+        let page = context.store.scan(from, end.clone(), false, PAGE).await?;
         let Some((last, _)) = page.last() else { return Ok(mark) };
         let mut events = page.iter().filter_map(|(key, value)| decode_event(key, value).ok());
         if let Some(kept) = events.find(|recorded| recorded.at >= before) {
@@ -245,8 +250,8 @@ async fn oldest_kept(kit: &Kit, ward: Ward, no: ChannelNo, mark: Seq, before: Mo
     }
 }
 
-async fn snapshot_holds_older(kit: &Kit, key: &Key, kept: Seq) -> Result<bool, ReadError> {
-    let Some(stored) = kit.store.get(key.clone()).await? else { return Ok(false) };
+async fn snapshot_holds_older(context: &ActorContext, key: &Key, kept: Seq) -> Result<bool, ReadError> {
+    let Some(stored) = context.store.get(key.clone()).await? else { return Ok(false) };
     let SnapshotRecord { mut conversation, .. } = decode(key, &stored)?;
     let below = kept.min(conversation.needed_from());
     Ok(conversation.let_go(below))
@@ -255,7 +260,7 @@ async fn snapshot_holds_older(kit: &Kit, key: &Key, kept: Seq) -> Result<bool, R
 /// Folds a channel's record, whether it sleeps, is awake, or is never woken again, and writes its snapshot anew without what is older,
 /// together with the mark: whoever reads after that needs nothing from below.
 async fn renew_snapshot(
-    kit: &Kit,
+    context: &ActorContext,
     reader: &Reader<'_>,
     place: &Place,
     head: &Head,
@@ -263,16 +268,16 @@ async fn renew_snapshot(
 ) -> Result<Option<Seq>, NotDeleted> {
     // A channel that is awake has let the words go when it answers, and what it wrote before is stored when the scribe answers: no
     // snapshot with these words comes after this one.
-    let is_awake = || kit.directory.find(&ChannelPlace(place.channel.clone())).is_some();
+    let is_awake = || context.directory.find(&ChannelPlace(place.channel.clone())).is_some();
     let was_awake = is_awake();
-    let look = look(kit, &place.channel).await;
-    fence(kit, place).await?;
+    let look = look(context, &place.channel).await;
+    fence(context, place).await?;
     let mut restored = reader.restore(place).await?;
     let unhandled = (was_awake || is_awake()).then(|| leave_unhandled(&mut restored, look.as_ref())).flatten();
     // A channel that is awake may have written a newer snapshot after its head was read.
     let last = restored.snapshot.as_ref().map_or(restored.head, |snapshot| snapshot.made.max(restored.head));
     let answered = restored.owed.iter().filter_map(|(_, record)| record.messages.iter().min()).min().copied();
-    let mut conversation = folded(kit, place, restored);
+    let mut conversation = folded(context, place, restored);
     let kept_for = [answered, unhandled].into_iter().flatten().min().unwrap_or(last.next());
     let needed = kept_for.min(last.next()).min(conversation.needed_from());
     let gone = kept.min(needed);
@@ -283,7 +288,7 @@ async fn renew_snapshot(
     if conversation.let_go(gone) || below > head.lowest {
         let snapshot = Some(encode_snapshot(last, &conversation));
         let (reply, done) = Reply::awaited();
-        tell_scribe(kit, ScribeMessage::Expire(Expire { place: place.clone(), below, snapshot, reply }))?;
+        tell_scribe(context, ScribeMessage::Expire(Expire { place: place.clone(), below, snapshot, reply }))?;
         done.await.unwrap_or(Err(Lost::Unknown))?;
     }
     Ok(Some(gone))

@@ -9,7 +9,7 @@ use crate::actors::erasure::retention::without_person;
 use crate::actors::inbound::Inbound;
 use crate::actors::messages::writer;
 use crate::actors::messages::writer::{Contested, Lost};
-use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::Leaving;
 use crate::actors::writer::reaching::{administer, scrub, settled, unlist};
 use crate::domain::conversation::JUDGED_MESSAGES;
@@ -63,47 +63,47 @@ impl From<Lost> for NotRewritten {
 ///
 /// # Errors
 /// [`NotRewritten`].
-pub async fn take_back(kit: &Kit, place: &Place, messages: &BTreeSet<Seq>) -> Result<(), NotRewritten> {
-    let (kit, place, messages) = (kit.clone(), place.clone(), messages.clone());
+pub async fn take_back(context: &ActorContext, place: &Place, messages: &BTreeSet<Seq>) -> Result<(), NotRewritten> {
+    let (context, place, messages) = (context.clone(), place.clone(), messages.clone());
     let taking_back = tokio::spawn(async move {
-        let taken_back = take_back_wholly(&kit, &place, &messages).await;
+        let taken_back = take_back_wholly(&context, &place, &messages).await;
         taken_back.map_err(|error| error.of(&place))
     });
     taking_back.await.unwrap_or_else(|_| Err(Lost::Unknown.into()))
 }
 
-async fn take_back_wholly(kit: &Kit, place: &Place, messages: &BTreeSet<Seq>) -> Result<(), NotRewritten> {
-    let _turn = kit.rewriting.of(place).await;
-    let reader = Reader::new(&*kit.store);
+async fn take_back_wholly(context: &ActorContext, place: &Place, messages: &BTreeSet<Seq>) -> Result<(), NotRewritten> {
+    let _turn = context.rewriting.of(place).await;
+    let reader = Reader::new(&*context.store);
     let messages = still_there(&reader, place, messages).await?;
     let Some(no) = reader.channel_no(place).await?.filter(|_| !messages.is_empty()) else { return Ok(()) };
     // What is noted is taken back at the next start, if this is interrupted.
     let notes = messages.iter().map(|seq| Write::Put(key::unlisting(place.ward(), no, *seq), encode(&())));
-    administer(kit, place.ward(), notes.collect()).await.map_err(|contested| match contested {
+    administer(context, place.ward(), notes.collect()).await.map_err(|contested| match contested {
         Contested::Lost(lost) => lost,
         // Nothing of it has to be new.
         Contested::Exists { .. } => Lost::Unknown,
     })?;
     let gone = messages.iter().copied().collect();
-    let_go(kit, place, &gone).await?;
+    let_go(context, place, &gone).await?;
     let told = told_of(&reader, place, &gone).await?;
     if !told.illegible.is_empty() {
         let (guild, channel) = (Plain(place.guild.as_str()), Plain(place.channel.as_str()));
         let entries = told.illegible.len();
         tracing::warn!(%guild, %channel, entries, "entries of this journal cannot be read: whether they tell of what was taken back is not known");
     }
-    let unnamed = unnamed(kit, place, &gone, &told.asked_at).await?;
-    take_messages_out(kit, place, &messages, told.bare, unnamed).await
+    let unnamed = unnamed(context, place, &gone, &told.asked_at).await?;
+    take_messages_out(context, place, &messages, told.bare, unnamed).await
 }
 
 /// Has a conversation that is under way let messages go: what it makes of them after this has no words.
 ///
 /// # Errors
 /// [`NotRewritten`].
-pub async fn let_go(kit: &Kit, place: &Place, messages: &BTreeSet<Seq>) -> Result<(), NotRewritten> {
-    Inbound::new(kit.clone()).accept(place, Event::Deleted { messages: messages.iter().copied().collect() }, None).await?;
+pub async fn let_go(context: &ActorContext, place: &Place, messages: &BTreeSet<Seq>) -> Result<(), NotRewritten> {
+    Inbound::new(context.clone()).accept(place, Event::Deleted { messages: messages.iter().copied().collect() }, None).await?;
     // What it made of them before it heard of this is on record now.
-    Ok(settled(kit, place).await?)
+    Ok(settled(context, place).await?)
 }
 
 /// Takes words out as [`take_words_out`], of these messages and what tells of them; and whoever said nothing else out of the index of
@@ -112,30 +112,35 @@ pub async fn let_go(kit: &Kit, place: &Place, messages: &BTreeSet<Seq>) -> Resul
 /// # Errors
 /// [`NotRewritten`].
 pub async fn take_messages_out(
-    kit: &Kit,
+    context: &ActorContext,
     place: &Place,
     messages: &[Seq],
     events: Vec<Recorded>,
     mut writes: Vec<Write>,
 ) -> Result<(), NotRewritten> {
-    let left = left_by(&Reader::new(&*kit.store), place, messages).await?;
+    let left = left_by(&Reader::new(&*context.store), place, messages).await?;
     // That somebody may have nothing left is noted with taking the words out: whoever is interrupted then is done with words, and nothing
     // tells any more who said them.
     writes.extend(left.values().flat_map(|left| &left.notes).map(|note| Write::Put(note.clone(), encode(&()))));
-    take_words_out(kit, place, events, writes).await?;
+    take_words_out(context, place, events, writes).await?;
     for (stretch, Left { people, notes }) in &left {
-        unlist(kit, place, Leaving { stretch: *stretch, below: Seq::NONE, people, notes }).await?;
+        unlist(context, place, Leaving { stretch: *stretch, below: Seq::NONE, people, notes }).await?;
     }
     Ok(())
 }
 
 /// What was used at these moments because one of these messages addressed somebody, of nobody.
-async fn unnamed(kit: &Kit, place: &Place, gone: &BTreeSet<Seq>, asked_at: &BTreeSet<Moment>) -> Result<Vec<Write>, ReadError> {
+async fn unnamed(
+    context: &ActorContext,
+    place: &Place,
+    gone: &BTreeSet<Seq>,
+    asked_at: &BTreeSet<Moment>,
+) -> Result<Vec<Write>, ReadError> {
     let mut writes = Vec::new();
     for at in asked_at {
         let next = Moment::from_micros(at.as_micros().saturating_add(1));
         let (from, to) = (key::usage_from(&place.guild, *at), key::usage_from(&place.guild, next));
-        for (key, value) in kit.store.scan(from, to, false, usize::MAX).await? {
+        for (key, value) in context.store.scan(from, to, false, usize::MAX).await? {
             // What cannot be read names nobody that anyone could tell.
             let Ok(record) = decode::<UsageRecord>(&key, &value) else { continue };
             if matches!(&record.used, Used::Address { message, .. } if gone.contains(message))
@@ -176,10 +181,10 @@ async fn left_by(reader: &Reader<'_>, place: &Place, messages: &[Seq]) -> Result
 ///
 /// # Errors
 /// [`NotRewritten`].
-pub async fn replace_words(kit: &Kit, place: &Place, seq: Seq, text: Arc<str>) -> Result<bool, NotRewritten> {
-    let _turn = kit.rewriting.of(place).await;
+pub async fn replace_words(context: &ActorContext, place: &Place, seq: Seq, text: Arc<str>) -> Result<bool, NotRewritten> {
+    let _turn = context.rewriting.of(place).await;
     let Some(Recorded { at, handled, turn, event: Event::Said { message, reply_to, reply, said_at }, .. }) =
-        Reader::new(&*kit.store).event(place, seq).await?
+        Reader::new(&*context.store).event(place, seq).await?
     else {
         return Ok(false);
     };
@@ -187,9 +192,9 @@ pub async fn replace_words(kit: &Kit, place: &Place, seq: Seq, text: Arc<str>) -
         return Ok(false);
     }
     if message.text != text {
-        Inbound::new(kit.clone()).accept(place, Event::Edited { message: seq, text: text.clone() }, None).await?;
+        Inbound::new(context.clone()).accept(place, Event::Edited { message: seq, text: text.clone() }, None).await?;
         let event = Event::Said { message: Message { text, ..message }, reply_to, reply, said_at };
-        scrub(kit, place, vec![Recorded { seq, at, handled, turn, event }], Vec::new()).await?;
+        scrub(context, place, vec![Recorded { seq, at, handled, turn, event }], Vec::new()).await?;
     }
     Ok(true)
 }
@@ -199,24 +204,34 @@ pub async fn replace_words(kit: &Kit, place: &Place, seq: Seq, text: Arc<str>) -
 ///
 /// # Errors
 /// [`NotRewritten`].
-pub async fn take_words_out(kit: &Kit, place: &Place, events: Vec<Recorded>, writes: Vec<Write>) -> Result<(), NotRewritten> {
-    take_them_out(kit, place, events, writes).await.map_err(|error| error.of(place))
+pub async fn take_words_out(
+    context: &ActorContext,
+    place: &Place,
+    events: Vec<Recorded>,
+    writes: Vec<Write>,
+) -> Result<(), NotRewritten> {
+    take_them_out(context, place, events, writes).await.map_err(|error| error.of(place))
 }
 
-async fn take_them_out(kit: &Kit, place: &Place, events: Vec<Recorded>, mut writes: Vec<Write>) -> Result<(), NotRewritten> {
+async fn take_them_out(
+    context: &ActorContext,
+    place: &Place,
+    events: Vec<Recorded>,
+    mut writes: Vec<Write>,
+) -> Result<(), NotRewritten> {
     // A channel that is awake has let the words go when it answers, and what it wrote before is stored when the scribe answers: no
     // snapshot with these words comes after this one.
-    settled(kit, place).await?;
-    writes.extend(bare_snapshot(kit, place, &events).await?);
-    writes.extend(without_errors(&Reader::new(&*kit.store), place, &events).await?);
+    settled(context, place).await?;
+    writes.extend(bare_snapshot(context, place, &events).await?);
+    writes.extend(without_errors(&Reader::new(&*context.store), place, &events).await?);
     // Many words go a bounded part at a time. Whoever is interrupted finds the rest by doing the same again, so what leads there goes last:
     // the messages after all that came of them. What is made from all of them goes first.
     let mut rest = events;
     while rest.len() > MOST_AT_ONCE {
         let newest = rest.split_off(rest.len() - MOST_AT_ONCE);
-        scrub(kit, place, newest, std::mem::take(&mut writes)).await?;
+        scrub(context, place, newest, std::mem::take(&mut writes)).await?;
     }
-    Ok(scrub(kit, place, rest, writes).await?)
+    Ok(scrub(context, place, rest, writes).await?)
 }
 
 /// Whether a room has a snapshot that cannot be read: what it holds of anything stays in it.
@@ -227,10 +242,10 @@ pub async fn has_illegible_snapshot(store: &dyn Store, place: &Place) -> Result<
     Ok(stored.is_some_and(|value| decode::<SnapshotRecord>(&key, &value).is_err()))
 }
 
-async fn bare_snapshot(kit: &Kit, place: &Place, events: &[Recorded]) -> Result<Option<Write>, ReadError> {
-    let Some(no) = Reader::new(&*kit.store).channel_no(place).await? else { return Ok(None) };
+async fn bare_snapshot(context: &ActorContext, place: &Place, events: &[Recorded]) -> Result<Option<Write>, ReadError> {
+    let Some(no) = Reader::new(&*context.store).channel_no(place).await? else { return Ok(None) };
     let key = key::snapshot(place.ward(), no);
-    let Some(value) = kit.store.get(key.clone()).await? else { return Ok(None) };
+    let Some(value) = context.store.get(key.clone()).await? else { return Ok(None) };
     let mut snapshot: SnapshotRecord = match decode(&key, &value) {
         Ok(snapshot) => snapshot,
         // It shows nobody anything, and keeps nobody from taking back what is on record beside it.

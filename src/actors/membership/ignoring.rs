@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use crate::actors::messages::writer::{Contested, Lost};
-use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::reaching::administer;
 use crate::domain::id::{GuildId, PersonId, Ward};
 use crate::journal::key;
@@ -15,36 +15,36 @@ use crate::ports::store::Write;
 /// Changes who is not to be heard, lastingly. What a person said before stays on record, and can be taken back as before; being forgotten
 /// makes nobody heard again.
 pub struct KeptIgnored {
-    kit: Kit,
+    context: ActorContext,
 }
 
 impl KeptIgnored {
     /// Those of this system.
-    pub fn new(kit: Kit) -> Self {
-        Self { kit }
+    pub fn new(context: ActorContext) -> Self {
+        Self { context }
     }
 }
 
 #[async_trait]
 impl Ignoring for KeptIgnored {
     fn is_ignored(&self, guild: &GuildId, person: &PersonId) -> bool {
-        self.kit.ignored.holds(guild, person)
+        self.context.ignored.holds(guild, person)
     }
 
     async fn ignore(&self, guild: &GuildId, person: &PersonId, ignored: bool) -> Result<bool, Refused> {
-        let _turn = self.kit.ignored.turn().await;
+        let _turn = self.context.ignored.turn().await;
         if self.is_ignored(guild, person) == ignored {
             return Ok(false);
         }
         let key = key::ignored(guild, person);
         let write = if ignored {
-            let record = IgnoredRecord { guild: guild.clone(), person: person.clone(), since: self.kit.clock.now() };
+            let record = IgnoredRecord { guild: guild.clone(), person: person.clone(), since: self.context.clock.now() };
             Write::Put(key, encode(&record))
         } else {
             Write::Remove(key)
         };
-        administer(&self.kit, Ward::of(guild), vec![write]).await.map_err(not_now)?;
-        self.kit.ignored.note(guild, person, ignored);
+        administer(&self.context, Ward::of(guild), vec![write]).await.map_err(not_now)?;
+        self.context.ignored.note(guild, person, ignored);
         Ok(true)
     }
 }

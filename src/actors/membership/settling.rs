@@ -13,8 +13,8 @@ use crate::actors::messages::guilds::GuildsMessage;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer;
 use crate::actors::messages::writer::{Administer, Contested, DeleteChannel, Lost, ScribeMessage};
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::hub::Live;
-use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::{ChannelPlace, GuildPlace, GuildsPlace, ScribePlace};
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Ward};
@@ -45,28 +45,28 @@ pub enum Unsettled {
 ///
 /// # Errors
 /// [`Unsettled`].
-pub async fn settle(kit: &Kit, turn: &Turn, channel: &ChannelId, residence: Residence) -> Result<(), Unsettled> {
-    let (kit, channel) = (kit.clone(), channel.clone());
-    to_the_end(turn, async move { change(&kit, &channel, residence).await }).await
+pub async fn settle(context: &ActorContext, turn: &Turn, channel: &ChannelId, residence: Residence) -> Result<(), Unsettled> {
+    let (context, channel) = (context.clone(), channel.clone());
+    to_the_end(turn, async move { change(&context, &channel, residence).await }).await
 }
 
-async fn change(kit: &Kit, channel: &ChannelId, mut residence: Residence) -> Result<(), Unsettled> {
-    kit.residents.allows(channel, &residence)?;
+async fn change(context: &ActorContext, channel: &ChannelId, mut residence: Residence) -> Result<(), Unsettled> {
+    context.residents.allows(channel, &residence)?;
     // What was said while nobody lived there was not for them, and is not read after a downtime either.
-    if kit.residents.get(channel).is_some_and(|before| before.companions.is_empty()) && !residence.companions.is_empty() {
-        residence.moved_in_again = Some(kit.clock.now());
+    if context.residents.get(channel).is_some_and(|before| before.companions.is_empty()) && !residence.companions.is_empty() {
+        residence.moved_in_again = Some(context.clock.now());
     }
-    store_residence(kit, channel, &residence).await?;
-    let before = kit.residents.outdated(channel).map(|(recorded, _)| recorded).or_else(|| kit.residents.get(channel));
-    let moving = kit.residents.moving(channel);
-    kit.residents.put(channel, residence.clone())?;
+    store_residence(context, channel, &residence).await?;
+    let before = context.residents.outdated(channel).map(|(recorded, _)| recorded).or_else(|| context.residents.get(channel));
+    let moving = context.residents.moving(channel);
+    context.residents.put(channel, residence.clone())?;
     // On record before anybody can say something here: who comes later has not heard what was said before. What is missed here for a
     // failure, the channel makes up for.
     let place = Place::new(&residence.guild, channel);
-    let recorded = record(kit, &place, news(before.as_ref(), &residence)).await;
+    let recorded = record(context, &place, news(before.as_ref(), &residence)).await;
     drop(moving);
-    tell_guild(kit, &residence.guild, channel);
-    tell_threads(kit, channel).await;
+    tell_guild(context, &residence.guild, channel);
+    tell_threads(context, channel).await;
     Ok(recorded?)
 }
 
@@ -75,27 +75,27 @@ async fn change(kit: &Kit, channel: &ChannelId, mut residence: Residence) -> Res
 ///
 /// # Errors
 /// [`Unsettled::Unstored`]: the room is still there, perhaps without its history.
-pub async fn close(kit: &Kit, turn: &Turn, channel: &ChannelId) -> Result<(), Unsettled> {
-    let (kit, channel) = (kit.clone(), channel.clone());
-    to_the_end(turn, async move { end(&kit, &channel).await }).await
+pub async fn close(context: &ActorContext, turn: &Turn, channel: &ChannelId) -> Result<(), Unsettled> {
+    let (context, channel) = (context.clone(), channel.clone());
+    to_the_end(turn, async move { end(&context, &channel).await }).await
 }
 
-async fn end(kit: &Kit, channel: &ChannelId) -> Result<(), Unsettled> {
-    let Some(residence) = kit.residents.take(channel) else { return Ok(()) };
+async fn end(context: &ActorContext, channel: &ChannelId) -> Result<(), Unsettled> {
+    let Some(residence) = context.residents.take(channel) else { return Ok(()) };
     let place = Place::new(&residence.guild, channel);
-    if let Some(guild) = kit.directory.find(&GuildPlace(place.guild.clone())) {
+    if let Some(guild) = context.directory.find(&GuildPlace(place.guild.clone())) {
         // A guild that is gone has taken its channels along. What the channel still has on its way is refused by the scribe once the
         // journal is deleted.
         let _ = guild.cast(GuildMessage::Close(channel.clone()));
     }
-    if let Err(error) = take_away(kit, &place).await {
+    if let Err(error) = take_away(context, &place).await {
         // It fitted before; if it does not any more, it does not after the next start either.
-        drop(kit.residents.put(channel, residence));
+        drop(context.residents.put(channel, residence));
         return Err(error.into());
     }
     // Whoever watches looks up whether the room is still there.
-    kit.hub.publish(&place, Live::Note(json!({ "event": "closed", "channel": channel }).to_string().into()));
-    tell_threads(kit, channel).await;
+    context.hub.publish(&place, Live::Note(json!({ "event": "closed", "channel": channel }).to_string().into()));
+    tell_threads(context, channel).await;
     Ok(())
 }
 
@@ -114,13 +114,13 @@ async fn to_the_end(turn: &Turn, change: impl Future<Output = Result<(), Unsettl
 ///
 /// # Errors
 /// As [`close`]; the same again goes on where it failed.
-pub async fn gone(kit: &Kit, guild: &GuildId, channel: &ChannelId) -> Result<(), Unsettled> {
-    let turn = kit.residents.turn().await;
-    let mut rooms = kit.residents.threads_of(channel);
+pub async fn gone(context: &ActorContext, guild: &GuildId, channel: &ChannelId) -> Result<(), Unsettled> {
+    let turn = context.residents.turn().await;
+    let mut rooms = context.residents.threads_of(channel);
     rooms.push(channel.clone());
     for room in rooms {
-        if kit.residents.get(&room).is_some_and(|residence| residence.guild == *guild) {
-            close(kit, &turn, &room).await?;
+        if context.residents.get(&room).is_some_and(|residence| residence.guild == *guild) {
+            close(context, &turn, &room).await?;
         }
     }
     Ok(())
@@ -128,10 +128,10 @@ pub async fn gone(kit: &Kit, guild: &GuildId, channel: &ChannelId) -> Result<(),
 
 /// Whether somebody lives in a channel, or would as soon as something is said there: in the channel that a thread is in, or in a direct
 /// message by the settings.
-pub fn would_open(kit: &Kit, spot: &Spot) -> bool {
-    match kit.residents.is_lived_in(&spot.channel) {
+pub fn would_open(context: &ActorContext, spot: &Spot) -> bool {
+    match context.residents.is_lived_in(&spot.channel) {
         Some(is_lived_in) => is_lived_in,
-        None => would_be(kit, spot).is_some_and(|residence| kit.residents.would_be_lived_in(&residence)),
+        None => would_be(context, spot).is_some_and(|residence| context.residents.would_be_lived_in(&residence)),
     }
 }
 
@@ -140,95 +140,100 @@ pub fn would_open(kit: &Kit, spot: &Spot) -> bool {
 ///
 /// # Errors
 /// [`Unsettled`]; the same again goes on where it failed.
-pub async fn open_within(kit: &Kit, spot: &Spot) -> Result<bool, Unsettled> {
+pub async fn open_within(context: &ActorContext, spot: &Spot) -> Result<bool, Unsettled> {
     let channel = &spot.channel;
-    if !would_open(kit, spot) {
+    if !would_open(context, spot) {
         return Ok(false);
     }
-    if kit.residents.get(channel).is_some() && kit.residents.outdated(channel).is_none() {
+    if context.residents.get(channel).is_some() && context.residents.outdated(channel).is_none() {
         return Ok(true);
     }
-    let turn = kit.residents.turn().await;
-    match (kit.residents.get(channel), would_be(kit, spot)) {
-        (Some(_), _) => catch_up(kit, &turn, channel).await?,
+    let turn = context.residents.turn().await;
+    match (context.residents.get(channel), would_be(context, spot)) {
+        (Some(_), _) => catch_up(context, &turn, channel).await?,
         (None, Some(residence)) => {
-            kit.residents.allows(channel, &residence)?;
-            enter(kit, channel, None, residence).await?;
+            context.residents.allows(channel, &residence)?;
+            enter(context, channel, None, residence).await?;
         }
         (None, None) => {}
     }
-    Ok(kit.residents.is_lived_in(channel).unwrap_or(false))
+    Ok(context.residents.is_lived_in(channel).unwrap_or(false))
 }
 
 /// Puts on record in a thread what changed in the channel that it is in, if it lives by it and anything did.
 ///
 /// # Errors
 /// [`Unsettled`]; the same again goes on where it failed.
-pub async fn keep_up(kit: &Kit, thread: &ChannelId) -> Result<(), Unsettled> {
-    let turn = kit.residents.turn().await;
-    catch_up(kit, &turn, thread).await
+pub async fn keep_up(context: &ActorContext, thread: &ChannelId) -> Result<(), Unsettled> {
+    let turn = context.residents.turn().await;
+    catch_up(context, &turn, thread).await
 }
 
 /// The residence that a channel without one would have: a thread that of the channel that it is in, a direct message what the settings
 /// say. None for any other channel.
-pub fn would_be(kit: &Kit, spot: &Spot) -> Option<Residence> {
-    let empty = Residence::empty(spot.guild.clone(), kit.clock.now());
+pub fn would_be(context: &ActorContext, spot: &Spot) -> Option<Residence> {
+    let empty = Residence::empty(spot.guild.clone(), context.clock.now());
     if spot.guild.is_direct() {
-        let companions = directly(kit, &spot.channel);
+        let companions = directly(context, &spot.channel);
         return Some(Residence { companions, ..empty });
     }
     let parent = spot.parent.as_ref()?;
-    let lived = kit.residents.get(parent).filter(|lived| lived.guild == spot.guild && lived.lives_by().is_none())?;
+    let lived = context.residents.get(parent).filter(|lived| lived.guild == spot.guild && lived.lives_by().is_none())?;
     Some(Residence { within: Some(parent.clone()), ..empty.like(Some(&lived)) })
 }
 
 /// Who answers in direct messages.
-fn directly(kit: &Kit, channel: &ChannelId) -> std::collections::BTreeSet<CompanionId> {
-    let cast = kit.residents.cast();
+fn directly(context: &ActorContext, channel: &ChannelId) -> std::collections::BTreeSet<CompanionId> {
+    let cast = context.residents.cast();
     // Its section of the settings goes by its name.
-    let is_discord = kit.platforms.name(channel) == "discord";
-    match kit.settings.discord.direct_companions.as_ref().filter(|_| is_discord) {
+    let is_discord = context.platforms.name(channel) == "discord";
+    match context.settings.discord.direct_companions.as_ref().filter(|_| is_discord) {
         Some(ids) => ids.iter().filter(|id| cast.contains_key(*id)).cloned().collect(),
         None => cast.keys().next().cloned().into_iter().collect(),
     }
 }
 
 /// Puts on record in a thread what changed in the channel that it is in.
-async fn catch_up(kit: &Kit, _: &Turn, thread: &ChannelId) -> Result<(), Unsettled> {
-    match kit.residents.outdated(thread) {
-        Some((recorded, residence)) => enter(kit, thread, Some(&recorded), residence).await,
+async fn catch_up(context: &ActorContext, _: &Turn, thread: &ChannelId) -> Result<(), Unsettled> {
+    match context.residents.outdated(thread) {
+        Some((recorded, residence)) => enter(context, thread, Some(&recorded), residence).await,
         None => Ok(()),
     }
 }
 
 /// Puts on record first, and stores then: what fails is done again as a whole, and who comes twice came once.
-async fn enter(kit: &Kit, channel: &ChannelId, before: Option<&Residence>, residence: Residence) -> Result<(), Unsettled> {
+async fn enter(
+    context: &ActorContext,
+    channel: &ChannelId,
+    before: Option<&Residence>,
+    residence: Residence,
+) -> Result<(), Unsettled> {
     let guild = residence.guild.clone();
-    let moving = kit.residents.moving(channel);
-    record(kit, &Place::new(&guild, channel), news(before, &residence)).await?;
-    store_residence(kit, channel, &residence).await?;
-    kit.residents.put(channel, residence)?;
+    let moving = context.residents.moving(channel);
+    record(context, &Place::new(&guild, channel), news(before, &residence)).await?;
+    store_residence(context, channel, &residence).await?;
+    context.residents.put(channel, residence)?;
     drop(moving);
-    tell_guild(kit, &guild, channel);
+    tell_guild(context, &guild, channel);
     Ok(())
 }
 
 /// Those that are awake learn at once, the others when something is said in them.
-async fn tell_threads(kit: &Kit, channel: &ChannelId) {
-    for thread in kit.residents.living_by(channel) {
-        let Some((recorded, residence)) = kit.residents.outdated(&thread) else { continue };
-        if kit.directory.find(&ChannelPlace(thread.clone())).is_none() {
+async fn tell_threads(context: &ActorContext, channel: &ChannelId) {
+    for thread in context.residents.living_by(channel) {
+        let Some((recorded, residence)) = context.residents.outdated(&thread) else { continue };
+        if context.directory.find(&ChannelPlace(thread.clone())).is_none() {
             continue;
         }
-        if let Err(error) = enter(kit, &thread, Some(&recorded), residence).await {
+        if let Err(error) = enter(context, &thread, Some(&recorded), residence).await {
             let (channel, thread) = (Plain(channel.as_str()), Plain(thread.as_str()));
             tracing::warn!(%channel, %thread, %error, "a thread goes by what was, until something is said in it");
         }
     }
 }
 
-async fn record(kit: &Kit, place: &Place, news: Vec<Event>) -> Result<(), writer::Refused> {
-    let inbound = Inbound::new(kit.clone());
+async fn record(context: &ActorContext, place: &Place, news: Vec<Event>) -> Result<(), writer::Refused> {
+    let inbound = Inbound::new(context.clone());
     for event in news {
         inbound.accept(place, event, None).await?;
     }
@@ -265,41 +270,41 @@ fn news(before: Option<&Residence>, after: &Residence) -> Vec<Event> {
 }
 
 /// The residence first: a room of the directory always has one.
-async fn store_residence(kit: &Kit, channel: &ChannelId, residence: &Residence) -> Result<(), Contested> {
+async fn store_residence(context: &ActorContext, channel: &ChannelId, residence: &Residence) -> Result<(), Contested> {
     let place = Place::new(&residence.guild, channel);
     let record = RoomRecord { room: channel.clone(), guild: residence.guild.clone(), created_at: residence.created_at };
-    store(kit, place.ward(), vec![Write::Put(residence::key(&place), encode(residence))]).await?;
-    store(kit, Ward(0), vec![Write::Put(key::room(channel), encode(&record))]).await
+    store(context, place.ward(), vec![Write::Put(residence::key(&place), encode(residence))]).await?;
+    store(context, Ward(0), vec![Write::Put(key::room(channel), encode(&record))]).await
 }
 
-async fn store(kit: &Kit, ward: Ward, writes: Vec<Write>) -> Result<(), Contested> {
+async fn store(context: &ActorContext, ward: Ward, writes: Vec<Write>) -> Result<(), Contested> {
     let (reply, done) = Reply::awaited();
-    ask_scribe(kit, ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply }))?;
+    ask_scribe(context, ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply }))?;
     done.await.unwrap_or(Err(Lost::Unknown.into()))
 }
 
 /// The history first: as long as a part is left, the room is found, and can be taken away again.
-async fn take_away(kit: &Kit, place: &Place) -> Result<(), Contested> {
+async fn take_away(context: &ActorContext, place: &Place) -> Result<(), Contested> {
     let (reply, done) = Reply::awaited();
-    ask_scribe(kit, ScribeMessage::DeleteChannel(DeleteChannel { place: place.clone(), reply }))?;
+    ask_scribe(context, ScribeMessage::DeleteChannel(DeleteChannel { place: place.clone(), reply }))?;
     done.await.unwrap_or(Err(Lost::Unknown))?;
     // A residence that nothing leads to does no harm, and is written over when the room is made again.
-    store(kit, Ward(0), vec![Write::Remove(key::room(&place.channel))]).await?;
-    store(kit, place.ward(), vec![Write::Remove(residence::key(place))]).await
+    store(context, Ward(0), vec![Write::Remove(key::room(&place.channel))]).await?;
+    store(context, place.ward(), vec![Write::Remove(residence::key(place))]).await
 }
 
-fn ask_scribe(kit: &Kit, message: ScribeMessage) -> Result<(), Lost> {
-    let is_asked = kit.directory.find(&ScribePlace()).is_some_and(|scribe| scribe.cast(message).is_ok());
+fn ask_scribe(context: &ActorContext, message: ScribeMessage) -> Result<(), Lost> {
+    let is_asked = context.directory.find(&ScribePlace()).is_some_and(|scribe| scribe.cast(message).is_ok());
     if is_asked { Ok(()) } else { Err(Lost::Unavailable("the scribe is being restarted".into())) }
 }
 
 /// Lets a guild know that who lives in a channel has changed. A guild that is not there is opened, and reads it then.
-fn tell_guild(kit: &Kit, guild: &GuildId, channel: &ChannelId) {
-    let told = kit
+fn tell_guild(context: &ActorContext, guild: &GuildId, channel: &ChannelId) {
+    let told = context
         .directory
         .find(&GuildPlace(guild.clone()))
         .is_some_and(|actor| actor.cast(GuildMessage::ResidenceChanged(Some(channel.clone()))).is_ok());
-    if !told && let Some(guilds) = kit.directory.find(&GuildsPlace()) {
+    if !told && let Some(guilds) = context.directory.find(&GuildsPlace()) {
         // A supervisor that is gone is back soon; the channel reads who lives there when it is woken.
         let _ = guilds.cast(GuildsMessage::Open(guild.clone(), Some(channel.clone())));
     }

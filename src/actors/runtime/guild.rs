@@ -14,9 +14,9 @@ use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::guild::{Child, GuildMessage};
 use crate::actors::messages::guilds::{Cause, GuildsMessage, LeftAlone};
 use crate::actors::messages::supervision::Ending;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Registration, Sort};
 use crate::actors::runtime::in_hand::InHand;
-use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::pending;
 use crate::actors::runtime::places::{ChannelPlace, GuildPlace, GuildsPlace};
 use crate::actors::runtime::quarantine::{self};
@@ -62,14 +62,14 @@ pub struct Arguments {
     /// Which guild.
     pub guild: GuildId,
     /// What it works with.
-    pub kit: Kit,
+    pub context: ActorContext,
 }
 
 /// What a guild keeps. All of it can be made again.
 pub struct State {
     guild: GuildId,
     /// One for all of its channels.
-    kit: Arc<Kit>,
+    context: Arc<ActorContext>,
     myself: ActorRef<GuildMessage>,
     children: Children<Child, GuildMessage>,
     books: Arc<Books>,
@@ -89,17 +89,17 @@ impl Actor for Guild {
     type Arguments = Arguments;
 
     async fn pre_start(&self, myself: ActorRef<GuildMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
-        let Arguments { guild, kit } = arguments;
-        let registration = kit.directory.register(&GuildPlace(guild.clone()), &myself);
-        let predecessors = if registration.is_successor() { channels_of(&guild, &kit) } else { Vec::new() };
-        wake_pending(guild.clone(), kit.clone(), myself.clone(), predecessors);
+        let Arguments { guild, context } = arguments;
+        let registration = context.directory.register(&GuildPlace(guild.clone()), &myself);
+        let predecessors = if registration.is_successor() { channels_of(&guild, &context) } else { Vec::new() };
+        wake_pending(guild.clone(), context.clone(), myself.clone(), predecessors);
         myself.send_interval(PRUNE_EVERY, || GuildMessage::Prune);
         Ok(State {
-            children: Children::new(myself.clone(), RESTARTS, kit.chance.clone()),
+            children: Children::new(myself.clone(), RESTARTS, context.chance.clone()),
             myself,
-            _counted: kit.recorder.instruments().actors.one([Sort::Guild.as_str()]),
+            _counted: context.recorder.instruments().actors.one([Sort::Guild.as_str()]),
             guild,
-            kit: Arc::new(kit),
+            context: Arc::new(context),
             books: Arc::default(),
             in_hand: HashMap::new(),
             wanted: BTreeSet::new(),
@@ -146,29 +146,29 @@ impl Actor for Guild {
 
 impl State {
     fn open(&mut self, channel: ChannelId) {
-        if self.kit.platforms.is_away(&channel) || self.left_alone.contains_key(&channel) {
+        if self.context.platforms.is_away(&channel) || self.left_alone.contains_key(&channel) {
             return;
         }
-        if let Some(residence) = self.kit.residents.get(&channel) {
+        if let Some(residence) = self.context.residents.get(&channel) {
             for companion in residence.companions {
                 self.employ(companion);
             }
         }
-        let anew = || Arc::new(InHand::of(&channel, &self.kit.hung));
+        let anew = || Arc::new(InHand::of(&channel, &self.context.hung));
         let in_hand = self.in_hand.entry(channel.clone()).or_insert_with(anew).clone();
         let place = Place::new(&self.guild, &channel);
-        let arguments = channel::Arguments { place, kit: self.kit.clone(), books: self.books.clone(), in_hand };
+        let arguments = channel::Arguments { place, context: self.context.clone(), books: self.books.clone(), in_hand };
         let spec = ChildSpec::of(Lasting::Transient, move || (Channel, arguments.clone()));
         let is_new = self.children.start(Child::Channel(channel.clone()), spec);
-        if !is_new && self.kit.directory.find(&ChannelPlace(channel.clone())).is_none() {
+        if !is_new && self.context.directory.find(&ChannelPlace(channel.clone())).is_none() {
             self.wanted.insert(channel);
         }
     }
 
     fn employ(&mut self, companion: CompanionId) {
-        let (guild, kit, id) = (self.guild.clone(), self.kit.clone(), companion.clone());
+        let (guild, context, id) = (self.guild.clone(), self.context.clone(), companion.clone());
         let spec = ChildSpec::of(Lasting::Permanent, move || {
-            let arguments = companion::Arguments { guild: guild.clone(), companion: id.clone(), kit: kit.clone() };
+            let arguments = companion::Arguments { guild: guild.clone(), companion: id.clone(), context: context.clone() };
             (Companion, arguments)
         });
         self.children.start(Child::Companion(companion), spec);
@@ -179,7 +179,7 @@ impl State {
         for child in running {
             if let Child::Channel(known) = child
                 && channel.as_ref().is_none_or(|changed| *changed == known)
-                && let Some(actor) = self.kit.directory.find(&ChannelPlace(known))
+                && let Some(actor) = self.context.directory.find(&ChannelPlace(known))
             {
                 // One that is gone reads it when it is back.
                 let _ = actor.cast(ChannelMessage::ResidenceChanged);
@@ -201,16 +201,16 @@ impl State {
     }
 
     fn prune(&self) {
-        self.books.ledger().prune(self.kit.clock.now());
+        self.books.ledger().prune(self.context.clock.now());
     }
 
     fn carry_on(&mut self, report: Option<Report<Child>>) -> Result<(), ActorProcessingErr> {
         match report {
             None | Some(Report::Started { .. }) => {}
             Some(Report::Restarting { child, ending, after }) => {
-                ending.measure(child.sort().as_str(), self.kit.recorder.instruments());
+                ending.measure(child.sort().as_str(), self.context.recorder.instruments());
                 let (address, how) = (child.to_string(), ending.to_string());
-                operations::restarted(&self.kit.recorder, &self.facts(&child, &address, &how), after);
+                operations::restarted(&self.context.recorder, &self.facts(&child, &address, &how), after);
                 self.suspect(&child, &ending);
             }
             Some(Report::Ended { child, .. }) => {
@@ -229,7 +229,7 @@ impl State {
             Some(Report::Escalate { child, escalation }) => {
                 let escalation = Escalation { child: child.to_string(), ..escalation };
                 let ending = escalation.to_string();
-                operations::escalated(&self.kit.recorder, &self.facts(&child, &escalation.child, &ending));
+                operations::escalated(&self.context.recorder, &self.facts(&child, &escalation.child, &ending));
                 if let Child::Channel(channel) = child
                     && self.in_hand.get(&channel).is_some_and(|in_hand| in_hand.died_restoring())
                 {
@@ -244,7 +244,7 @@ impl State {
     }
 
     fn facts<'a>(&self, child: &Child, address: &'a str, ending: &'a str) -> ActorFacts<'a> {
-        ActorFacts { sort: child.sort().as_str(), address, ending, at: self.kit.clock.now() }
+        ActorFacts { sort: child.sort().as_str(), address, ending, at: self.context.clock.now() }
     }
 
     /// A message that kills its channel again and again is set aside, before it takes the guild down.
@@ -282,7 +282,7 @@ impl State {
         }
         self.in_hand.remove(&channel);
         self.books.ledger().promise_statement(&channel, false);
-        let since = self.kit.clock.now();
+        let since = self.context.clock.now();
         let entry = LeftAlone {
             guild: self.guild.clone(),
             channel: channel.clone(),
@@ -307,16 +307,16 @@ impl State {
 
     /// One that is not there takes its guilds along, and whom they left alone is tried again.
     fn tell_guilds(&self, message: GuildsMessage) {
-        if let Some(guilds) = self.kit.directory.find(&GuildsPlace()) {
+        if let Some(guilds) = self.context.directory.find(&GuildsPlace()) {
             let _ = guilds.cast(message);
         }
     }
 
     fn set_aside(&self, channel: ChannelId, seq: Seq, error: String) {
-        let (place, kit) = (Place::new(&self.guild, &channel), self.kit.clone());
+        let (place, context) = (Place::new(&self.guild, &channel), self.context.clone());
         tokio::spawn(async move {
             // If it is lost, the message kills three more times and is set aside then.
-            if !set_aside::put(&kit, &place, seq, &error).await {
+            if !set_aside::put(&context, &place, seq, &error).await {
                 tracing::warn!(channel = %Plain(place.channel.as_str()), %seq, "it could not be set aside, and will be when it has killed again");
             }
         });
@@ -342,20 +342,20 @@ impl std::fmt::Display for Child {
 }
 
 /// The channels of a guild that are there.
-fn channels_of(guild: &GuildId, kit: &Kit) -> Vec<ActorCell> {
-    let of_guild = kit.residents.all().into_iter().filter(|(_, residence)| residence.guild == *guild);
-    of_guild.filter_map(|(channel, _)| Some(kit.directory.find(&ChannelPlace(channel))?.get_cell())).collect()
+fn channels_of(guild: &GuildId, context: &ActorContext) -> Vec<ActorCell> {
+    let of_guild = context.residents.all().into_iter().filter(|(_, residence)| residence.guild == *guild);
+    of_guild.filter_map(|(channel, _)| Some(context.directory.find(&ChannelPlace(channel))?.get_cell())).collect()
 }
 
 /// Wakes the channels that had something to do when the guild was last there.
-fn wake_pending(guild: GuildId, kit: Kit, myself: ActorRef<GuildMessage>, predecessors: Vec<ActorCell>) {
+fn wake_pending(guild: GuildId, context: ActorContext, myself: ActorRef<GuildMessage>, predecessors: Vec<ActorCell>) {
     tokio::spawn(async move {
         // Until they are gone they are handed what is accepted, and handle it no more: it is on record before it is handed over.
         let gone = join_all(predecessors.iter().map(|channel| channel.wait(Some(LINGERING))));
         if gone.await.iter().any(Result::is_err) {
             tracing::warn!(guild = %Plain(guild.as_str()), "a channel that was to be killed with its guild goes on; what it is handed may have to wait");
         }
-        let pending = pending::channels(&kit, Ward::of(&guild)).await;
+        let pending = pending::channels(&context, Ward::of(&guild)).await;
         for (at_once, record) in pending.into_iter().filter(|record| record.guild == guild).enumerate() {
             if at_once % WOKEN_AT_ONCE == WOKEN_AT_ONCE - 1 {
                 tokio::time::sleep(WAKE_PAUSE).await;

@@ -8,9 +8,9 @@ use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::guilds::{GuildsMessage, KeptAway, LeftAlone};
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Registration, Sort};
 use crate::actors::runtime::guild::{self, Guild};
-use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::{GuildPlace, GuildsPlace};
 use crate::actors::runtime::quarantine::{Quarantine, QuarantinePolicy, Ruling};
 use crate::actors::runtime::supervision::child::{ChildSpec, Lasting};
@@ -42,7 +42,7 @@ pub struct Guilds;
 
 /// What it keeps.
 pub struct State {
-    kit: Kit,
+    context: ActorContext,
     myself: ActorRef<GuildsMessage>,
     children: Children<GuildId, GuildsMessage>,
     quarantine: Quarantine,
@@ -57,14 +57,14 @@ pub struct State {
 impl Actor for Guilds {
     type Msg = GuildsMessage;
     type State = State;
-    type Arguments = Kit;
+    type Arguments = ActorContext;
 
-    async fn pre_start(&self, myself: ActorRef<GuildsMessage>, kit: Kit) -> Result<State, ActorProcessingErr> {
-        let registration = kit.directory.register(&GuildsPlace(), &myself);
+    async fn pre_start(&self, myself: ActorRef<GuildsMessage>, context: ActorContext) -> Result<State, ActorProcessingErr> {
+        let registration = context.directory.register(&GuildsPlace(), &myself);
         Ok(State {
-            children: Children::new(myself.clone(), RESTARTS, kit.chance.clone()),
-            _counted: kit.recorder.instruments().actors.one([Sort::Guilds.as_str()]),
-            kit,
+            children: Children::new(myself.clone(), RESTARTS, context.chance.clone()),
+            _counted: context.recorder.instruments().actors.one([Sort::Guilds.as_str()]),
+            context,
             myself,
             quarantine: Quarantine::new(QUARANTINE),
             kept_away: BTreeMap::new(),
@@ -97,7 +97,7 @@ impl Actor for Guilds {
             GuildsMessage::LeftAlone(by, entry) => state.leave_alone(by, entry),
             GuildsMessage::NotLeftAlone(channel) => drop(state.left_alone.remove(&channel)),
             GuildsMessage::QuarantineOver => {
-                for guild in state.quarantine.take_due(state.kit.clock.now()) {
+                for guild in state.quarantine.take_due(state.context.clock.now()) {
                     state.kept_away.remove(&guild);
                     state.open(&guild, None);
                 }
@@ -128,9 +128,9 @@ impl State {
         if self.quarantine.get(guild).is_some() {
             return;
         }
-        let arguments = guild::Arguments { guild: guild.clone(), kit: self.kit.clone() };
+        let arguments = guild::Arguments { guild: guild.clone(), context: self.context.clone() };
         self.children.start(guild.clone(), ChildSpec::of(Lasting::Bulkhead, move || (Guild, arguments.clone())));
-        if let (Some(channel), Some(actor)) = (channel, self.kit.directory.find(&GuildPlace(guild.clone()))) {
+        if let (Some(channel), Some(actor)) = (channel, self.context.directory.find(&GuildPlace(guild.clone()))) {
             // What is accepted is pending: a guild that is gone, or not there yet, wakes it by itself.
             let _ = actor.cast(GuildMessage::Open(channel));
         }
@@ -138,7 +138,7 @@ impl State {
 
     fn try_again(&mut self, channel: ChannelId) -> bool {
         let Some(entry) = self.left_alone.remove(&channel) else { return false };
-        if let Some(guild) = self.kit.directory.find(&GuildPlace(entry.guild)) {
+        if let Some(guild) = self.context.directory.find(&GuildPlace(entry.guild)) {
             // One that is gone tries all of its channels when it is back.
             let _ = guild.cast(GuildMessage::TryAgain(channel));
         }
@@ -164,8 +164,8 @@ impl State {
             Some(Report::Started { child, .. }) => self.forget_left_alone(&child),
             Some(Report::Restarting { child, ending, after }) => {
                 self.forget_left_alone(&child);
-                operations::restarted(&self.kit.recorder, &self.facts(&child, &ending.to_string()), after);
-                ending.measure(Sort::Guild.as_str(), self.kit.recorder.instruments());
+                operations::restarted(&self.context.recorder, &self.facts(&child, &ending.to_string()), after);
+                ending.measure(Sort::Guild.as_str(), self.context.recorder.instruments());
             }
             Some(Report::Ended { child, ending }) => self.rule(&child, &ending.to_string()),
             Some(Report::Escalate { child, escalation }) => self.rule(&child, &escalation.to_string()),
@@ -174,16 +174,16 @@ impl State {
 
     fn rule(&mut self, guild: &GuildId, reason: &str) {
         self.forget_left_alone(guild);
-        let now = self.kit.clock.now();
+        let now = self.context.clock.now();
         match self.quarantine.over_limit(guild, reason, now) {
             Ruling::RestartWhole => {
-                operations::restarted(&self.kit.recorder, &self.facts(guild, reason), Duration::ZERO);
+                operations::restarted(&self.context.recorder, &self.facts(guild, reason), Duration::ZERO);
                 self.open(guild, None);
             }
             Ruling::KeepAway { until } => {
-                operations::escalated(&self.kit.recorder, &self.facts(guild, reason));
+                operations::escalated(&self.context.recorder, &self.facts(guild, reason));
                 if let Entry::Vacant(entry) = self.kept_away.entry(guild.clone()) {
-                    let instruments = self.kit.recorder.instruments();
+                    let instruments = self.context.recorder.instruments();
                     instruments.quarantines.add(1, NONE);
                     entry.insert(instruments.guilds_quarantined.one(NONE));
                 }
@@ -195,6 +195,6 @@ impl State {
     }
 
     fn facts<'a>(&self, guild: &'a GuildId, ending: &'a str) -> ActorFacts<'a> {
-        ActorFacts { sort: Sort::Guild.as_str(), address: guild.as_str(), ending, at: self.kit.clock.now() }
+        ActorFacts { sort: Sort::Guild.as_str(), address: guild.as_str(), ending, at: self.context.clock.now() }
     }
 }

@@ -7,7 +7,7 @@ use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::guilds::GuildsMessage;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Fence, ScribeMessage};
-use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::places::{ChannelPlace, GuildsPlace, ScribePlace};
 use crate::domain::id::Ward;
 use crate::journal::place::Place;
@@ -21,9 +21,9 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// The channels of a ward with something unsettled, armed or owed.
-pub(super) async fn channels(kit: &Kit, ward: Ward) -> Vec<ChannelRecord> {
+pub(super) async fn channels(context: &ActorContext, ward: Ward) -> Vec<ChannelRecord> {
     let mut channels = Vec::new();
-    of_wards(&*kit.store, vec![ward], |_, pending| channels = pending.channels).await;
+    of_wards(&*context.store, vec![ward], |_, pending| channels = pending.channels).await;
     channels
 }
 
@@ -74,15 +74,15 @@ pub(super) fn tell_nameless(ward: Ward, pending: &Pending) {
 
 /// The scribe or the switchboard was replaced. What was on its way may have been stored without anybody being told: channels that have
 /// something to do look at their record again, or are woken.
-pub(super) fn look_again(kit: Kit) {
+pub(super) fn look_again(context: ActorContext) {
     tokio::spawn(async move {
-        let residences = kit.residents.all();
+        let residences = context.residents.all();
         let places = residences.into_iter().map(|(channel, residence)| Place::new(&residence.guild, &channel));
         let one_of_each_ward: BTreeMap<Ward, Place> = places.map(|place| (place.ward(), place)).collect();
         let wards = one_of_each_ward.keys().copied().collect();
         for place in one_of_each_ward.into_values() {
             let (reply, settled) = Reply::awaited();
-            if let Some(scribe) = kit.directory.find(&ScribePlace()) {
+            if let Some(scribe) = context.directory.find(&ScribePlace()) {
                 // By taking the ward for this, the new scribe settles what the old one left. One that is gone as well is replaced, too.
                 let _ = scribe.cast(ScribeMessage::Fence(Fence { place, reply }));
             }
@@ -91,15 +91,15 @@ pub(super) fn look_again(kit: Kit) {
             }
         }
         let look = |record: ChannelRecord| {
-            if let Some(channel) = kit.directory.find(&ChannelPlace(record.channel.clone())) {
+            if let Some(channel) = context.directory.find(&ChannelPlace(record.channel.clone())) {
                 // One that is gone by now reads its record when it is back.
                 let _ = channel.cast(ChannelMessage::LookAgain);
-            } else if let Some(guilds) = kit.directory.find(&GuildsPlace()) {
+            } else if let Some(guilds) = context.directory.find(&GuildsPlace()) {
                 // A supervisor that is gone opens what is pending when it is back.
                 let _ = guilds.cast(GuildsMessage::Open(record.guild, Some(record.channel)));
             }
         };
-        of_wards(&*kit.store, wards, |_, pending| pending.channels.into_iter().for_each(look)).await;
+        of_wards(&*context.store, wards, |_, pending| pending.channels.into_iter().for_each(look)).await;
     });
 }
 

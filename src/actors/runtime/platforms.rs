@@ -14,8 +14,8 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::actors::messages::platforms::{PlatformsMessage, ShardName};
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Registration, Sort};
-use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::PlatformsPlace;
 use crate::actors::runtime::shard::{self, Connection, Pauses};
 use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, Lasting};
@@ -47,7 +47,7 @@ pub struct Connections;
 
 /// What it keeps.
 pub struct State {
-    kit: Kit,
+    context: ActorContext,
     myself: ActorRef<PlatformsMessage>,
     children: Children<ShardName, PlatformsMessage>,
     platforms: BTreeMap<&'static str, Platform>,
@@ -78,19 +78,19 @@ impl Drop for Task {
 impl Actor for Connections {
     type Msg = PlatformsMessage;
     type State = State;
-    type Arguments = Kit;
+    type Arguments = ActorContext;
 
-    async fn pre_start(&self, myself: ActorRef<PlatformsMessage>, kit: Kit) -> Result<State, ActorProcessingErr> {
-        let registration = kit.directory.register(&PlatformsPlace(), &myself);
+    async fn pre_start(&self, myself: ActorRef<PlatformsMessage>, context: ActorContext) -> Result<State, ActorProcessingErr> {
+        let registration = context.directory.register(&PlatformsPlace(), &myself);
         let mut platforms = BTreeMap::new();
-        for gateway in kit.gateways.iter() {
+        for gateway in context.gateways.iter() {
             let asking = Some(ask(gateway.clone(), myself.clone()));
             platforms.insert(gateway.name(), Platform { asking, pauses: Pauses::new(), wanted: None, told: None });
         }
         Ok(State {
-            children: Children::new(myself.clone(), RESTARTS, kit.chance.clone()),
-            _counted: kit.recorder.instruments().actors.one([Sort::Platforms.as_str()]),
-            kit,
+            children: Children::new(myself.clone(), RESTARTS, context.chance.clone()),
+            _counted: context.recorder.instruments().actors.one([Sort::Platforms.as_str()]),
+            context,
             myself,
             platforms,
             _registration: registration,
@@ -128,7 +128,7 @@ impl Actor for Connections {
 
 impl State {
     fn ask(&mut self, platform: &'static str) {
-        if let (Some(gateway), Some(standing)) = (self.kit.gateways.named(platform), self.platforms.get_mut(platform)) {
+        if let (Some(gateway), Some(standing)) = (self.context.gateways.named(platform), self.platforms.get_mut(platform)) {
             standing.asking = Some(ask(gateway.clone(), self.myself.clone()));
         }
     }
@@ -157,7 +157,7 @@ impl State {
 
     fn ask_later(&mut self, platform: &'static str, asked_for: Option<Duration>, detail: &str) {
         let Some(standing) = self.platforms.get_mut(platform) else { return };
-        let after = standing.pauses.pause(asked_for, self.kit.chance.fraction());
+        let after = standing.pauses.pause(asked_for, self.context.chance.fraction());
         let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
         tracing::warn!(
             platform,
@@ -180,7 +180,7 @@ impl State {
 
     /// Starts what is wanted and not there yet, once nothing of another number is there any more.
     fn connect(&mut self, platform: &'static str) {
-        let (Some(gateway), Some(standing)) = (self.kit.gateways.named(platform).cloned(), self.platforms.get_mut(platform))
+        let (Some(gateway), Some(standing)) = (self.context.gateways.named(platform).cloned(), self.platforms.get_mut(platform))
         else {
             return;
         };
@@ -192,8 +192,8 @@ impl State {
         tracing::info!(platform, connections = of.get(), "connecting");
         for number in 0..of.get() {
             let shard = Shard { number, of };
-            let (gateway, supervisor, kit) = (gateway.clone(), self.myself.clone(), self.kit.clone());
-            let arguments = shard::Arguments { gateway, shard, supervisor, alone: Arc::default(), kit };
+            let (gateway, supervisor, context) = (gateway.clone(), self.myself.clone(), self.context.clone());
+            let arguments = shard::Arguments { gateway, shard, supervisor, alone: Arc::default(), context };
             let spec = ChildSpec::of(Lasting::Transient, move || (Connection, arguments.clone()));
             self.children.start((platform, shard), spec);
         }
@@ -228,13 +228,13 @@ impl State {
             Some(Report::Ended { child: (platform, _), .. }) => self.connect(platform),
             Some(Report::Restarting { child, ending, after }) => {
                 let (address, ending_told) = (address(&child), ending.to_string());
-                operations::restarted(&self.kit.recorder, &self.facts(&address, &ending_told), after);
-                ending.measure(Sort::Shard.as_str(), self.kit.recorder.instruments());
+                operations::restarted(&self.context.recorder, &self.facts(&address, &ending_told), after);
+                ending.measure(Sort::Shard.as_str(), self.context.recorder.instruments());
             }
             Some(Report::Escalate { child, escalation }) => {
                 let escalation = Escalation { child: address(&child), ..escalation };
                 let ending = escalation.to_string();
-                operations::escalated(&self.kit.recorder, &self.facts(&escalation.child, &ending));
+                operations::escalated(&self.context.recorder, &self.facts(&escalation.child, &ending));
                 return Err(escalation.into());
             }
         }
@@ -242,7 +242,7 @@ impl State {
     }
 
     fn facts<'a>(&self, address: &'a str, ending: &'a str) -> ActorFacts<'a> {
-        ActorFacts { sort: Sort::Shard.as_str(), address, ending, at: self.kit.clock.now() }
+        ActorFacts { sort: Sort::Shard.as_str(), address, ending, at: self.context.clock.now() }
     }
 }
 

@@ -9,9 +9,9 @@ use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
 use crate::actors::messages::guilds::GuildsMessage;
 use crate::actors::messages::supervision::Upkeep;
 use crate::actors::models::SideModels;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Registration, Sort};
 use crate::actors::runtime::guilds::Guilds;
-use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::pending;
 use crate::actors::runtime::places::{GuildsPlace, PoolPlace, ScribePlace};
 use crate::actors::runtime::platforms::Connections;
@@ -85,7 +85,7 @@ impl From<Upkeep<Child>> for RootMessage {
 
 /// What the root keeps.
 pub struct State {
-    kit: Kit,
+    context: ActorContext,
     myself: ActorRef<RootMessage>,
     children: Children<Child, RootMessage>,
     registrations: Vec<(Child, Registration)>,
@@ -94,11 +94,11 @@ pub struct State {
 impl Actor for Root {
     type Msg = RootMessage;
     type State = State;
-    type Arguments = Kit;
+    type Arguments = ActorContext;
 
-    async fn pre_start(&self, myself: ActorRef<RootMessage>, kit: Kit) -> Result<State, ActorProcessingErr> {
-        let children = Children::new(myself.clone(), RESTARTS, kit.chance.clone());
-        let mut state = State { kit, myself, children, registrations: Vec::new() };
+    async fn pre_start(&self, myself: ActorRef<RootMessage>, context: ActorContext) -> Result<State, ActorProcessingErr> {
+        let children = Children::new(myself.clone(), RESTARTS, context.chance.clone());
+        let mut state = State { context, myself, children, registrations: Vec::new() };
         for child in [Child::Scribe, Child::SideModels, Child::Switchboard, Child::Guilds] {
             let spec = state.spec(child);
             let actor = state.children.start_and_wait(child, spec).await.map_err(|ending| ending.to_string())?;
@@ -110,7 +110,7 @@ impl Actor for Root {
     async fn handle(&self, _: ActorRef<RootMessage>, message: RootMessage, state: &mut State) -> Result<(), ActorProcessingErr> {
         match message {
             RootMessage::WakePending => {
-                wake_pending(state.kit.clone());
+                wake_pending(state.context.clone());
                 state.connect();
             }
             RootMessage::Connect => state.connect(),
@@ -135,16 +135,16 @@ impl Actor for Root {
 
 impl State {
     fn spec(&self, child: Child) -> ChildSpec {
-        let kit = self.kit.clone();
+        let context = self.context.clone();
         match child {
-            Child::Scribe => ChildSpec::of(Lasting::Permanent, move || (Scribe, scribe_arguments(&kit))),
+            Child::Scribe => ChildSpec::of(Lasting::Permanent, move || (Scribe, scribe_arguments(&context))),
             Child::SideModels => ChildSpec::of(Lasting::Permanent, move || {
-                let (settings, chance) = (kit.settings.models.clone(), kit.chance.clone());
-                (SideModels { settings, chance, instruments: kit.recorder.instruments().clone() }, ())
+                let (settings, chance) = (context.settings.models.clone(), context.chance.clone());
+                (SideModels { settings, chance, instruments: context.recorder.instruments().clone() }, ())
             }),
-            Child::Switchboard => ChildSpec::of(Lasting::Permanent, move || (Switchboard, kit.clone())),
-            Child::Guilds => ChildSpec::of(Lasting::Permanent, move || (Guilds, kit.clone())),
-            Child::Platforms => ChildSpec::of(Lasting::Permanent, move || (Connections, kit.clone())),
+            Child::Switchboard => ChildSpec::of(Lasting::Permanent, move || (Switchboard, context.clone())),
+            Child::Guilds => ChildSpec::of(Lasting::Permanent, move || (Guilds, context.clone())),
+            Child::Platforms => ChildSpec::of(Lasting::Permanent, move || (Connections, context.clone())),
         }
     }
 
@@ -156,7 +156,7 @@ impl State {
     /// The scribe and the pool know no directory; the others enter themselves.
     fn register(&mut self, child: Child, actor: &ActorCell) {
         self.registrations.retain(|(known, _)| *known != child);
-        let directory = &self.kit.directory;
+        let directory = &self.context.directory;
         let registration = match child {
             Child::Scribe => directory.register(&ScribePlace(), &actor.clone().into()),
             Child::SideModels => directory.register(&PoolPlace(), &actor.clone().into()),
@@ -171,24 +171,24 @@ impl State {
             Some(Report::Started { child, actor, .. }) => {
                 self.register(child, &actor);
                 match child {
-                    Child::Guilds => wake_pending(self.kit.clone()),
+                    Child::Guilds => wake_pending(self.context.clone()),
                     // What either had in its mailbox is gone with it.
-                    Child::Scribe | Child::Switchboard => pending::look_again(self.kit.clone()),
+                    Child::Scribe | Child::Switchboard => pending::look_again(self.context.clone()),
                     _ => {}
                 }
             }
             Some(Report::Restarting { child, ending, after }) => {
-                ending.measure(child.sort().as_str(), self.kit.recorder.instruments());
+                ending.measure(child.sort().as_str(), self.context.recorder.instruments());
                 let (sort, ending) = (child.sort().as_str(), ending.to_string());
-                let facts = ActorFacts { sort, address: sort, ending: &ending, at: self.kit.clock.now() };
-                operations::restarted(&self.kit.recorder, &facts, after);
+                let facts = ActorFacts { sort, address: sort, ending: &ending, at: self.context.clock.now() };
+                operations::restarted(&self.context.recorder, &facts, after);
             }
             Some(Report::Escalate { child, escalation }) => {
                 let sort = child.sort().as_str();
                 let escalation = Escalation { child: sort.to_owned(), ..escalation };
                 let ending = escalation.to_string();
-                let facts = ActorFacts { sort, address: sort, ending: &ending, at: self.kit.clock.now() };
-                operations::escalated(&self.kit.recorder, &facts);
+                let facts = ActorFacts { sort, address: sort, ending: &ending, at: self.context.clock.now() };
+                operations::escalated(&self.context.recorder, &facts);
                 if child != Child::Platforms {
                     return Err(escalation.into());
                 }
@@ -199,14 +199,14 @@ impl State {
     }
 }
 
-fn scribe_arguments(kit: &Kit) -> writer::Arguments {
-    let (deliverer, failed) = (kit.clone(), kit.store_failed.clone());
+fn scribe_arguments(context: &ActorContext) -> writer::Arguments {
+    let (deliverer, failed) = (context.clone(), context.store_failed.clone());
     writer::Arguments {
-        platforms: kit.platforms.clone(),
-        store: kit.store.clone(),
-        clock: kit.clock.clone(),
-        hub: kit.hub.clone(),
-        instruments: kit.recorder.instruments().clone(),
+        platforms: context.platforms.clone(),
+        store: context.store.clone(),
+        clock: context.clock.clone(),
+        hub: context.hub.clone(),
+        instruments: context.recorder.instruments().clone(),
         deliver: Arc::new(move |guild, channel, recorded, committed| {
             switchboard::deliver(guild, channel, recorded, committed, &deliverer);
         }),
@@ -218,19 +218,19 @@ fn scribe_arguments(kit: &Kit) -> writer::Arguments {
 }
 
 /// Opens the guilds that have something to do. Each wakes its channels by itself.
-fn wake_pending(kit: Kit) {
+fn wake_pending(context: ActorContext) {
     tokio::spawn(async move {
         let wards = (0..=u8::MAX).map(Ward).collect();
         let open = |ward, pending: Pending| {
             pending::tell_nameless(ward, &pending);
             let guilds: BTreeSet<_> = pending.channels.into_iter().map(|record| record.guild).collect();
             for guild in guilds {
-                if let Some(actor) = kit.directory.find(&GuildsPlace()) {
+                if let Some(actor) = context.directory.find(&GuildsPlace()) {
                     // A supervisor that is gone opens them when it is back.
                     let _ = actor.cast(GuildsMessage::Open(guild, None));
                 }
             }
         };
-        pending::of_wards(&*kit.store, wards, open).await;
+        pending::of_wards(&*context.store, wards, open).await;
     });
 }

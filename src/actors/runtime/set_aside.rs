@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::reaching::administer;
 use crate::domain::id::{ChannelId, Seq};
 use crate::journal::key;
@@ -103,21 +103,21 @@ impl Suspects {
 }
 
 /// Sets a message aside: its channel passes it over from its next start on. False: it is not certain that this is on record.
-pub async fn put(kit: &Kit, place: &Place, seq: Seq, error: &str) -> bool {
-    let Ok(Some(no)) = Reader::new(&*kit.store).channel_no(place).await else { return false };
+pub async fn put(context: &ActorContext, place: &Place, seq: Seq, error: &str) -> bool {
+    let Ok(Some(no)) = Reader::new(&*context.store).channel_no(place).await else { return false };
     let record = SetAsideRecord {
         guild: place.guild.clone(),
         channel: place.channel.clone(),
         seq,
-        at: kit.clock.now(),
+        at: context.clock.now(),
         deaths: DEATHS_TO_SET_ASIDE,
         error: error.into(),
         is_closed: false,
     };
     let ward = place.ward();
-    let is_set_aside = administer(kit, ward, vec![Write::Put(key::set_aside(ward, no, seq), encode(&record))]).await.is_ok();
+    let is_set_aside = administer(context, ward, vec![Write::Put(key::set_aside(ward, no, seq), encode(&record))]).await.is_ok();
     if is_set_aside {
-        kit.recorder.instruments().messages_set_aside.add(1, NONE);
+        context.recorder.instruments().messages_set_aside.add(1, NONE);
     }
     is_set_aside
 }

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 
 use crate::actors::messages::platforms::PlatformsMessage;
 use crate::actors::messages::shard::ShardMessage;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Registration, Sort};
-use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::ShardPlace;
 use crate::ports::gateway::{Disconnected, Gateway, Shard};
 use crate::telemetry::instruments::kinds::Counted;
@@ -40,7 +40,7 @@ pub struct Arguments {
     /// Held while it is lived: what is left of a life that was ended is over before the next one begins.
     pub alone: Arc<Mutex<()>>,
     /// What it works with.
-    pub kit: Kit,
+    pub context: ActorContext,
 }
 
 /// What it keeps.
@@ -94,8 +94,8 @@ impl Actor for Connection {
 
     async fn pre_start(&self, myself: ActorRef<ShardMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
         let place = ShardPlace(arguments.gateway.name(), arguments.shard.number);
-        let registration = arguments.kit.directory.register(&place, &myself);
-        let counted = arguments.kit.recorder.instruments().actors.one([Sort::Shard.as_str()]);
+        let registration = arguments.context.directory.register(&place, &myself);
+        let counted = arguments.context.recorder.instruments().actors.one([Sort::Shard.as_str()]);
         let life = Some(begin(&arguments, &myself));
         Ok(State { arguments, life, pauses: Pauses::new(), _registration: registration, _counted: counted })
     }
@@ -131,7 +131,7 @@ impl State {
         if self.end_life() {
             self.pauses = Pauses::new();
         }
-        let after = self.pauses.pause(asked_for, self.arguments.kit.chance.fraction());
+        let after = self.pauses.pause(asked_for, self.arguments.context.chance.fraction());
         let Arguments { gateway, shard, .. } = &self.arguments;
         let (platform, shard, after_ms) = (gateway.name(), shard.number, u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
         tracing::warn!(platform, shard, after_ms, detail, "a connection is over; it is made again");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Administer, ScribeMessage};
-use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::places::ScribePlace;
 use crate::domain::id::Ward;
 use crate::journal::key;
@@ -12,12 +12,12 @@ use crate::journal::record::{StartRecord, encode};
 use crate::ports::store::Write;
 
 /// Notes that the server starts now. Needs the scribe. Nothing but stories suffers where it cannot be noted, so that is told in the log.
-pub async fn note(kit: &Kit) {
+pub async fn note(context: &ActorContext) {
     let record = StartRecord { version: Arc::from(env!("CARGO_PKG_VERSION")) };
-    let writes = vec![Write::Put(key::start(kit.clock.now()), encode(&record))];
+    let writes = vec![Write::Put(key::start(context.clock.now()), encode(&record))];
     let (reply, done) = Reply::awaited();
     let administer = ScribeMessage::Administer(Administer { ward: Ward(0), writes, fresh: Vec::new(), reply });
-    let is_told = kit.directory.find(&ScribePlace()).is_some_and(|scribe| scribe.cast(administer).is_ok());
+    let is_told = context.directory.find(&ScribePlace()).is_some_and(|scribe| scribe.cast(administer).is_ok());
     let is_noted = is_told && matches!(done.await, Ok(Ok(())));
     if !is_noted {
         tracing::warn!("it could not be noted that the server was started; stories will not tell it");

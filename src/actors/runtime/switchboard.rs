@@ -6,8 +6,8 @@ use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::guilds::GuildsMessage;
 use crate::actors::messages::switchboard::SwitchboardMessage;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Registration, Sort};
-use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::{ChannelPlace, GuildPlace, GuildsPlace, SwitchboardPlace};
 use crate::domain::event::Recorded;
 use crate::domain::id::{ChannelId, GuildId};
@@ -19,7 +19,7 @@ pub struct Switchboard;
 
 /// What it keeps.
 pub struct State {
-    kit: Kit,
+    context: ActorContext,
     _registration: Registration,
     _counted: Counted,
 }
@@ -27,12 +27,12 @@ pub struct State {
 impl Actor for Switchboard {
     type Msg = SwitchboardMessage;
     type State = State;
-    type Arguments = Kit;
+    type Arguments = ActorContext;
 
-    async fn pre_start(&self, myself: ActorRef<SwitchboardMessage>, kit: Kit) -> Result<State, ActorProcessingErr> {
-        let registration = kit.directory.register(&SwitchboardPlace(), &myself);
-        let counted = kit.recorder.instruments().actors.one([Sort::Switchboard.as_str()]);
-        Ok(State { kit, _registration: registration, _counted: counted })
+    async fn pre_start(&self, myself: ActorRef<SwitchboardMessage>, context: ActorContext) -> Result<State, ActorProcessingErr> {
+        let registration = context.directory.register(&SwitchboardPlace(), &myself);
+        let counted = context.recorder.instruments().actors.one([Sort::Switchboard.as_str()]);
+        Ok(State { context, _registration: registration, _counted: counted })
     }
 
     async fn handle(
@@ -42,28 +42,28 @@ impl Actor for Switchboard {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            SwitchboardMessage::Wake(guild, channel) => wake(guild, channel, &state.kit),
+            SwitchboardMessage::Wake(guild, channel) => wake(guild, channel, &state.context),
         }
         Ok(())
     }
 }
 
 /// Hands an accepted event to its channel. One that is not there reads it from the record once it is woken.
-pub fn deliver(guild: &GuildId, channel: &ChannelId, recorded: Recorded, committed: Moment, kit: &Kit) {
+pub fn deliver(guild: &GuildId, channel: &ChannelId, recorded: Recorded, committed: Moment, context: &ActorContext) {
     let heard = ChannelMessage::Heard(Box::new(recorded), committed);
-    let handed_over = kit.directory.hand_over(&ChannelPlace(channel.clone()), heard);
-    if !handed_over && let Some(switchboard) = kit.directory.find(&SwitchboardPlace()) {
+    let handed_over = context.directory.hand_over(&ChannelPlace(channel.clone()), heard);
+    if !handed_over && let Some(switchboard) = context.directory.find(&SwitchboardPlace()) {
         // A switchboard that is being restarted misses nothing for good: what is accepted is pending.
         let _ = switchboard.cast(SwitchboardMessage::Wake(guild.clone(), channel.clone()));
     }
 }
 
-fn wake(guild: GuildId, channel: ChannelId, kit: &Kit) {
-    let opened = kit
+fn wake(guild: GuildId, channel: ChannelId, context: &ActorContext) {
+    let opened = context
         .directory
         .find(&GuildPlace(guild.clone()))
         .is_some_and(|actor| actor.cast(GuildMessage::Open(channel.clone())).is_ok());
-    if !opened && let Some(guilds) = kit.directory.find(&GuildsPlace()) {
+    if !opened && let Some(guilds) = context.directory.find(&GuildsPlace()) {
         // As above.
         let _ = guilds.cast(GuildsMessage::Open(guild, Some(channel)));
     }

@@ -21,12 +21,12 @@ impl Company for ActorBackend {
     async fn admit(&self, spot: &Spot, companion: &CompanionId) -> Result<(Room, bool), Refused> {
         let id = self.entered(spot)?;
         // Two that are let in at once are both in.
-        let turn = self.kit.residents.turn().await;
+        let turn = self.context.residents.turn().await;
         let (known, mut residence) = self.residence_at(spot)?;
         if known && residence.companions.contains(companion) {
             return Ok((self.viewed(id, &residence).await?, false));
         }
-        if !self.kit.residents.cast().contains_key(companion) {
+        if !self.context.residents.cast().contains_key(companion) {
             return Err(self.no_companion(companion));
         }
         let is_new = residence.companions.insert(companion.clone());
@@ -36,7 +36,7 @@ impl Company for ActorBackend {
             )));
         }
         residence.stands_alone |= is_new && residence.within.is_some();
-        settling::settle(&self.kit, &turn, &spot.channel, residence.clone()).await.map_err(|error| match error {
+        settling::settle(&self.context, &turn, &spot.channel, residence.clone()).await.map_err(|error| match error {
             Unsettled::SharedName(SharedName { name, first, second }) => {
                 let other = if first == *companion { second } else { first };
                 Refused::Conflict(format!(
@@ -50,7 +50,7 @@ impl Company for ActorBackend {
 
     async fn dismiss(&self, spot: &Spot, companion: &CompanionId) -> Result<bool, Refused> {
         self.entered(spot)?;
-        let turn = self.kit.residents.turn().await;
+        let turn = self.context.residents.turn().await;
         let (_, mut residence) = self.residence_at(spot)?;
         if !residence.companions.remove(companion) {
             return Ok(false);
@@ -58,7 +58,7 @@ impl Company for ActorBackend {
         residence.externals.remove(companion);
         residence.overrides.remove(companion);
         residence.stands_alone = residence.within.is_some();
-        settling::settle(&self.kit, &turn, &spot.channel, residence).await.map_err(unsettled)?;
+        settling::settle(&self.context, &turn, &spot.channel, residence).await.map_err(unsettled)?;
         Ok(true)
     }
 }
@@ -72,19 +72,21 @@ impl ActorBackend {
 
     /// Who lives in a channel, or would as soon as something is said there; whether it is a room already.
     fn residence_at(&self, spot: &Spot) -> Result<(bool, Residence), Refused> {
-        match self.kit.residents.get(&spot.channel) {
+        match self.context.residents.get(&spot.channel) {
             Some(known) if known.guild == spot.guild => Ok((true, known)),
             Some(known) => Err(Refused::Conflict(format!("{} belongs to guild {}, for good", spot.channel, known.guild))),
             None => {
-                let empty =
-                    || Residence { within: spot.parent.clone(), ..Residence::empty(spot.guild.clone(), self.kit.clock.now()) };
-                Ok((false, settling::would_be(&self.kit, spot).unwrap_or_else(empty)))
+                let empty = || Residence {
+                    within: spot.parent.clone(),
+                    ..Residence::empty(spot.guild.clone(), self.context.clock.now())
+                };
+                Ok((false, settling::would_be(&self.context, spot).unwrap_or_else(empty)))
             }
         }
     }
 
     fn no_companion(&self, companion: &CompanionId) -> Refused {
-        let cast = self.kit.residents.cast();
+        let cast = self.context.residents.cast();
         let known: Vec<_> = cast.keys().take(MOST_NAMED).map(CompanionId::as_str).collect();
         let more = if cast.len() > known.len() { " and others" } else { "" };
         Refused::NotFound(format!("there is no companion {companion}, there are {}{more}", known.join(", ")))

@@ -26,12 +26,12 @@ impl ActorBackend {
     /// A room that is there, and who lives in it.
     pub(super) fn room_of(&self, room: &RoomId) -> Result<(Place, Residence), Refused> {
         let channel = room.channel();
-        let residence = self.kit.residents.get(&channel).ok_or_else(|| self.no_room(room))?;
+        let residence = self.context.residents.get(&channel).ok_or_else(|| self.no_room(room))?;
         Ok((Place::new(&residence.guild, &channel), residence))
     }
 
     pub(super) fn reader(&self) -> Reader<'_> {
-        Reader::new(&*self.kit.store)
+        Reader::new(&*self.context.store)
     }
 
     pub(super) async fn accept(&self, place: &Place, event: Event, id: Option<Arc<str>>) -> Result<Accepted, Refused> {
@@ -39,22 +39,22 @@ impl ActorBackend {
     }
 
     pub(super) async fn administer(&self, ward: Ward, writes: Vec<Write>) -> Result<(), Refused> {
-        reaching::administer(&self.kit, ward, writes).await.map_err(|error| contested(&error))
+        reaching::administer(&self.context, ward, writes).await.map_err(|error| contested(&error))
     }
 
     /// The number of the journal's last event, once everything that was asked for before is settled and handed to its channel.
     pub(super) async fn fence(&self, place: &Place) -> Result<Seq, Refused> {
-        reaching::fence(&self.kit, place).await.map_err(|lost| refused_write(&lost))
+        reaching::fence(&self.context, place).await.map_err(|lost| refused_write(&lost))
     }
 
     /// How a channel stands, if it is awake and answers in time. It has then handled all that was handed to it before.
     pub(super) async fn look(&self, channel: &ChannelId) -> Option<Look> {
-        reaching::look(&self.kit, channel).await
+        reaching::look(&self.context, channel).await
     }
 
     /// Whether people write in a room through this server.
     pub(super) fn is_written_here(&self, room: &RoomId) -> bool {
-        self.kit.platforms.is_written_here(&room.channel())
+        self.context.platforms.is_written_here(&room.channel())
     }
 
     /// What is said in channels of other platforms is said there, under the names that people have there.
@@ -83,7 +83,7 @@ impl ActorBackend {
     /// What the platform of a room in which nobody writes through this server is called.
     pub(super) fn platform(&self, room: &RoomId) -> String {
         let channel = room.channel();
-        let mut chars = self.kit.platforms.name(&channel).chars();
+        let mut chars = self.context.platforms.name(&channel).chars();
         chars.next().into_iter().flat_map(char::to_uppercase).chain(chars).collect()
     }
 }

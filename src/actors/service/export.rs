@@ -31,10 +31,12 @@ impl ActorBackend {
     pub(super) async fn read_out(&self, query: ExportQuery) -> Result<Lines, Refused> {
         let places: VecDeque<Place> = match &query.room {
             Some(room) => [self.room_to_read(room)?.0].into(),
-            None => self.kit.residents.all().iter().map(|(channel, residence)| Place::new(&residence.guild, channel)).collect(),
+            None => {
+                self.context.residents.all().iter().map(|(channel, residence)| Place::new(&residence.guild, channel)).collect()
+            }
         };
         match (query.form, places.front()) {
-            (ExportForm::Json, _) => Ok(events(self.kit.store.clone(), places)),
+            (ExportForm::Json, _) => Ok(events(self.context.store.clone(), places)),
             (ExportForm::Replay, Some(place)) => {
                 let range = Range { after: Seq::NONE, before: None, limit: MOST_SCRIPTED + 1, newest_first: false };
                 let events = self.reader().events(place, range).await.map_err(unread)?;
@@ -44,7 +46,7 @@ impl ActorBackend {
                     );
                     return Err(Refused::TooLarge(detail));
                 }
-                let script = script::of(place, &events, &self.kit.residents, &self.kit.settings);
+                let script = script::of(place, &events, &self.context.residents, &self.context.settings);
                 Ok(stream::iter([Ok(script.to_string())]).boxed())
             }
             (ExportForm::Replay, None) => Err(Refused::NotFound("there is no room of which a script could be made".into())),
@@ -57,7 +59,7 @@ impl ActorBackend {
     /// where they said something may be theirs: after the rest the reading breaks off for it.
     pub(super) async fn read_out_person(&self, person: &Person) -> Result<Lines, Refused> {
         let id = PersonId::from(&*person.id);
-        let (store, ward) = (self.kit.store.clone(), Ward::of(&person.guild));
+        let (store, ward) = (self.context.store.clone(), Ward::of(&person.guild));
         let listed = self.reader().listed(&person.guild, &id).await.map_err(unread)?;
         if listed.is_empty() {
             return Err(self.nobody(&person.guild, &id).await);

@@ -24,8 +24,8 @@ impl ActorBackend {
     pub(super) async fn take_vote(&self, room: &RoomId, state: State) -> Result<(), Refused> {
         let place = self.stage_of(room, &state.from)?;
         let channel_place = ChannelPlace(place.channel.clone());
-        let held_by = self.kit.directory.find(&channel_place).map(|channel| channel.get_id());
-        if let Some(manager) = self.kit.directory.find(&TurnTakingManagerPlace(place.channel)) {
+        let held_by = self.context.directory.find(&channel_place).map(|channel| channel.get_id());
+        if let Some(manager) = self.context.directory.find(&TurnTakingManagerPlace(place.channel)) {
             let state = state.clone();
             match asked(|reply| manager.cast(ManagerMessage::Submit { state, reply })).await {
                 Ok(taken) => return taken.map_err(|objection| refused(&objection)),
@@ -35,7 +35,7 @@ impl ActorBackend {
             }
         }
         // Whoever watches may know of a round before its manager is there; the channel does, too.
-        let Some(channel) = self.kit.directory.find(&channel_place) else {
+        let Some(channel) = self.context.directory.find(&channel_place) else {
             return Err(refused(&NotTaken::NoRound));
         };
         if held_by.is_some_and(|id| id != channel.get_id()) {
@@ -49,7 +49,7 @@ impl ActorBackend {
         let place = self.stage_of(room, &words.from)?;
         let Words { from, message_id, text } = words;
         let message_id = message_id.to_string();
-        let Some(channel) = self.kit.directory.find(&ChannelPlace(place.channel)) else {
+        let Some(channel) = self.context.directory.find(&ChannelPlace(place.channel)) else {
             // A channel that sleeps gave nobody the floor.
             return Err(refused(&NotTaken::NotSelected { from, message_id }));
         };

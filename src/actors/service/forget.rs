@@ -106,8 +106,8 @@ impl ActorBackend {
                 refused => refused,
             });
         }
-        if !self.kit.compaction_failed.load(Ordering::Relaxed) {
-            forgotten.in_file_until = self.kit.settings.storage.compacted_by(self.kit.clock.now()).map(Stamp);
+        if !self.context.compaction_failed.load(Ordering::Relaxed) {
+            forgotten.in_file_until = self.context.settings.storage.compacted_by(self.context.clock.now()).map(Stamp);
         }
         Ok(forgotten)
     }
@@ -122,7 +122,7 @@ impl ActorBackend {
         answers: bool,
         forgotten: &mut Forgotten,
     ) -> Result<There, Refused> {
-        let _turn = self.kit.rewriting.of(place).await;
+        let _turn = self.context.rewriting.of(place).await;
         // A stretch that is full now is read once: nothing more is said in it.
         let head = self.reader().head(place).await.map_err(unread)?;
         self.sweep(place, &head).await.map_err(|lost| not_rewritten(lost.into()))?;
@@ -159,7 +159,7 @@ impl ActorBackend {
             gone.extend(answers);
         }
         let Told { bare: events, mut illegible, .. } = told_of(&self.reader(), place, &gone).await.map_err(unread)?;
-        if has_illegible_snapshot(&*self.kit.store, place).await.map_err(unread)? {
+        if has_illegible_snapshot(&*self.context.store, place).await.map_err(unread)? {
             // No event has this number.
             illegible.insert(Seq::NONE);
         }
@@ -191,7 +191,7 @@ impl ActorBackend {
                 | Event::ReplyFailed { .. } => {}
             }
         }
-        take_words_out(&self.kit, place, events, Vec::new()).await.map_err(not_rewritten)?;
+        take_words_out(&self.context, place, events, Vec::new()).await.map_err(not_rewritten)?;
         Ok(Some(illegible))
     }
 
@@ -200,7 +200,7 @@ impl ActorBackend {
         if gone.is_empty() {
             return Ok(());
         }
-        let_go(&self.kit, place, gone).await.map_err(not_rewritten)
+        let_go(&self.context, place, gone).await.map_err(not_rewritten)
     }
 
     /// Whether a companion owes an answer to any of these messages: it would come after they are gone.
@@ -212,7 +212,7 @@ impl ActorBackend {
     /// What a deletion of the whole channel left, because it was interrupted, nobody can read; but there it is.
     async fn sweep(&self, place: &Place, head: &Head) -> Result<(), Lost> {
         let (Some(no), below @ Seq(1..)) = (head.no, head.swept_below) else { return Ok(()) };
-        let (store, scribe) = (self.kit.store.clone(), the_scribe(&self.kit)?);
+        let (store, scribe) = (self.context.store.clone(), the_scribe(&self.context)?);
         Sweep { store, scribe, place: place.clone(), no, below, pace: Pace::AtOnce }.remove_all().await.map(drop)
     }
 
@@ -223,12 +223,12 @@ impl ActorBackend {
         if let Some(newest) = full.last_key_value().map(|(newest, _)| *newest) {
             let keys: Vec<Key> = full.into_values().flatten().collect();
             for keys in keys.chunks(PAGE) {
-                strike(&the_scribe(&self.kit)?, place, newest, keys.to_vec(), last).await?;
+                strike(&the_scribe(&self.context)?, place, newest, keys.to_vec(), last).await?;
             }
         }
         for stretch in open.into_keys() {
             let people = &BTreeSet::from([person.clone()]);
-            unlist(&self.kit, place, Leaving { stretch, below: Seq::NONE, people, notes: &[] }).await?;
+            unlist(&self.context, place, Leaving { stretch, below: Seq::NONE, people, notes: &[] }).await?;
         }
         Ok(())
     }
@@ -238,7 +238,7 @@ impl ActorBackend {
         let (mut from, to) = (key::used_by(guild), key::used_by(guild).end());
         let (mut has_used, mut illegible) = (false, None);
         loop {
-            let page = self.kit.store.scan(from, to.clone(), false, PAGE).await.map_err(|error| unread(error.into()))?;
+            let page = self.context.store.scan(from, to.clone(), false, PAGE).await.map_err(|error| unread(error.into()))?;
             let Some((last, _)) = page.last() else { return Ok((has_used, illegible)) };
             from = key::successor(last);
             let writes = addresses_of(person, page, &mut illegible);

@@ -38,7 +38,7 @@ const CLEARED_AT_ONCE: usize = 16;
 #[async_trait]
 impl Hearing for Inbound {
     fn listens(&self, spot: &Spot) -> bool {
-        self.is_of_its_guild(spot) && settling::would_open(&self.kit, spot)
+        self.is_of_its_guild(spot) && settling::would_open(&self.context, spot)
     }
 
     async fn reached(&self, spot: &Spot) -> Result<Option<Reached>, NotTaken> {
@@ -54,7 +54,7 @@ impl Hearing for Inbound {
         if !self.is_of_its_guild(spot) || self.is_ignored(spot, &utterance.from.id) || is_blank(&utterance.text) {
             return Ok(Taken::Not);
         }
-        match settling::open_within(&self.kit, spot).await {
+        match settling::open_within(&self.context, spot).await {
             Ok(true) => {}
             Ok(false) => return Ok(Taken::Not),
             Err(Unsettled::SharedName(shared)) => {
@@ -101,7 +101,7 @@ impl Hearing for Inbound {
         let is_to_change = matches!(&recorded.event, Event::Said { message, .. }
             if message.from.role != Role::Companion && !self.is_ignored(spot, &message.from.id));
         if is_to_change {
-            replace_words(&self.kit, &place, seq, text).await.map_err(not_rewritten)?;
+            replace_words(&self.context, &place, seq, text).await.map_err(not_rewritten)?;
         }
         Ok(())
     }
@@ -125,7 +125,7 @@ impl Hearing for Inbound {
             }
         }
         if !messages.is_empty() {
-            take_back(&self.kit, &place, &messages).await.map_err(not_rewritten)?;
+            take_back(&self.context, &place, &messages).await.map_err(not_rewritten)?;
         }
         let may_be_known_soon = |part: &PartRecord| match part {
             PartRecord::Sent { id } => unknown.contains(&id),
@@ -140,7 +140,7 @@ impl Hearing for Inbound {
     }
 
     async fn caught_up(&self, spot: &Spot, read: u32, missed: Option<Missed>) -> Result<(), NotTaken> {
-        let is_kept = self.is_of_its_guild(spot) && self.kit.residents.get(&spot.channel).is_some();
+        let is_kept = self.is_of_its_guild(spot) && self.context.residents.get(&spot.channel).is_some();
         if !is_kept || (read == 0 && missed.is_none()) {
             return Ok(());
         }
@@ -151,11 +151,11 @@ impl Hearing for Inbound {
     }
 
     async fn channel_gone(&self, guild: &GuildId, channel: &ChannelId) -> Result<(), NotTaken> {
-        settling::gone(&self.kit, guild, channel).await.map_err(unsettled)
+        settling::gone(&self.context, guild, channel).await.map_err(unsettled)
     }
 
     async fn guild_gone(&self, guild: &GuildId) -> Result<(), NotTaken> {
-        let all = self.kit.residents.all().into_iter();
+        let all = self.context.residents.all().into_iter();
         let places: Vec<_> = all
             .filter(|(_, residence)| residence.guild == *guild)
             .map(|(channel, residence)| Place::new(&residence.guild, &channel))
@@ -165,7 +165,7 @@ impl Hearing for Inbound {
     }
 
     fn guilds(&self, channels: Serves) -> Vec<GuildId> {
-        let residents = &self.kit.residents;
+        let residents = &self.context.residents;
         let rooms = residents.all().into_iter();
         let lived_in = rooms.filter(|(channel, _)| channels(channel) && residents.is_lived_in(channel) == Some(true));
         lived_in.map(|(_, residence)| residence.guild).collect::<BTreeSet<_>>().into_iter().collect()
@@ -174,27 +174,27 @@ impl Hearing for Inbound {
 
 impl Inbound {
     fn reader(&self) -> Reader<'_> {
-        Reader::new(&*self.kit.store)
+        Reader::new(&*self.context.store)
     }
 
     /// Nothing of one guild gets into another, whatever a platform tells.
     fn is_of_its_guild(&self, spot: &Spot) -> bool {
-        self.kit.residents.guild_of(&spot.channel).is_none_or(|guild| guild == spot.guild)
+        self.context.residents.guild_of(&spot.channel).is_none_or(|guild| guild == spot.guild)
     }
 
     fn is_ignored(&self, spot: &Spot, author: &str) -> bool {
-        self.kit.ignored.holds(&spot.guild, &PersonId::from(author))
+        self.context.ignored.holds(&spot.guild, &PersonId::from(author))
     }
 
     /// Since when somebody lives there, or in the channel that a thread is in, by which it would. In a direct message that is none yet,
     /// nobody does before now.
     fn since(&self, spot: &Spot) -> Option<Moment> {
-        let residents = &self.kit.residents;
+        let residents = &self.context.residents;
         let own = residents.get(&spot.channel);
         let within = own.as_ref().map_or(spot.parent.as_ref(), Residence::lives_by);
         let parent = within.and_then(|parent| residents.get(parent));
         let lived_in = [&own, &parent].into_iter().flatten().map(Residence::lived_in_since).max();
-        lived_in.or_else(|| Some(settling::would_be(&self.kit, spot)?.created_at))
+        lived_in.or_else(|| Some(settling::would_be(&self.context, spot)?.created_at))
     }
 
     /// The id of the newest message that was heard; one whose words were taken out has no id any more. What companions said tells nothing:
@@ -218,7 +218,7 @@ impl Inbound {
     /// The parts of statements that are being posted: they are on record, and known by their ids, once all of a statement is. Nobody posts
     /// anything where the channel sleeps, or is kept away.
     async fn on_its_way(&self, place: &Place) -> Result<Vec<PartRecord>, ReadError> {
-        if self.kit.directory.find(&ChannelPlace(place.channel.clone())).is_none() {
+        if self.context.directory.find(&ChannelPlace(place.channel.clone())).is_none() {
             return Ok(Vec::new());
         }
         let owed = self.reader().outbox(place).await?;
@@ -231,7 +231,7 @@ impl Inbound {
             Err(ReadError::Illegible { .. }) => None,
             read => read?,
         };
-        let names = self.kit.residents.names(&place.guild);
+        let names = self.context.residents.names(&place.guild);
         Ok(replied(on_record.as_ref().map(|(_, recorded)| recorded), answers.by.as_ref(), names.as_deref()))
     }
 

@@ -20,7 +20,7 @@ impl ActorBackend {
     /// A room that is to be read. Who asks about a channel of another platform may be somebody there, whom no other place concerns.
     pub(super) fn room_to_read(&self, room: &RoomId) -> Result<(Place, Residence), Refused> {
         self.room_of(room).map_err(|refused| {
-            let rooms = self.kit.residents.all().into_iter().filter_map(|(channel, _)| RoomId::of(&channel));
+            let rooms = self.context.residents.all().into_iter().filter_map(|(channel, _)| RoomId::of(&channel));
             let rooms: BTreeSet<String> = rooms.filter(|room| self.is_written_here(room)).map(|room| room.to_string()).collect();
             match refused {
                 Refused::NotFound(_) if self.is_written_here(room) => {
@@ -37,7 +37,7 @@ impl ActorBackend {
     /// # Errors
     /// [`Refused::NotFound`], which says what there is instead.
     pub async fn check_guild(&self, guild: &GuildId) -> Result<(), Refused> {
-        let lived_in = self.kit.residents.all().into_iter().map(|(_, residence)| residence.guild);
+        let lived_in = self.context.residents.all().into_iter().map(|(_, residence)| residence.guild);
         let mut guilds: BTreeSet<String> = lived_in.map(|guild| guild.to_string()).collect();
         if guilds.contains(guild.as_str()) {
             return Ok(());
@@ -78,7 +78,7 @@ impl ActorBackend {
         let (mut from, end) = (key::all_persons(guild), key::all_persons(guild).end());
         let mut people = BTreeSet::new();
         while people.len() < LOOKED_THROUGH {
-            let found = self.kit.store.scan(from, end.clone(), false, 1).await.map_err(|error| unread(error.into()))?;
+            let found = self.context.store.scan(from, end.clone(), false, 1).await.map_err(|error| unread(error.into()))?;
             let Some((key, _)) = found.first() else { break };
             let Some(person) = key::person_named_in(guild, key) else { break };
             from = key::said_by(guild, &person).end();

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::ActorBackend;
 use super::telling::Teller;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::hub::{self, Missed, Watcher};
-use crate::actors::runtime::kit::Kit;
 use crate::domain::id::Seq;
 use crate::domain::moment::Moment;
 use crate::journal::reader::{Range, Reader};
@@ -26,19 +26,19 @@ impl ActorBackend {
     pub(super) async fn watch(&self, room: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused> {
         let (place, residence) = self.room_of(room)?;
         // Watched before the record is read, so that nothing falls between the two.
-        let watcher = self.kit.hub.watch(&place);
+        let watcher = self.context.hub.watch(&place);
         let last = self.fence(&place).await?;
         // The state is asked for after the fence: it contains everything up to `last`.
         let state = self.look_into(room).await?;
         let hello = json!({
             "event": "hello",
-            "at": rfc3339(self.kit.clock.now()),
+            "at": rfc3339(self.context.clock.now()),
             "channel": place.channel,
             "last": last,
             "state": state,
         });
         let subscription = Subscription {
-            kit: self.kit.clone(),
+            context: self.context.clone(),
             watcher,
             teller: Teller::new(place, room.clone()),
             born: residence.created_at,
@@ -59,7 +59,7 @@ impl ActorBackend {
 }
 
 struct Subscription {
-    kit: Kit,
+    context: ActorContext,
     watcher: Watcher,
     teller: Teller,
     /// Since when the room is there: one that was made anew is another.
@@ -83,10 +83,10 @@ impl Subscription {
                 continue;
             }
             let item = self.watcher.next().await.map_err(|Missed(items)| {
-                self.kit.recorder.instruments().live_missed.add(items, NONE);
+                self.context.recorder.instruments().live_missed.add(items, NONE);
                 Lagged
             })?;
-            let residence = self.kit.residents.get(&self.teller.place.channel);
+            let residence = self.context.residents.get(&self.teller.place.channel);
             if residence.is_none_or(|residence| residence.created_at != self.born) {
                 return Ok(None);
             }
@@ -94,8 +94,8 @@ impl Subscription {
                 hub::Live::Note(json) => return Ok(Some(Live { seq: None, json })),
                 hub::Live::Recorded(recorded) if recorded.seq > self.told => {
                     self.told = recorded.seq;
-                    let kit = self.kit.clone();
-                    self.ready.extend(self.teller.tell(&Reader::new(&*kit.store), &recorded).await.map_err(unreadable)?);
+                    let context = self.context.clone();
+                    self.ready.extend(self.teller.tell(&Reader::new(&*context.store), &recorded).await.map_err(unreadable)?);
                 }
                 hub::Live::Recorded(_) => {}
             }
@@ -103,8 +103,8 @@ impl Subscription {
     }
 
     async fn catch_up(&mut self) -> Result<(), Lagged> {
-        let kit = self.kit.clone();
-        let reader = Reader::new(&*kit.store);
+        let context = self.context.clone();
+        let reader = Reader::new(&*context.store);
         let range = Range { after: self.told, before: Some(self.last.next()), limit: PAGE, newest_first: false };
         let missed = reader.events(&self.teller.place, range).await.map_err(unreadable)?;
         self.told = if missed.len() < PAGE { self.last } else { missed.last().map_or(self.last, |recorded| recorded.seq) };

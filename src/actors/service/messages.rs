@@ -53,7 +53,7 @@ impl ActorBackend {
     pub(super) async fn replace_words(&self, room: &RoomId, seq: Seq, text: Arc<str>) -> Result<Seq, Refused> {
         let (place, _) = self.room_of(room)?;
         self.check_writable(room)?;
-        if replace_words(&self.kit, &place, seq, text).await.map_err(not_rewritten)? {
+        if replace_words(&self.context, &place, seq, text).await.map_err(not_rewritten)? {
             Ok(seq)
         } else {
             Err(no_message(room, seq))
@@ -65,7 +65,7 @@ impl ActorBackend {
         self.check_writable(room)?;
         let recorded = self.reader().event(&place, seq).await.map_err(unread)?;
         recorded.filter(|recorded| matches!(recorded.event, Event::Said { .. })).ok_or_else(|| no_message(room, seq))?;
-        take_back(&self.kit, &place, &BTreeSet::from([seq])).await.map_err(not_rewritten)?;
+        take_back(&self.context, &place, &BTreeSet::from([seq])).await.map_err(not_rewritten)?;
         Ok(seq)
     }
 
@@ -79,7 +79,7 @@ impl ActorBackend {
         if self.reader().message(place, id).await.map_err(unread)?.is_none() {
             return Ok(None);
         }
-        fence(&self.kit, place).await.map_err(|lost| refused(lost.into()))?;
+        fence(&self.context, place).await.map_err(|lost| refused(lost.into()))?;
         // What was lost after all is not there any more, and is taken in as new.
         self.reader().message(place, id).await.map_err(unread)
     }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::reaching::administer;
 use crate::domain::id::{GuildId, Ward};
 use crate::journal::key;
@@ -13,13 +13,13 @@ use crate::ports::store::Write;
 
 /// The notes of one system. They lie in the ward of their guild, those of none in ward 0; nothing else that is deleted takes them along.
 pub struct StoredNotes {
-    kit: Kit,
+    context: ActorContext,
 }
 
 impl StoredNotes {
     /// The notes in the store of this system.
-    pub fn new(kit: Kit) -> Self {
-        Self { kit }
+    pub fn new(context: ActorContext) -> Self {
+        Self { context }
     }
 }
 
@@ -27,12 +27,12 @@ impl StoredNotes {
 impl Notes for StoredNotes {
     async fn read(&self, guild: Option<&GuildId>, name: &str) -> Result<Option<Vec<u8>>, Unkept> {
         let key = key::note(guild, name);
-        let value = self.kit.store.get(key.clone()).await.map_err(unkept)?;
+        let value = self.context.store.get(key.clone()).await.map_err(unkept)?;
         value.map(|value| decode_bytes(&key, &value)).transpose().map_err(unkept)
     }
 
     async fn all(&self, guild: Option<&GuildId>, beginning: &str) -> Result<Vec<(String, Vec<u8>)>, Unkept> {
-        let stored = Reader::new(&*self.kit.store).all(key::notes_beginning(guild, beginning)).await.map_err(unkept)?;
+        let stored = Reader::new(&*self.context.store).all(key::notes_beginning(guild, beginning)).await.map_err(unkept)?;
         let mut notes = Vec::with_capacity(stored.len());
         for (key, value) in stored {
             let name = key::name_of_note(guild, &key).ok_or_else(|| Unkept(format!("the key {key} names none")))?;
@@ -51,7 +51,7 @@ impl Notes for StoredNotes {
             note.map_or_else(|| Write::Remove(key.clone()), |note| Write::Put(key.clone(), encode_bytes(&note)))
         };
         let writes = notes.into_iter().map(written).collect();
-        administer(&self.kit, ward, writes).await.map_err(unkept)
+        administer(&self.context, ward, writes).await.map_err(unkept)
     }
 }
 

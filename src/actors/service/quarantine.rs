@@ -144,7 +144,7 @@ impl ActorBackend {
             let again: Arc<str> = again_as(id.ward, id.no, id.seq).into();
             let accepted = self.accept(&place, heard_again(&old.event), Some(again)).await?;
             if let Event::Said { message, .. } = &old.event {
-                let _turn = self.kit.rewriting.of(&place).await;
+                let _turn = self.context.rewriting.of(&place).await;
                 // Whoever changes or takes back the message where it was said means the one that is read now.
                 if let Some(its_own) = &message.id {
                     let key = key::message_id(id.ward, id.no, its_own);
@@ -153,7 +153,7 @@ impl ActorBackend {
                 self.accept(&place, Event::Deleted { messages: vec![old.seq] }, None).await?;
                 // With the words goes what was set aside.
                 let bare = vec![without_words(&old)];
-                return take_messages_out(&self.kit, &place, &[old.seq], bare, Vec::new()).await.map_err(not_rewritten);
+                return take_messages_out(&self.context, &place, &[old.seq], bare, Vec::new()).await.map_err(not_rewritten);
             }
         }
         self.hide(id, record).await
@@ -173,7 +173,7 @@ impl ActorBackend {
     async fn entry(&self, entry: &str) -> Result<(EntryId, SetAsideRecord), Refused> {
         let missing = || Refused::NotFound(format!("nothing is set aside as {entry}"));
         let id = EntryId::parse(entry).ok_or_else(missing)?;
-        let value = self.kit.store.get(id.key()).await.map_err(|error| unread(error.into()))?.ok_or_else(missing)?;
+        let value = self.context.store.get(id.key()).await.map_err(|error| unread(error.into()))?.ok_or_else(missing)?;
         let record: SetAsideRecord = decode(&id.key(), &value).map_err(|error| unread(error.into()))?;
         if record.is_closed { Err(missing()) } else { Ok((id, record)) }
     }
@@ -204,7 +204,7 @@ impl ActorBackend {
     async fn ask_guilds<T>(&self, message: impl FnOnce(RpcReplyPort<T>) -> GuildsMessage) -> Result<T, Refused> {
         let restarted = || unavailable("the guilds are being restarted, try again");
         let (sender, answer) = oneshot::channel();
-        let guilds = self.kit.directory.find(&GuildsPlace()).ok_or_else(restarted)?;
+        let guilds = self.context.directory.find(&GuildsPlace()).ok_or_else(restarted)?;
         guilds.cast(message(RpcReplyPort::from(sender))).map_err(|_| restarted())?;
         answer.await.map_err(|_| restarted())
     }

@@ -42,7 +42,7 @@ impl ActorBackend {
         match &query.room {
             Some(room) => places.push((room.clone(), self.room_of(room)?.0)),
             None => {
-                let rooms = self.kit.residents.all().into_iter();
+                let rooms = self.context.residents.all().into_iter();
                 places
                     .extend(rooms.filter_map(|(channel, residence)| {
                         Some((RoomId::of(&channel)?, Place::new(&residence.guild, &channel)))
@@ -108,7 +108,7 @@ impl ActorBackend {
 
     /// When something was last said, as far as the newest page tells; with a page full of other things, when the last of them happened.
     pub(super) async fn last_said(&self, place: &Place) -> Result<Option<Stamp>, ReadError> {
-        let reading = match self.kit.hub.last_said().get(place) {
+        let reading = match self.context.hub.last_said().get(place) {
             Ok(at) => return Ok(at),
             Err(reading) => reading,
         };
@@ -117,7 +117,7 @@ impl ActorBackend {
             Err(error) if error.is_damage() => None,
             read => read?,
         };
-        self.kit.hub.last_said().read(place, reading, at);
+        self.context.hub.last_said().read(place, reading, at);
         Ok(at)
     }
 

@@ -11,8 +11,8 @@ use super::desk::{invalid, unread, unsettled};
 use crate::actors::membership::residents::{Cast, Miscast, played};
 use crate::actors::membership::settling::{self, Unsettled};
 use crate::actors::messages::guild::GuildMessage;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::hub::Live;
-use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::GuildPlace;
 use crate::domain::id::{ChannelId, CompanionId};
 use crate::domain::lookalike::look_alike;
@@ -65,10 +65,10 @@ pub enum MoveInError {
 ///
 /// # Errors
 /// [`MoveInError`]; a room that was stored and cannot be taken for a shared name is told in the log, and left out.
-pub async fn move_in(kit: &Kit, rooms: &[console::Room]) -> Result<(), MoveInError> {
-    let reader = Reader::new(&*kit.store);
-    kit.ignored.read(&reader).await?;
-    let cast = kit.residents.cast();
+pub async fn move_in(context: &ActorContext, rooms: &[console::Room]) -> Result<(), MoveInError> {
+    let reader = Reader::new(&*context.store);
+    context.ignored.read(&reader).await?;
+    let cast = context.residents.cast();
     // A ward at a time: each by itself would be a way to the disk and back for each room.
     let mut wards = BTreeMap::new();
     for RoomRecord { room, guild, .. } in reader.rooms().await? {
@@ -92,20 +92,20 @@ pub async fn move_in(kit: &Kit, rooms: &[console::Room]) -> Result<(), MoveInErr
                 _ => {}
             }
         }
-        if let Err(shared) = kit.residents.put(&room, residence) {
+        if let Err(shared) = context.residents.put(&room, residence) {
             let (room, guild) = (Plain(room.as_str()), Plain(guild.as_str()));
             tracing::error!(%room, %guild, %shared, "this room cannot be opened; give one of the two another name");
         }
     }
     for room in rooms {
         let channel = room.channel();
-        if kit.residents.get(&channel).is_some() || reader.room(&channel).await?.is_some() {
+        if context.residents.get(&channel).is_some() || reader.room(&channel).await?.is_some() {
             continue;
         }
         let companions = room.companions.iter().cloned().collect();
-        let residence = Residence { companions, ..Residence::empty(room.guild.clone(), kit.clock.now()) };
-        let turn = kit.residents.turn().await;
-        settling::settle(kit, &turn, &channel, residence).await.map_err(|error| match error {
+        let residence = Residence { companions, ..Residence::empty(room.guild.clone(), context.clock.now()) };
+        let turn = context.residents.turn().await;
+        settling::settle(context, &turn, &channel, residence).await.map_err(|error| match error {
             Unsettled::SharedName(shared) => MoveInError::SharedName { room: channel.clone(), shared },
             error => MoveInError::Unsettled { room: channel.clone(), error },
         })?;
@@ -118,11 +118,11 @@ pub async fn move_in(kit: &Kit, rooms: &[console::Room]) -> Result<(), MoveInErr
 ///
 /// # Errors
 /// Two that live in one guild would share a name, or a program outside plays one of them.
-pub fn recast(kit: &Kit, cast: Cast) -> Result<(), Miscast> {
-    kit.residents.recast(cast)?;
-    let guilds: BTreeSet<_> = kit.residents.all().into_iter().map(|(_, residence)| residence.guild).collect();
+pub fn recast(context: &ActorContext, cast: Cast) -> Result<(), Miscast> {
+    context.residents.recast(cast)?;
+    let guilds: BTreeSet<_> = context.residents.all().into_iter().map(|(_, residence)| residence.guild).collect();
     for guild in guilds {
-        if let Some(actor) = kit.directory.find(&GuildPlace(guild)) {
+        if let Some(actor) = context.directory.find(&GuildPlace(guild)) {
             // A guild that is gone reads it when it is back, and so does a channel that sleeps.
             let _ = actor.cast(GuildMessage::ResidenceChanged(None));
         }
@@ -133,7 +133,7 @@ pub fn recast(kit: &Kit, cast: Cast) -> Result<(), Miscast> {
 impl ActorBackend {
     pub(super) async fn list_rooms(&self) -> Result<Rooms, Refused> {
         let mut rooms = Vec::new();
-        for (channel, residence) in self.kit.residents.all() {
+        for (channel, residence) in self.context.residents.all() {
             if let Some(room) = RoomId::of(&channel) {
                 rooms.push(self.viewed(room, &residence).await?);
             }
@@ -147,9 +147,9 @@ impl ActorBackend {
     }
 
     pub(super) async fn make_room(&self, room: &RoomId, plan: RoomPlan) -> Result<(Room, bool), Refused> {
-        let turn = self.kit.residents.turn().await;
+        let turn = self.context.residents.turn().await;
         let channel = room.channel();
-        let known = self.kit.residents.get(&channel);
+        let known = self.context.residents.get(&channel);
         if known.is_none() && !self.is_written_here(room) {
             return Err(Refused::Conflict(format!(
                 "{room} is a channel of {}, and nobody lives in it: {}",
@@ -159,17 +159,17 @@ impl ActorBackend {
         }
         self.check_plan(&plan, known.as_ref(), room)?;
         let is_new = known.is_none();
-        let mut residence = known.unwrap_or_else(|| Residence::empty(plan.guild.clone(), self.kit.clock.now()));
+        let mut residence = known.unwrap_or_else(|| Residence::empty(plan.guild.clone(), self.context.clock.now()));
         residence.companions = plan.companions.iter().map(|invited| invited.id.clone()).collect();
         residence.externals = plan.companions.into_iter().filter_map(as_external).collect();
         residence.overrides.retain(|companion, _| residence.companions.contains(companion));
         residence.stands_alone = residence.within.is_some();
-        settling::settle(&self.kit, &turn, &channel, residence.clone()).await.map_err(unsettled)?;
+        settling::settle(&self.context, &turn, &channel, residence.clone()).await.map_err(unsettled)?;
         Ok((self.viewed(room.clone(), &residence).await?, is_new))
     }
 
     pub(super) async fn change_room(&self, room: &RoomId, patch: RoomPatch) -> Result<Room, Refused> {
-        let turn = self.kit.residents.turn().await;
+        let turn = self.context.residents.turn().await;
         let (place, mut residence) = self.room_of(room)?;
         match patch.paused {
             Override::Keep => {}
@@ -197,8 +197,8 @@ impl ActorBackend {
             }
         }
         residence.stands_alone = residence.within.is_some();
-        settling::settle(&self.kit, &turn, &place.channel, residence.clone()).await.map_err(unsettled)?;
-        for channel in std::iter::once(place.channel.clone()).chain(self.kit.residents.living_by(&place.channel)) {
+        settling::settle(&self.context, &turn, &place.channel, residence.clone()).await.map_err(unsettled)?;
+        for channel in std::iter::once(place.channel.clone()).chain(self.context.residents.living_by(&place.channel)) {
             let place = Place::new(&place.guild, &channel);
             tempered.iter().for_each(|companion| self.show_tempered(&place, companion));
         }
@@ -206,13 +206,13 @@ impl ActorBackend {
     }
 
     pub(super) async fn close_room(&self, room: &RoomId) -> Result<(), Refused> {
-        let turn = self.kit.residents.turn().await;
+        let turn = self.context.residents.turn().await;
         let (place, _) = self.room_of(room)?;
-        settling::close(&self.kit, &turn, &place.channel).await.map_err(unsettled)
+        settling::close(&self.context, &turn, &place.channel).await.map_err(unsettled)
     }
 
     pub(super) fn list_companions(&self) -> Companions {
-        let cast = self.kit.residents.cast();
+        let cast = self.context.residents.cast();
         let companions = cast.values().map(|companion| CompanionView {
             id: companion.id.clone(),
             name: companion.name.clone(),
@@ -237,7 +237,7 @@ impl ActorBackend {
             console::check_room_name(plan.guild.as_str())
                 .map_err(|message| invalid("guild", message.strip_prefix("= ").unwrap_or(&message)))?;
         }
-        let cast = self.kit.residents.cast();
+        let cast = self.context.residents.cast();
         for (place, invited) in plan.companions.iter().enumerate() {
             let field = format!("companions[{place}]");
             if invited.external && !self.is_written_here(room) {
@@ -278,7 +278,7 @@ impl ActorBackend {
 
     fn check_external(&self, field: &str, invited: &Invited) -> Result<(), Refused> {
         let Some((id, external)) = as_external(invited.clone()) else { return Ok(()) };
-        let problems = match played(&id, &external, &self.kit.settings.companion_defaults) {
+        let problems = match played(&id, &external, &self.context.settings.companion_defaults) {
             Ok(companion) => return self.check_looks(field, &companion),
             Err(problems) => problems,
         };
@@ -294,7 +294,7 @@ impl ActorBackend {
     /// Whether people could take a companion that a program outside plays for one of this server's, wherever that lives. One with the very id is
     /// looked for by guild, where the room is settled.
     fn check_looks(&self, field: &str, external: &Companion) -> Result<(), Refused> {
-        for ours in self.kit.residents.cast().values() {
+        for ours in self.context.residents.cast().values() {
             for (name, known) in external.names().flat_map(|name| ours.names().map(move |known| (name, known))) {
                 if external.id != ours.id && look_alike(name, known) {
                     return Err(Refused::Conflict(format!(
@@ -308,13 +308,13 @@ impl ActorBackend {
     }
 
     fn show_tempered(&self, place: &Place, companion: &CompanionId) {
-        if !self.kit.hub.is_watched(place) {
+        if !self.context.hub.is_watched(place) {
             return;
         }
-        let Some(settings) = self.kit.residents.companion(&place.channel, companion) else { return };
+        let Some(settings) = self.context.residents.companion(&place.channel, companion) else { return };
         let note = json!({
             "event": "tempered",
-            "at": rfc3339(self.kit.clock.now()),
+            "at": rfc3339(self.context.clock.now()),
             "channel": place.channel,
             "companion": companion,
             "interjection": settings.interjection.as_str(),
@@ -322,13 +322,13 @@ impl ActorBackend {
             "text_lull_timeout": settings.text_lull_timeout,
             "voice_lull_timeout": settings.voice_lull_timeout,
         });
-        self.kit.hub.publish(place, Live::Note(note.to_string().into()));
+        self.context.hub.publish(place, Live::Note(note.to_string().into()));
     }
 
     pub(super) async fn viewed(&self, id: RoomId, residence: &Residence) -> Result<Room, Refused> {
         let channel = id.channel();
         let companion = |companion: &CompanionId| {
-            let settings = self.kit.residents.companion(&channel, companion)?;
+            let settings = self.context.residents.companion(&channel, companion)?;
             Some(RoomCompanion {
                 id: companion.clone(),
                 name: settings.name.clone(),
@@ -339,7 +339,7 @@ impl ActorBackend {
             })
         };
         let last_at = self.last_said(&Place::new(&residence.guild, &channel)).await.map_err(unread)?;
-        let title = self.kit.platforms.of(&channel).and_then(|platform| platform.title(&channel));
+        let title = self.context.platforms.of(&channel).and_then(|platform| platform.title(&channel));
         let title = title.map(|title| one_line(&title, LONGEST_TITLE)).filter(|title| !title.is_empty());
         Ok(Room {
             title: title.map(Arc::from),

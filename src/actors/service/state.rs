@@ -39,7 +39,7 @@ impl ActorBackend {
         let companions = residence
             .companions
             .iter()
-            .filter_map(|id| Some((id, self.kit.residents.companion(&place.channel, id)?)))
+            .filter_map(|id| Some((id, self.context.residents.companion(&place.channel, id)?)))
             .map(|(id, settings)| self.companion_state(id, &settings, &residence, &look))
             .collect();
         let floor = conversation.floor().map(|floor| Floor {
@@ -47,9 +47,9 @@ impl ActorBackend {
             ticket: floor.ticket,
             due_at: floor.due_at.map(Into::into),
         });
-        let now = self.kit.clock.now();
-        let idle = self.kit.settings.closing.episode_idle();
-        let rules = Rules::from(&*self.kit.settings);
+        let now = self.context.clock.now();
+        let idle = self.context.settings.closing.episode_idle();
+        let rules = Rules::from(&*self.context.settings);
         let tally = conversation.tally();
         let episode = conversation.episode().filter(|episode| now.since(episode.last_at) < idle);
         Ok(RoomState {
@@ -81,7 +81,7 @@ impl ActorBackend {
         let asked = std::mem::take(&mut restored.asked);
         let snapshot = restored.snapshot.as_ref().map(|snapshot| snapshot.conversation.clone());
         // What kills its channel may kill whoever else follows the same record.
-        let followed = catch_unwind(AssertUnwindSafe(|| folded(&self.kit, place, restored)));
+        let followed = catch_unwind(AssertUnwindSafe(|| folded(&self.context, place, restored)));
         let mut kept_away = self.kept_away(place).await;
         let conversation = followed.unwrap_or_else(|_| {
             kept_away.get_or_insert_with(not_followed);
@@ -92,7 +92,7 @@ impl ActorBackend {
         }
         // One whose record cannot be read says so, and is listed then.
         if (wrong.is_some() || !conversation.is_at_rest())
-            && let Some(switchboard) = self.kit.directory.find(&SwitchboardPlace())
+            && let Some(switchboard) = self.context.directory.find(&SwitchboardPlace())
         {
             // One that is being restarted misses nothing for good: what is accepted is pending.
             let _ = switchboard.cast(SwitchboardMessage::Wake(place.guild.clone(), place.channel.clone()));
@@ -122,7 +122,7 @@ impl ActorBackend {
             Doing::BackOff => gate.and_then(|gate| gate.waiting).map(|waiting| waiting.trigger),
             Doing::Listening | Doing::Closing | Doing::Closed | Doing::Paused => None,
         };
-        let since = ticket.map(|ticket| look.since.get(&ticket).copied().unwrap_or_else(|| self.kit.clock.now()));
+        let since = ticket.map(|ticket| look.since.get(&ticket).copied().unwrap_or_else(|| self.context.clock.now()));
         let text_of = |entry: &crate::domain::window::Entry| entry.message.text.clone();
         CompanionState {
             id: id.clone(),
@@ -143,7 +143,7 @@ impl ActorBackend {
             paused,
             closing: gate.map(|gate| gate.stage).unwrap_or_default(),
             heard_closed: gate.map_or(0, |gate| gate.heard_closed),
-            reopen_after: self.kit.settings.closing.reopen_after,
+            reopen_after: self.context.settings.closing.reopen_after,
             external: residence.is_external(id),
         }
     }

@@ -27,7 +27,7 @@ struct Counted {
 
 impl ActorBackend {
     pub(super) async fn count_usage(&self, query: UsageQuery) -> Result<Usage, Refused> {
-        let now = self.kit.clock.now();
+        let now = self.context.clock.now();
         let to = query.to.unwrap_or_else(|| end_of_millisecond(now));
         let from = query.from.unwrap_or(to - DAY);
         if from >= to {
@@ -54,7 +54,7 @@ impl ActorBackend {
             total.add(&counted.used);
             told.push(counted);
         }
-        let currency = self.kit.settings.models.currency.as_str().into();
+        let currency = self.context.settings.models.currency.as_str().into();
         Ok(Usage { from: from.into(), to: to.into(), currency, guilds: told, total })
     }
 
@@ -70,7 +70,7 @@ impl ActorBackend {
 
     /// How a guild stands with its caps, counted as the budgets are.
     pub(super) async fn caps(&self, guild: &GuildId, now: Moment) -> Result<Caps, ReadError> {
-        let settings = &self.kit.settings;
+        let settings = &self.context.settings;
         let mut tokens = Counted::with(settings.models.guild_tokens_per_day);
         let mut statements = Counted::with(Some(settings.gate.guild_statements_per_day.into()));
         let take = |record: UsageRecord| {
@@ -102,7 +102,7 @@ impl ActorBackend {
             failed_calls: failed,
             input_tokens,
             output_tokens,
-            cost: costs.remove(self.kit.settings.models.currency.as_str()),
+            cost: costs.remove(self.context.settings.models.currency.as_str()),
             unpriced_calls: unpriced,
             other_costs: costs,
         }

@@ -105,7 +105,7 @@ impl Scene<'_> {
             "Event {first}{more} of the record cannot be read and is left out here. `tertulia history verify` says what is wrong with it; put a \
              backup from before back, or delete the room."
         );
-        Some(StoryLine { at: self.backend.kit.clock.now().into(), seq: Some(first), event: "illegible".into(), text })
+        Some(StoryLine { at: self.backend.context.clock.now().into(), seq: Some(first), event: "illegible".into(), text })
     }
 
     fn reader(&self) -> Reader<'_> {
@@ -113,7 +113,7 @@ impl Scene<'_> {
     }
 
     fn who(&self, id: &CompanionId) -> Who {
-        let settings = self.backend.kit.residents.companion(&self.place.channel, id);
+        let settings = self.backend.context.residents.companion(&self.place.channel, id);
         let name = settings.as_ref().map_or_else(|| Arc::from(id.as_str()), |settings| settings.name.clone());
         Who { id: id.clone(), name, is_external: self.residence.is_external(id), settings }
     }
@@ -143,7 +143,8 @@ impl Scene<'_> {
         let named = |id: &&CompanionId| self.who(id).settings.as_ref().is_some_and(is_called);
         let found = here.clone().find(is_it).or_else(|| here.clone().find(named)).cloned();
         // One that has left has a past here, too.
-        let gone = || self.backend.kit.residents.cast().values().find(|companion| is_called(companion)).map(|one| one.id.clone());
+        let gone =
+            || self.backend.context.residents.cast().values().find(|companion| is_called(companion)).map(|one| one.id.clone());
         found.or_else(gone).unwrap_or_else(|| asked.into())
     }
 

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::actors::messages::channel::{ChannelMessage, Look};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Administer, Contested, Fence, Lost, ScribeMessage, Scrub};
-use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::places::{ChannelPlace, ScribePlace};
 use crate::actors::writer::{self, Leaving};
 use crate::domain::event::Recorded;
@@ -30,9 +30,9 @@ const ASKED_AGAIN: Duration = Duration::from_millis(20);
 ///
 /// # Errors
 /// It was not stored, or may not have been.
-pub async fn administer(kit: &Kit, ward: Ward, writes: Vec<Write>) -> Result<(), Contested> {
+pub async fn administer(context: &ActorContext, ward: Ward, writes: Vec<Write>) -> Result<(), Contested> {
     let (reply, done) = Reply::awaited();
-    tell_scribe(kit, ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply }))?;
+    tell_scribe(context, ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply }))?;
     done.await.unwrap_or(Err(Lost::Unknown.into()))
 }
 
@@ -40,9 +40,9 @@ pub async fn administer(kit: &Kit, ward: Ward, writes: Vec<Write>) -> Result<(),
 ///
 /// # Errors
 /// They were not stored, or may not have been.
-pub async fn scrub(kit: &Kit, place: &Place, events: Vec<Recorded>, writes: Vec<Write>) -> Result<(), Lost> {
+pub async fn scrub(context: &ActorContext, place: &Place, events: Vec<Recorded>, writes: Vec<Write>) -> Result<(), Lost> {
     let (reply, done) = Reply::awaited();
-    tell_scribe(kit, ScribeMessage::Scrub(Scrub { place: place.clone(), events, writes, reply }))?;
+    tell_scribe(context, ScribeMessage::Scrub(Scrub { place: place.clone(), events, writes, reply }))?;
     done.await.unwrap_or(Err(Lost::Unknown))
 }
 
@@ -50,31 +50,31 @@ pub async fn scrub(kit: &Kit, place: &Place, events: Vec<Recorded>, writes: Vec<
 ///
 /// # Errors
 /// Some of them may still be listed: the same again goes on.
-pub async fn unlist(kit: &Kit, place: &Place, leaving: Leaving<'_>) -> Result<(), Lost> {
-    writer::unlist(&*kit.store, &the_scribe(kit)?, place, leaving).await
+pub async fn unlist(context: &ActorContext, place: &Place, leaving: Leaving<'_>) -> Result<(), Lost> {
+    writer::unlist(&*context.store, &the_scribe(context)?, place, leaving).await
 }
 
 /// Who writes.
 ///
 /// # Errors
 /// It is being restarted: nothing was stored.
-pub fn the_scribe(kit: &Kit) -> Result<ActorRef<ScribeMessage>, Lost> {
-    kit.directory.find(&ScribePlace()).ok_or_else(being_restarted)
+pub fn the_scribe(context: &ActorContext) -> Result<ActorRef<ScribeMessage>, Lost> {
+    context.directory.find(&ScribePlace()).ok_or_else(being_restarted)
 }
 
 /// The number of the journal's last event, once everything that was asked for before is settled and handed to its channel.
 ///
 /// # Errors
 /// The scribe is being restarted, or writes nothing any more.
-pub async fn fence(kit: &Kit, place: &Place) -> Result<Seq, Lost> {
+pub async fn fence(context: &ActorContext, place: &Place) -> Result<Seq, Lost> {
     let (reply, done) = Reply::awaited();
-    tell_scribe(kit, ScribeMessage::Fence(Fence { place: place.clone(), reply }))?;
+    tell_scribe(context, ScribeMessage::Fence(Fence { place: place.clone(), reply }))?;
     done.await.unwrap_or(Err(Lost::Unknown))
 }
 
 /// How a channel stands, if it is awake and answers in time. It has then handled all that was handed to it before.
-pub async fn look(kit: &Kit, channel: &ChannelId) -> Option<Look> {
-    let actor = kit.directory.find(&ChannelPlace(channel.clone()))?;
+pub async fn look(context: &ActorContext, channel: &ChannelId) -> Option<Look> {
+    let actor = context.directory.find(&ChannelPlace(channel.clone()))?;
     let (sender, answer) = oneshot::channel();
     actor.cast(ChannelMessage::Look(RpcReplyPort::from(sender))).ok()?;
     tokio::time::timeout(PATIENCE, answer).await.ok()?.ok().map(|look| *look)
@@ -85,23 +85,24 @@ pub async fn look(kit: &Kit, channel: &ChannelId) -> Option<Look> {
 ///
 /// # Errors
 /// It has too much before it, or nothing is written any more.
-pub async fn settled(kit: &Kit, place: &Place) -> Result<(), Lost> {
+pub async fn settled(context: &ActorContext, place: &Place) -> Result<(), Lost> {
     let begun = Instant::now();
-    while kit.directory.find(&ChannelPlace(place.channel.clone())).is_some() && look(kit, &place.channel).await.is_none() {
+    while context.directory.find(&ChannelPlace(place.channel.clone())).is_some() && look(context, &place.channel).await.is_none()
+    {
         if begun.elapsed() > SETTLING {
             return Err(Lost::Unavailable("the channel has too much before it; do the same again".into()));
         }
         tokio::time::sleep(ASKED_AGAIN).await;
     }
-    fence(kit, place).await.map(drop)
+    fence(context, place).await.map(drop)
 }
 
 /// Hands something to the scribe.
 ///
 /// # Errors
 /// It is being restarted: nothing was stored.
-pub fn tell_scribe(kit: &Kit, message: ScribeMessage) -> Result<(), Lost> {
-    the_scribe(kit)?.cast(message).map_err(|_| being_restarted())
+pub fn tell_scribe(context: &ActorContext, message: ScribeMessage) -> Result<(), Lost> {
+    the_scribe(context)?.cast(message).map_err(|_| being_restarted())
 }
 
 fn being_restarted() -> Lost {

@@ -169,9 +169,9 @@ pub(super) async fn live_through(chapters: &[Chapter], overlay: Value) -> Evenin
     let mut evening = Evening { began: Vec::new(), systems: vec![world.spans.clone()] };
     for Chapter(_, steps) in chapters {
         let minute = Duration::from_secs(60);
-        let into = Duration::from_micros(world.kit.clock.now().as_micros() % minute.as_micros() as u64);
+        let into = Duration::from_micros(world.context.clock.now().as_micros() % minute.as_micros() as u64);
         tokio::time::sleep(minute - into).await;
-        evening.began.push(world.kit.clock.now());
+        evening.began.push(world.context.clock.now());
         for step in *steps {
             if let Step::Crashes = step {
                 world = world.crash().await;
@@ -237,7 +237,7 @@ async fn opened(world: &World, id: &str) -> String {
 /// Kills somebody; false: nobody is there.
 fn kill(world: &World, who: Who) -> bool {
     fn at<P: Address>(world: &World, place: &P) -> bool {
-        world.kit.directory.find(place).map(|actor| actor.kill()).is_some()
+        world.context.directory.find(place).map(|actor| actor.kill()).is_some()
     }
     match who {
         Who::Channel(id) => at(world, &ChannelPlace(room(id).channel())),

@@ -67,7 +67,7 @@ async fn it_lies_in_the_export_and_a_script_says_what_it_lacks() {
 #[tokio::test(start_paused = true)]
 async fn nobody_answers_the_talk_of_yesterday_and_it_is_in_the_history_with_its_time() {
     let world = world().await;
-    let yesterday = world.kit.clock.now() - Duration::from_secs(86_400);
+    let yesterday = world.context.clock.now() - Duration::from_secs(86_400);
     for number in 0..30 {
         let at = yesterday + Duration::from_secs(number);
         let text = if number % 10 == 0 { "Ari?" } else { "and so on" };
@@ -88,7 +88,7 @@ async fn nobody_answers_the_talk_of_yesterday_and_it_is_in_the_history_with_its_
 #[tokio::test(start_paused = true)]
 async fn what_was_missed_for_a_few_minutes_is_answered() {
     let world = world().await;
-    let at = world.kit.clock.now() - Duration::from_secs(300);
+    let at = world.context.clock.now() - Duration::from_secs(300);
     say_in(&world, &general(), Utterance { at, ..ana(&world, "1", "Ari?") }).await;
 
     world.pass(5.0).await;
@@ -99,11 +99,11 @@ async fn what_was_missed_for_a_few_minutes_is_answered() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_said_in_the_future() {
     let world = world().await;
-    let now = world.kit.clock.now();
+    let now = world.context.clock.now();
     let at = now + Duration::from_secs(3_600);
 
     say_in(&world, &general(), Utterance { at, ..ana(&world, "1", "hello") }).await;
 
     let at = history(&world).await[0].at;
-    assert!(at <= world.kit.clock.now().into(), "{at:?}");
+    assert!(at <= world.context.clock.now().into(), "{at:?}");
 }

@@ -66,7 +66,7 @@ async fn it_holds_in_one_guild_over_crashes_and_being_forgotten_until_it_is_take
 /// Whether it was otherwise before, and what it is now.
 async fn ignore(world: &World, guild: &str, ignored: bool) -> (bool, bool) {
     let (guild, ana) = (format!("discord:{guild}").into(), PersonId::from("discord:5"));
-    let ignoring = KeptIgnored::new(world.kit.clone());
+    let ignoring = KeptIgnored::new(world.context.clone());
     let changed = ignoring.ignore(&guild, &ana, ignored).await.unwrap();
     (changed, ignoring.is_ignored(&guild, &ana))
 }

@@ -74,7 +74,7 @@ async fn a_manager_that_dies_is_replaced_and_nothing_is_lost() {
         world.say("salon", QUESTION).await;
         world.pass(moment).await;
         world.kill(&manager).await;
-        assert!(world.kit.directory.find(&manager).is_some(), "{moment} s");
+        assert!(world.context.directory.find(&manager).is_some(), "{moment} s");
         world.pass(700.0).await;
 
         assert_all_went_well(&world, moment).await;
@@ -108,7 +108,7 @@ async fn a_round_whose_managers_die_again_and_again_is_held_without() {
     for _ in 0..4 {
         world.kill(&manager).await;
     }
-    assert!(world.kit.directory.find(&manager).is_none());
+    assert!(world.context.directory.find(&manager).is_none());
     world.pass(700.0).await;
 
     assert_all_went_well(&world, 0.1).await;
@@ -159,7 +159,7 @@ fn saboteur(world: &World, steps: u32, kill: impl FnOnce() + Send + 'static) -> 
 }
 
 fn kill<P: Address + Send + 'static>(world: &World, place: P) -> impl FnOnce() + Send + 'static {
-    let directory = world.kit.directory.clone();
+    let directory = world.context.directory.clone();
     move || {
         if let Some(actor) = directory.find(&place) {
             actor.kill();

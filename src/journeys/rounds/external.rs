@@ -5,8 +5,8 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 use super::*;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::turn_taking_manager::{ManagerMessage, NotTaken};
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Registration;
-use crate::actors::runtime::kit::Kit;
 use crate::actors::runtime::places::{ChannelPlace, TurnTakingManagerPlace};
 use crate::domain::closing::Stage;
 use crate::domain::id::Seq;
@@ -28,14 +28,14 @@ async fn inn() -> World {
 }
 
 async fn submit(world: &World, state: State) -> Result<(), NotTaken> {
-    let manager = world.kit.directory.find(&TurnTakingManagerPlace(room("inn").channel())).ok_or(NotTaken::NoRound)?;
+    let manager = world.context.directory.find(&TurnTakingManagerPlace(room("inn").channel())).ok_or(NotTaken::NoRound)?;
     let (sender, receiver) = tokio::sync::oneshot::channel();
     manager.cast(ManagerMessage::Submit { state, reply: RpcReplyPort::from(sender) }).unwrap();
     receiver.await.unwrap_or(Err(NotTaken::Gone))
 }
 
 async fn speak(world: &World, from: &str, message_id: &str, text: &str) -> Result<Seq, NotTaken> {
-    let channel = world.kit.directory.find(&ChannelPlace(room("inn").channel())).expect("it is awake");
+    let channel = world.context.directory.find(&ChannelPlace(room("inn").channel())).expect("it is awake");
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let reply = RpcReplyPort::from(sender);
     let (from, message_id) = (from.into(), message_id.to_owned());
@@ -75,14 +75,14 @@ async fn a_round_whose_manager_fails_as_it_starts_is_closed_a_little_after_its_d
     let world = inn().await;
     world.open_with("inn", json!(["aria", "bruno", { "id": "zed", "external": true }])).await;
     let manager = || TurnTakingManagerPlace(room("inn").channel());
-    let deadline = world.kit.settings.turn_taking.state_timeout().as_secs_f64();
+    let deadline = world.context.settings.turn_taking.state_timeout().as_secs_f64();
     // For whoever watches, it looks at the clock as it starts: that Aria listens is to be told.
     let _watching = world.watch("inn", None).await;
     world.clock_panics_at(manager());
 
     world.say("inn", CALL).await;
     world.pass(deadline + 4.9).await;
-    assert!(world.kit.directory.find(&manager()).is_none());
+    assert!(world.context.directory.find(&manager()).is_none());
     assert_eq!((world.told("inn", "round_opened").await.len(), world.told("inn", "round").await.len()), (1, 0));
     world.pass(0.2).await;
 
@@ -95,10 +95,14 @@ struct Ended;
 impl Actor for Ended {
     type Msg = ManagerMessage;
     type State = Registration;
-    type Arguments = Kit;
+    type Arguments = ActorContext;
 
-    async fn pre_start(&self, myself: ActorRef<ManagerMessage>, kit: Kit) -> Result<Registration, ActorProcessingErr> {
-        Ok(kit.directory.register(&TurnTakingManagerPlace(room("inn").channel()), &myself))
+    async fn pre_start(
+        &self,
+        myself: ActorRef<ManagerMessage>,
+        context: ActorContext,
+    ) -> Result<Registration, ActorProcessingErr> {
+        Ok(context.directory.register(&TurnTakingManagerPlace(room("inn").channel()), &myself))
     }
 
     async fn handle(
@@ -116,7 +120,7 @@ async fn a_vote_that_comes_as_the_round_ends_is_told_that_none_is_open() {
     let world = inn().await;
     world.say("inn", CALL).await;
     world.pass(120.0).await;
-    let (manager, ended) = Actor::spawn(None, Ended, world.kit.clone()).await.unwrap();
+    let (manager, ended) = Actor::spawn(None, Ended, world.context.clone()).await.unwrap();
 
     let refused = world.backend.vote(&room("inn"), state("zed", "1", 9.0)).await;
 

@@ -38,7 +38,7 @@ async fn repetition_closes_the_conversation_step_by_step() {
     assert_eq!(forced, 3, "all present");
     let statements = world.main.asked.lock().unwrap().len();
     assert_eq!(statements, 6, "five messages make the first judgement, the third ends it");
-    let warning = &world.kit.settings.prompt.repetition;
+    let warning = &world.context.settings.prompt.repetition;
     assert!(world.main.asked.lock().unwrap().last().unwrap().user().contains(warning));
     let spans = world.spans.named("decision.repetition");
     assert_eq!(spans.len(), 3);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 
 use super::super::world::{World, room};
-use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::service::ActorBackend;
 use crate::adapters::store::memory::MemoryStore;
 use crate::domain::id::{Seq, Ward};
@@ -54,7 +54,7 @@ async fn a_story_of_the_beginning_of_a_long_past_is_found_with_few_reads() {
     let world = World::with_lobby().await;
     let first = world.say("lobby", "the very first").await;
     world.pass(60.0).await;
-    let beginning = world.kit.clock.now();
+    let beginning = world.context.clock.now();
     let mut middle = None;
     while last(&world).await < Seq(EVENTS) {
         // A burst, whose questions come one after the other.
@@ -62,11 +62,11 @@ async fn a_story_of_the_beginning_of_a_long_past_is_found_with_few_reads() {
             world.say("lobby", &format!("number {number}")).await;
         }
         world.pass(120.0).await;
-        middle = middle.or_else(|| Some(world.kit.clock.now()));
+        middle = middle.or_else(|| Some(world.context.clock.now()));
     }
     let counted = Arc::new(Counted { store: world.store.clone(), read: AtomicUsize::new(0) });
-    let kit = Kit { store: counted.clone(), ..world.kit.clone() };
-    let backend = ActorBackend::new(kit, world.store.clone());
+    let context = ActorContext { store: counted.clone(), ..world.context.clone() };
+    let backend = ActorBackend::new(context, world.store.clone());
 
     let by_time = reads(&backend, &counted, WhyAt::Moment(beginning)).await;
     let by_number = reads(&backend, &counted, WhyAt::Event(first)).await;

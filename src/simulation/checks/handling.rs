@@ -42,7 +42,7 @@ async fn check(life: &Life, room: usize) {
         return;
     }
     let newest = newest_heard(life, room, now.saturating_sub(SOON));
-    let handled = look(&life.kit, &place.channel).await.map(|look| look.conversation.handled());
+    let handled = look(&life.context, &place.channel).await.map(|look| look.conversation.handled());
     // One that reads its record has handled nothing yet.
     if let Some(handled) = handled.filter(|handled| *handled != Seq::NONE && *handled < newest) {
         stage.violate(format!("{place}: {newest} is on record for {} s and more, handled is {handled}", SOON.as_secs()));

@@ -158,7 +158,7 @@ async fn under_way(life: &Life, measured: &Counted) {
             stage.violate(format!("{} calls of the {role} model are under way at rest", model.under_way()));
         }
     }
-    if life.kit.pool.report().await.is_none() {
+    if life.context.pool.report().await.is_none() {
         stage.violate("the pool is not there");
     }
 }

@@ -8,7 +8,7 @@ use super::super::{Arguments as ChannelArguments, Channel};
 use super::*;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::models::Models;
-use crate::actors::runtime::kit::Environment;
+use crate::actors::runtime::context::Environment;
 use crate::adapters::llm::rehearsal::Rehearsal;
 use crate::adapters::store::memory::MemoryStore;
 use crate::adapters::system::{SystemChance, SystemClock};
@@ -46,10 +46,10 @@ async fn next<M>(told: &mut mpsc::UnboundedReceiver<M>) -> M {
     tokio::time::timeout(Duration::from_secs(60), told.recv()).await.unwrap().unwrap()
 }
 
-fn kit() -> Kit {
+fn context() -> ActorContext {
     let settings = Arc::new(Settings::overlay(json!({})).unwrap());
     let model = || Arc::new(Rehearsal::new(&settings.models.rehearsal));
-    Kit::new(Environment {
+    ActorContext::new(Environment {
         store: Arc::new(MemoryStore::new()),
         clock: Arc::new(SystemClock),
         chance: Arc::new(SystemChance),
@@ -65,7 +65,7 @@ async fn a_manager_that_ends_its_round_too_early_is_told_to_wait() {
     let (channel, _) = probe().await;
     let (manager, mut told) = probe().await;
     let place = Place::new(&"home".into(), &"console:lobby".into());
-    let arguments = ChannelArguments { place, kit: Arc::new(kit()), books: Arc::default(), in_hand: Arc::default() };
+    let arguments = ChannelArguments { place, context: Arc::new(context()), books: Arc::default(), in_hand: Arc::default() };
     let mut state = Channel.pre_start(channel, arguments).await.unwrap();
     let round = Seq(7);
     state.with_world(|conversation, now, world| {
@@ -98,7 +98,7 @@ async fn a_manager_that_is_told_to_wait_ends_its_round_after_that() {
         external: ["zed".into()].into(),
         patience: Duration::from_secs(1),
         channel,
-        kit: kit(),
+        context: context(),
     };
     let began = tokio::time::Instant::now();
     let (manager, _) = Actor::spawn(None, TurnTakingManager, arguments).await.unwrap();

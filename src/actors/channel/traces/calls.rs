@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::actors::messages::models::Outcome;
-use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::context::ActorContext;
 use crate::journal::place::Place;
 use crate::ports::language_model::Request;
 use crate::telemetry::model_calls::{self, CallFacts};
@@ -15,9 +15,9 @@ pub(in crate::actors::channel) fn tell_call(
     asked: &Request,
     outcome: &Outcome,
     place: &Place,
-    kit: &Kit,
+    context: &ActorContext,
 ) {
-    let ended = kit.clock.now();
+    let ended = context.clock.now();
     let facts = CallFacts {
         under,
         channel: Some(&place.channel),
@@ -29,13 +29,13 @@ pub(in crate::actors::channel) fn tell_call(
         started: ended - Duration::from_millis(outcome.facts.model_ms),
         ended,
     };
-    model_calls::record(&kit.recorder, &facts);
+    model_calls::record(&context.recorder, &facts);
 }
 
 /// A call has ended for which nobody waits any more. Its turn is told by now, so it is a trace of its own; one that was never begun is
 /// nothing.
-pub(in crate::actors::channel) fn tell_late_call(asked: &Request, outcome: &Outcome, place: &Place, kit: &Kit) {
+pub(in crate::actors::channel) fn tell_late_call(asked: &Request, outcome: &Outcome, place: &Place, context: &ActorContext) {
     if outcome.facts.attempts > 0 {
-        tell_call(None, asked, outcome, place, kit);
+        tell_call(None, asked, outcome, place, context);
     }
 }

@@ -1,7 +1,7 @@
 //! Goes on after a restart: in new traces, each of which follows the first of its turn.
 
 use super::turn::{Append, Flight, OpenTurn, Round, Turn};
-use super::{Kit, Traces};
+use super::{ActorContext, Traces};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{Seq, TurnId};
@@ -17,18 +17,18 @@ impl Traces {
         earlier: &[Recorded],
         events: &[Recorded],
         now: Moment,
-        kit: &Kit,
+        context: &ActorContext,
     ) {
         // What was to be told of these events was told before.
         let told = &mut Vec::new();
         for recorded in earlier.iter().chain(events) {
             self.heard(recorded, recorded.at);
-            self.take(&recorded.event, recorded.turn, recorded.at, kit, told);
+            self.take(&recorded.event, recorded.turn, recorded.at, context, told);
         }
         self.end_turns(conversation, now, told);
-        self.know_what_goes_on(conversation, now, kit);
+        self.know_what_goes_on(conversation, now, context);
         for open in self.turns.values_mut() {
-            open.turn = open.turn.goes_on_in_a_new_trace(now, kit);
+            open.turn = open.turn.goes_on_in_a_new_trace(now, context);
             for (_, flight, _) in open.round.iter_mut().flat_map(|round| &mut round.wishes) {
                 flight.turn = open.turn.clone();
             }
@@ -36,7 +36,7 @@ impl Traces {
         }
         for flight in self.flights.values_mut() {
             let open = self.turns.get(&flight.turn.id);
-            let turn = open.map_or_else(|| flight.turn.goes_on_in_a_new_trace(now, kit), |open| open.turn.clone());
+            let turn = open.map_or_else(|| flight.turn.goes_on_in_a_new_trace(now, context), |open| open.turn.clone());
             **flight = Flight { counts: flight.counts, ..Flight::new(turn, flight.trigger, now) };
         }
         if let Some((posted, _)) = &mut self.posted
@@ -52,8 +52,8 @@ impl Traces {
     }
 
     /// What began before all that was read, and what is judged anew though its turn is over.
-    fn know_what_goes_on(&mut self, conversation: &Conversation, now: Moment, kit: &Kit) {
-        let turn = |id: Option<TurnId>, message: Seq, trigger: Trigger| Turn { message, trigger, ..Turn::new(id, now, kit) };
+    fn know_what_goes_on(&mut self, conversation: &Conversation, now: Moment, context: &ActorContext) {
+        let turn = |id: Option<TurnId>, message: Seq, trigger: Trigger| Turn { message, trigger, ..Turn::new(id, now, context) };
         let mut parts = Vec::new();
         if let Some(round) = conversation.round() {
             parts.push((turn(round.turn, round.message, Trigger::Lull), None, true));
@@ -97,10 +97,10 @@ impl Traces {
 }
 
 impl Turn {
-    fn goes_on_in_a_new_trace(&self, now: Moment, kit: &Kit) -> Self {
+    fn goes_on_in_a_new_trace(&self, now: Moment, context: &ActorContext) -> Self {
         let Self { id, trigger, message, .. } = *self;
-        let trace = TurnTrace::new(kit.chance.id());
-        Self { id, trigger, message, trace, follows: Some(TurnTrace::of_turn(id)), ..Self::new(Some(id), now, kit) }
+        let trace = TurnTrace::new(context.chance.id());
+        Self { id, trigger, message, trace, follows: Some(TurnTrace::of_turn(id)), ..Self::new(Some(id), now, context) }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::turn::{Append, Flight, Turn};
-use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::context::ActorContext;
 use crate::domain::closing::{Cause, Stage};
 use crate::domain::event::{Decided, RoundClosed};
 use crate::domain::id::{CompanionId, Ticket};
@@ -50,7 +50,7 @@ pub(in crate::actors::channel) enum Tale {
 }
 
 impl Tale {
-    pub(in crate::actors::channel) fn tell(self, place: &Place, kit: &Kit) {
+    pub(in crate::actors::channel) fn tell(self, place: &Place, context: &ActorContext) {
         match self {
             Self::Appended { turn, append } => {
                 let facts = AppendFacts {
@@ -62,12 +62,12 @@ impl Tale {
                     started: append.taken,
                     ended: append.committed,
                 };
-                messages::record_append(&kit.recorder, &facts);
+                messages::record_append(&context.recorder, &facts);
             }
-            Self::Decided { decided, flight, floor, at } => tell_decision(&decided, &flight, floor, at, place, kit),
+            Self::Decided { decided, flight, floor, at } => tell_decision(&decided, &flight, floor, at, place, context),
             Self::Unanswered { companion, ticket, error, flight, at } => {
                 let what = What { ticket: Some(ticket), answer: Answer::Missing { error_type: &error }, vote: None, at };
-                tell(&flight, &companion, what, place, kit);
+                tell(&flight, &companion, what, place, context);
             }
             Self::Selection { turn, closed, missing, since, at } => {
                 let facts = SelectionFacts {
@@ -85,7 +85,7 @@ impl Tale {
                     started: since,
                     ended: at,
                 };
-                rounds::record_selection(&kit.recorder, &facts);
+                rounds::record_selection(&context.recorder, &facts);
             }
             Self::Closing { companion, from, to, cause, at, under } => {
                 let facts = ClosingFacts {
@@ -98,7 +98,7 @@ impl Tale {
                     cause,
                     at,
                 };
-                rounds::record_closing(&kit.recorder, &facts);
+                rounds::record_closing(&context.recorder, &facts);
             }
             Self::Repetition { score, detections, asked, is_by_model, error, at, under } => {
                 let facts = RepetitionFacts {
@@ -113,10 +113,10 @@ impl Tale {
                     started: asked.map_or(at, |(_, since)| since),
                     ended: at,
                 };
-                rounds::record_repetition(&kit.recorder, &facts);
+                rounds::record_repetition(&context.recorder, &facts);
             }
             Self::StatementFailed { companion, ticket, error, flight, at } => {
-                let known = kit.residents.companion(&place.channel, &companion);
+                let known = context.residents.companion(&place.channel, &companion);
                 let facts = StatementFacts {
                     trace: flight.turn.trace,
                     ticket,
@@ -130,11 +130,11 @@ impl Tale {
                     started: flight.since,
                     ended: at,
                 };
-                turns::record_statement(&kit.recorder, &facts);
+                turns::record_statement(&context.recorder, &facts);
             }
-            Self::Posted { by, ticket, flight, append } => tell_statement(&by, ticket, &flight, append, place, kit),
+            Self::Posted { by, ticket, flight, append } => tell_statement(&by, ticket, &flight, append, place, context),
             Self::Ended { turn, outcome, error } => {
-                let ended = kit.clock.now();
+                let ended = context.clock.now();
                 let facts = TurnFacts {
                     trace: turn.trace,
                     turn_id: &turn.shown_id(place),
@@ -149,14 +149,14 @@ impl Tale {
                     overhead: turn.overhead(ended),
                     ended,
                 };
-                turns::record(&kit.recorder, &facts);
+                turns::record(&context.recorder, &facts);
             }
         }
     }
 }
 
 /// Words that came, and their posting: where that is the same as putting them on record, it lasts as long.
-fn tell_statement(by: &Author, ticket: Ticket, flight: &Flight, append: Append, place: &Place, kit: &Kit) {
+fn tell_statement(by: &Author, ticket: Ticket, flight: &Flight, append: Append, place: &Place, context: &ActorContext) {
     let turn_id = flight.turn.shown_id(place);
     let written = flight.written.unwrap_or(append.taken);
     let made = StatementFacts {
@@ -172,18 +172,18 @@ fn tell_statement(by: &Author, ticket: Ticket, flight: &Flight, append: Append, 
         started: flight.since,
         ended: written,
     };
-    turns::record_statement(&kit.recorder, &made);
+    turns::record_statement(&context.recorder, &made);
     let sent = SendFacts {
         trace: flight.turn.trace,
         turn_id: &turn_id,
         guild: &place.guild,
         channel: &place.channel,
-        platform: kit.platforms.name(&place.channel),
+        platform: context.platforms.name(&place.channel),
         companion: &CompanionId::from(&*by.id),
         started: written,
         ended: flight.sent.unwrap_or(append.committed),
     };
-    messages::record_send(&kit.recorder, &sent);
+    messages::record_send(&context.recorder, &sent);
 }
 
 /// What came of a question, or of none.
@@ -195,7 +195,14 @@ struct What<'a> {
     at: Moment,
 }
 
-fn tell_decision(decided: &Decided, flight: &Flight, floor: Option<&'static str>, at: Moment, place: &Place, kit: &Kit) {
+fn tell_decision(
+    decided: &Decided,
+    flight: &Flight,
+    floor: Option<&'static str>,
+    at: Moment,
+    place: &Place,
+    context: &ActorContext,
+) {
     let answer = Answer::Decided { decision: decided.decision.as_str(), reason: decided.reason.as_str() };
     let vote = decided.vote.as_ref().map(|vote| VoteFacts {
         state: vote.state.as_str(),
@@ -205,15 +212,15 @@ fn tell_decision(decided: &Decided, flight: &Flight, floor: Option<&'static str>
         floor,
     });
     for companion in &decided.companions {
-        tell(flight, companion, What { ticket: decided.ticket, answer, vote, at }, place, kit);
+        tell(flight, companion, What { ticket: decided.ticket, answer, vote, at }, place, context);
     }
 }
 
-fn tell(flight: &Flight, companion: &CompanionId, what: What<'_>, place: &Place, kit: &Kit) {
+fn tell(flight: &Flight, companion: &CompanionId, what: What<'_>, place: &Place, context: &ActorContext) {
     let What { ticket, answer, vote, at } = what;
     let (message_count, check_count, threshold) = flight.counts;
     decisions::record(
-        &kit.recorder,
+        &context.recorder,
         &DecisionFacts {
             trace: flight.turn.trace,
             ticket,

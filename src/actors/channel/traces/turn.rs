@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::effort::Effort;
-use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::context::ActorContext;
 use crate::domain::event::Decided;
 use crate::domain::id::{Seq, TurnId};
 use crate::domain::moment::Moment;
@@ -84,8 +84,8 @@ pub(super) struct Appends(VecDeque<Append>);
 
 impl Turn {
     /// One that begins now; without an id, one of which nothing else is on record.
-    pub(super) fn new(id: Option<TurnId>, now: Moment, kit: &Kit) -> Self {
-        let id = id.unwrap_or_else(|| TurnId(kit.chance.id()));
+    pub(super) fn new(id: Option<TurnId>, now: Moment, context: &ActorContext) -> Self {
+        let id = id.unwrap_or_else(|| TurnId(context.chance.id()));
         let (trace, effort) = (TurnTrace::of_turn(id), Arc::default());
         Self { id, trace, trigger: Trigger::Lull, message: Seq::NONE, began: now, triggered: now, effort, follows: None }
     }

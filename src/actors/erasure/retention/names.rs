@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{NotDeleted, PAGE};
-use crate::actors::runtime::kit::Kit;
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::reaching::administer;
 use crate::domain::id::{GuildId, Seq, Ward};
 use crate::domain::moment::Moment;
@@ -16,13 +16,13 @@ use crate::ports::store::key::ChannelNo;
 
 /// Takes those entries out of the index of persons of whose stretch nothing is left. Mostly they went with what they led to; this finds what
 /// an interruption has left, and what led to events that nobody could read.
-pub(super) async fn forget_who_is_listed(kit: &Kit, guild: &GuildId) -> Result<(), NotDeleted> {
-    let reader = Reader::new(&*kit.store);
+pub(super) async fn forget_who_is_listed(context: &ActorContext, guild: &GuildId) -> Result<(), NotDeleted> {
+    let reader = Reader::new(&*context.store);
     let ward = Ward::of(guild);
     let (mut from, end) = (key::all_persons(guild), key::all_persons(guild).end());
     let mut marks: BTreeMap<ChannelNo, Seq> = BTreeMap::new();
     loop {
-        let page = kit.store.scan(from, end.clone(), false, PAGE).await.map_err(ReadError::from)?;
+        let page = context.store.scan(from, end.clone(), false, PAGE).await.map_err(ReadError::from)?;
         let Some((last, _)) = page.last() else { return Ok(()) };
         from = key::successor(last);
         let mut writes = Vec::new();
@@ -38,22 +38,22 @@ pub(super) async fn forget_who_is_listed(kit: &Kit, guild: &GuildId) -> Result<(
             }
         }
         if !writes.is_empty() {
-            administer(kit, ward, writes).await?;
+            administer(context, ward, writes).await?;
         }
     }
 }
 
 /// Takes out of what a guild used who addressed companions. What was used, and what it cost, stays: it names nobody.
-pub(super) async fn forget_who_addressed(kit: &Kit, guild: &GuildId, before: Moment) -> Result<(), NotDeleted> {
-    let (ward, mark, now) = (Ward::of(guild), key::usage_kept_from(guild), kit.clock.now());
-    let known = kit.store.get(mark.clone()).await.map_err(ReadError::from)?;
+pub(super) async fn forget_who_addressed(context: &ActorContext, guild: &GuildId, before: Moment) -> Result<(), NotDeleted> {
+    let (ward, mark, now) = (Ward::of(guild), key::usage_kept_from(guild), context.clock.now());
+    let known = context.store.get(mark.clone()).await.map_err(ReadError::from)?;
     let done = known.map(|value| decode(&mark, &value)).transpose().map_err(ReadError::from)?.unwrap_or(Moment::ZERO).min(now);
     if before <= done {
         return Ok(());
     }
     let (mut from, to) = (key::usage_from(guild, done), key::usage_from(guild, before));
     loop {
-        let page = kit.store.scan(from.clone(), to.clone(), false, PAGE).await.map_err(ReadError::from)?;
+        let page = context.store.scan(from.clone(), to.clone(), false, PAGE).await.map_err(ReadError::from)?;
         let Some((last, _)) = page.last() else { break };
         from = key::successor(last);
         let mut writes = Vec::new();
@@ -64,10 +64,10 @@ pub(super) async fn forget_who_addressed(kit: &Kit, guild: &GuildId, before: Mom
             }
         }
         if !writes.is_empty() {
-            administer(kit, ward, writes).await?;
+            administer(context, ward, writes).await?;
         }
     }
-    Ok(administer(kit, ward, vec![Write::Put(mark, encode(&before.min(now)))]).await?)
+    Ok(administer(context, ward, vec![Write::Put(mark, encode(&before.min(now)))]).await?)
 }
 
 /// The same use, of nobody; none: it names no person.

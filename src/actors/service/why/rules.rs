@@ -16,7 +16,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 impl Scene<'_> {
     /// Which rule decided, with its numbers as they are now, and what would have to be different; `before` is what happened before.
     pub(super) fn rule(&self, who: &Who, recorded: &Recorded, decided: &Decided, before: &[Recorded]) -> Option<String> {
-        let settings = &self.backend.kit.settings;
+        let settings = &self.backend.context.settings;
         let name = &who.name;
         Some(match decided.reason {
             Reason::OtherAddressed => format!(
@@ -80,7 +80,7 @@ impl Scene<'_> {
 
     /// Which budget was used up, as it is on record.
     fn used_up(&self, who: &Who, recorded: &Recorded, used_up: &UsedUp) -> String {
-        let settings = &self.backend.kit.settings;
+        let settings = &self.backend.context.settings;
         let gate = &settings.gate;
         let tokens = settings.models.guild_tokens_per_day.map_or_else(|| "none".to_owned(), |most| most.to_string());
         let (what, setting, most) = match used_up.budget {
@@ -115,7 +115,7 @@ impl Scene<'_> {
 
     /// Which budget it was, as far as the record of this room tells.
     fn budget(&self, who: &Who, recorded: &Recorded, decided: &Decided, before: &[Recorded]) -> String {
-        let gate = &self.backend.kit.settings.gate;
+        let gate = &self.backend.context.settings.gate;
         if let Some(used_up) = &decided.used_up {
             return self.used_up(who, recorded, used_up);
         }

@@ -87,7 +87,7 @@ impl Scene<'_> {
         }
         in_order(&mut story);
         let last = story.iter().map(|line| line.at.0).max();
-        let end = if goes_on { last.max(Some(self.backend.kit.clock.now())) } else { last };
+        let end = if goes_on { last.max(Some(self.backend.context.clock.now())) } else { last };
         if let Some(end) = end {
             self.add_starts(&mut story, end).await?;
         }
@@ -166,7 +166,7 @@ impl Scene<'_> {
             }
         }
         tried.sort_by_key(|line| line.seq);
-        let now = self.backend.kit.clock.now();
+        let now = self.backend.context.clock.now();
         self.add_starts(&mut tried, now).await?;
         Ok(tried)
     }
@@ -185,14 +185,14 @@ impl Scene<'_> {
         let last = earlier.into_iter().find(|earlier| matches!(earlier.event, Event::Said { .. }))?;
         let quiet = first.at.since(last.at);
         let text = format!("A new conversation began: nothing had been said for {} (closing.episode_idle_secs).", secs(quiet));
-        let is_new = quiet >= self.backend.kit.settings.closing.episode_idle();
+        let is_new = quiet >= self.backend.context.settings.closing.episode_idle();
         is_new.then(|| StoryLine { seq: Some(first.seq), ..line(first, "episode", text) })
     }
 
     /// That the conversation of a decision is over, if it is.
     pub(super) fn over_since(&self, decided: &Recorded, look: &Look) -> Option<StoryLine> {
-        let idle = self.backend.kit.settings.closing.episode_idle();
-        let now = self.backend.kit.clock.now();
+        let idle = self.backend.context.settings.closing.episode_idle();
+        let now = self.backend.context.clock.now();
         let (began_at, last_at) = look.conversation.episode().map(|episode| (episode.began_at, episode.last_at))?;
         let (at, text) = if began_at > decided.at {
             (began_at, "A new conversation began, and nothing was decided in it yet.".to_owned())

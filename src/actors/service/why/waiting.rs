@@ -26,7 +26,7 @@ impl Scene<'_> {
         let settings = who.settings.as_ref()?;
         let conversation = &stand.look.conversation;
         let companion = &who.id;
-        let now = self.backend.kit.clock.now();
+        let now = self.backend.context.clock.now();
         let unsettled = conversation.gate(companion).map_or(0, |_| conversation.buffer(companion).count());
         let nothing =
             |text: &str| Some(WaitingFor { text: text.into(), messages: None, lull_at: None, retry_at: None, unsettled });
@@ -72,7 +72,7 @@ impl Scene<'_> {
             return nothing(&format!("{whom}: it wants to speak"));
         }
         if gate.is_closed() {
-            let missing = u64::from(self.backend.kit.settings.closing.reopen_after.saturating_sub(gate.heard_closed));
+            let missing = u64::from(self.backend.context.settings.closing.reopen_after.saturating_sub(gate.heard_closed));
             let more = if missing == 1 { "one more human message".to_owned() } else { format!("{missing} more human messages") };
             let text = format!("{more}, its name, or a new conversation: it has ended this one");
             return Some(WaitingFor { text, messages: Some(missing), lull_at: None, retry_at: None, unsettled });
@@ -110,7 +110,7 @@ impl Scene<'_> {
         else {
             return Ok(waiting);
         };
-        let now = self.backend.kit.clock.now();
+        let now = self.backend.context.clock.now();
         let caps = self.backend.caps(&self.place.guild, now).await?;
         let (cap, what) = match budget {
             Budget::GuildTokens => (caps.tokens, "the guild's tokens of a day (models.guild_tokens_per_day)"),
@@ -159,7 +159,7 @@ impl Scene<'_> {
                 "{when}, because the question could not be put into words, which is a fault of this program; see the log"
             );
         }
-        let troubles = self.backend.kit.pool.report().await.map(|pool| pool.troubles).unwrap_or_default();
+        let troubles = self.backend.context.pool.report().await.map(|pool| pool.troubles).unwrap_or_default();
         let its = who.settings.as_ref().map_or_else(|| ModelRole::Side.into(), |settings| settings.model.side.clone());
         let trouble = troubles.iter().find(|trouble| trouble.role == ModelRole::Side && trouble.name == its);
         let why = trouble.map(|trouble| format!(" ({})", trouble.in_our_words)).unwrap_or_default();
@@ -178,7 +178,7 @@ impl Scene<'_> {
 
     /// Whether a server runs here, and not a command on its store alone.
     pub(super) fn is_served(&self) -> bool {
-        self.backend.kit.directory.find(&SwitchboardPlace()).is_some()
+        self.backend.context.directory.find(&SwitchboardPlace()).is_some()
     }
 
     /// What a message still waits for, as the companion for whom it does.

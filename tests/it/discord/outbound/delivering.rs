@@ -8,7 +8,7 @@ use serde_json::json;
 use tertulia::actors::channel::delivery::{Arguments, Delivery};
 use tertulia::actors::messages::channel::{ChannelMessage, Delivered};
 use tertulia::actors::models::Models;
-use tertulia::actors::runtime::kit::{Environment, Kit};
+use tertulia::actors::runtime::context::{ActorContext, Environment};
 use tertulia::actors::runtime::root::Root;
 use tertulia::adapters::discord::platform::Discord;
 use tertulia::adapters::llm;
@@ -80,8 +80,8 @@ async fn without_the_content_intent_a_statement_whose_answer_is_lost_is_posted_o
 
 /// Has a statement delivered by a whole system, and says what came of it.
 async fn delivered(platform: Arc<Discord>, part: &Part) -> Delivered {
-    let kit = kit(Platforms::new([platform as Arc<dyn ChatPlatform>]));
-    let (root, system) = Root::spawn(None, Root, kit.clone()).await.expect("a system");
+    let context = context(Platforms::new([platform as Arc<dyn ChatPlatform>]));
+    let (root, system) = Root::spawn(None, Root, context.clone()).await.expect("a system");
     let (sender, mut told) = mpsc::unbounded_channel();
     let (channel, _) = Listener::spawn(None, Listener, sender).await.expect("a listener");
     let (_stop, stopping) = watch::channel(false);
@@ -103,11 +103,11 @@ async fn delivered(platform: Arc<Discord>, part: &Part) -> Delivered {
         name: part.name.clone(),
         picture: part.picture.clone(),
         used: Vec::new(),
-        platform: kit.platforms.of(&part.channel).expect("Discord").clone(),
+        platform: context.platforms.of(&part.channel).expect("Discord").clone(),
         stop: stopping,
         lane: Arc::default(),
         channel: channel.clone(),
-        kit: kit.clone(),
+        context: context.clone(),
     };
     Delivery::spawn(None, Delivery, arguments).await.expect("a delivery");
     let delivered = timeout(PATIENCE, told.recv()).await.expect("in time").expect("it is told");
@@ -117,14 +117,14 @@ async fn delivered(platform: Arc<Discord>, part: &Part) -> Delivered {
     delivered
 }
 
-fn kit(platforms: Platforms) -> Kit {
+fn context(platforms: Platforms) -> ActorContext {
     let settings = Arc::new(Settings::overlay(json!({})).expect("the defaults"));
     let model = |role| llm::serving(&settings.models, role).expect("rehearsal");
     let models = Models::new(model(ModelRole::Side), model(ModelRole::Main));
-    Kit {
+    ActorContext {
         platforms,
         store_failed: Arc::new(|detail| panic!("the store failed: {detail}")),
-        ..Kit::new(Environment {
+        ..ActorContext::new(Environment {
             store: Arc::new(MemoryStore::new()),
             clock: Arc::new(SystemClock),
             chance: Arc::new(SystemChance),

@@ -21,7 +21,7 @@ use crate::telemetry::recorder::Recorder;
 
 /// What every actor works with. Cheap to clone.
 #[derive(Clone)]
-pub struct Kit {
+pub struct ActorContext {
     /// Where everything is kept. Only the scribe writes.
     pub store: Arc<dyn Store>,
     /// The time of day.
@@ -56,7 +56,7 @@ pub struct Kit {
     pub store_failed: Arc<dyn Fn(String) + Send + Sync>,
 }
 
-/// What a kit cannot do without: everything else has a default.
+/// What a context cannot do without: everything else has a default.
 pub struct Environment {
     /// Where everything is kept.
     pub store: Arc<dyn Store>,
@@ -74,7 +74,7 @@ pub struct Environment {
     pub companions: Cast,
 }
 
-impl Kit {
+impl ActorContext {
     /// What actors work with in this environment: without platforms, with nobody in it yet. A store that fails is only told of in the log.
     pub fn new(environment: Environment) -> Self {
         let Environment { store, clock, chance, models, recorder, settings, companions } = environment;
