@@ -23,11 +23,11 @@ use futures_util::StreamExt as _;
 use ractor::{Actor, ActorRef};
 use serde_json::{Value, json};
 use system::{context, millis, room, say};
-use tertulia::actors::runtime::context::ActorContext;
-use tertulia::actors::runtime::directory::{Directory, Place};
-use tertulia::actors::runtime::places::{
-    ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, SwitchboardPlace,
+use tertulia::actors::runtime::actor_keys::{
+    ChannelActorKey, CompanionKey, GuildKey, GuildsKey, PoolKey, ScribeKey, SwitchboardKey,
 };
+use tertulia::actors::runtime::context::ActorContext;
+use tertulia::actors::runtime::directory::{ActorKey, Directory};
 use tertulia::actors::runtime::root::{Root, RootMessage};
 use tertulia::actors::service::ActorBackend;
 use tertulia::actors::service::rooms::move_in;
@@ -69,19 +69,19 @@ impl Victim {
         let home = || "home".into();
         match self {
             Self::Nobody => {}
-            Self::Channel => kill(directory, &ChannelPlace(room(MEASURED).channel())),
-            Self::Companion => kill(directory, &CompanionPlace(home(), "aria".into())),
-            Self::Guild => kill(directory, &GuildPlace(home())),
-            Self::Guilds => kill(directory, &GuildsPlace()),
-            Self::Scribe => kill(directory, &ScribePlace()),
-            Self::Switchboard => kill(directory, &SwitchboardPlace()),
-            Self::Pool => kill(directory, &PoolPlace()),
+            Self::Channel => kill(directory, &ChannelActorKey(room(MEASURED).channel())),
+            Self::Companion => kill(directory, &CompanionKey(home(), "aria".into())),
+            Self::Guild => kill(directory, &GuildKey(home())),
+            Self::Guilds => kill(directory, &GuildsKey()),
+            Self::Scribe => kill(directory, &ScribeKey()),
+            Self::Switchboard => kill(directory, &SwitchboardKey()),
+            Self::Pool => kill(directory, &PoolKey()),
         }
     }
 }
 
-fn kill<P: Place>(directory: &Directory, place: &P) {
-    directory.find(place).expect("whoever is to be killed is there").kill();
+fn kill<P: ActorKey>(directory: &Directory, key: &P) {
+    directory.find(key).expect("whoever is to be killed is there").kill();
 }
 
 /// A whole system; each kill gets its own, so that no restart is held back by those before.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
-use tertulia::actors::runtime::places::ChannelPlace;
+use tertulia::actors::runtime::actor_keys::ChannelActorKey;
 use tertulia::ports::backend::Backend;
 use tokio::time::{Instant, sleep};
 
@@ -90,7 +90,7 @@ async fn beside(on_disk: bool, dies: bool) -> anyhow::Result<(Took, u64, u64)> {
         world.busy.spawn(async move {
             loop {
                 for id in DOOMED {
-                    if let Some(channel) = directory.find(&ChannelPlace(room(id).channel())) {
+                    if let Some(channel) = directory.find(&ChannelActorKey(room(id).channel())) {
                         channel.kill();
                         died.fetch_add(1, Ordering::Relaxed);
                     }

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use serde_json::json;
 use tertulia::actors::membership::residents::Residents;
 use tertulia::actors::models::{Models, Pool};
+use tertulia::actors::runtime::actor_keys::{ChannelActorKey, PoolKey};
 use tertulia::actors::runtime::context::ActorContext;
-use tertulia::actors::runtime::places::{ChannelPlace, PoolPlace};
 use tertulia::domain::id::{ChannelId, GuildId};
 use tertulia::ports::backend::room::is_of_console;
 use tertulia::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, Part, Platforms};
@@ -116,7 +116,7 @@ fn furnish(mut context: ActorContext, in_hand: InHand) -> anyhow::Result<ActorCo
     };
     let models = Models::new(model(in_hand == InHand::Manager), model(in_hand == InHand::Reply));
     let found = context.directory.clone();
-    context.pool = Pool::new(&settings.models, models, move || found.find(&PoolPlace()));
+    context.pool = Pool::new(&settings.models, models, move || found.find(&PoolKey()));
     context.residents = Residents::new(cast, settings.companion_defaults.clone(), context.recorder.instruments().clone());
     if in_hand == InHand::Delivery {
         context.platforms = Platforms::new([Arc::new(SlowPlatform(std::sync::Mutex::default())) as Arc<dyn ChatPlatform>]);
@@ -131,7 +131,7 @@ impl World {
     async fn words(&mut self, text: &str, in_hand: InHand, is_killed: bool) -> anyhow::Result<Option<Duration>> {
         let whom = if in_hand == InHand::Manager { "aria and bruno" } else { "aria" };
         say(&self.backend, MEASURED, &format!("{whom}, in hand: {text}")).await?;
-        let channel = self.context.directory.find(&ChannelPlace(room(MEASURED).channel()));
+        let channel = self.context.directory.find(&ChannelActorKey(room(MEASURED).channel()));
         let channel = channel.ok_or_else(|| anyhow::anyhow!("the room is not awake"))?;
         let said = Instant::now();
         while channel.get_children().is_empty() {

@@ -31,10 +31,10 @@ use tokio::sync::OnceCell;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::models::CallId;
 use crate::actors::messages::writer::{Committed, Lost};
+use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Registration, Sort};
 use crate::actors::runtime::in_hand::InHand;
-use crate::actors::runtime::places::ChannelPlace;
 use crate::actors::runtime::supervision::child::TakenAlong;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::budget::{Budget, Ledger};
@@ -190,7 +190,7 @@ impl Actor for Channel {
     async fn pre_start(&self, myself: ActorRef<ChannelMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
         let Arguments { place, context, books, in_hand } = arguments;
         // Registered before the record is read: what is accepted after the reading finds its way here.
-        let registration = context.directory.register(&ChannelPlace(place.channel.clone()), &myself);
+        let registration = context.directory.register(&ChannelActorKey(place.channel.clone()), &myself);
         restore::begin(place.clone(), context.clone(), books.clone(), myself.clone());
         let pace = Pace::new(context.clock.now());
         let counted = context.recorder.instruments().actors.one([Sort::Channel.as_str()]);

@@ -18,9 +18,9 @@ use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{CompanionMessage, Evaluate, Matter, Speak, Words};
 use crate::actors::messages::turn_taking_manager::ManagerMessage;
 use crate::actors::models::Question;
+use crate::actors::runtime::actor_keys::{CompanionKey, TurnTakingManagerKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Registration, Sort};
-use crate::actors::runtime::places::{CompanionPlace, TurnTakingManagerPlace};
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
 use crate::domain::message::Message;
@@ -70,7 +70,7 @@ impl Actor for Companion {
         Ok(State {
             in_force: InForce::default(),
             flights: Flights::new(context.pool.clone()),
-            _registration: context.directory.register(&CompanionPlace(guild.clone(), companion.clone()), &myself),
+            _registration: context.directory.register(&CompanionKey(guild.clone(), companion.clone()), &myself),
             _counted: context.recorder.instruments().actors.one([Sort::Companion.as_str()]),
             guild,
             companion,
@@ -116,7 +116,7 @@ impl State {
         let (ticket, priority, is_vote) = (asking.ticket, Priority::of(matter.trigger, matter.modality), matter.is_vote);
         let request = wording(matter, settings, asking.place.clone(), self.context.clone());
         let (asked, context, tell) = (request.clone(), self.context.clone(), asking.tell.clone());
-        let manager = TurnTakingManagerPlace(asking.place.channel.clone());
+        let manager = TurnTakingManagerKey(asking.place.channel.clone());
         let (departure, landing) = self.flights.take_off(asking);
         let call = self.context.pool.ask(Question {
             request,

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Accept, Accepted, Lost, Refused, ScribeMessage};
+use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::runtime::places::ChannelPlace;
 use crate::actors::writer::reaching::tell_scribe;
 use crate::domain::address::{self, Heard};
 use crate::domain::event::Event;
@@ -87,7 +87,7 @@ impl Inbound {
     /// # Errors
     /// As [`say`](Self::say).
     pub async fn accept(&self, place: &Place, event: Event, id: Option<Arc<str>>) -> Result<Accepted, Refused> {
-        if self.context.directory.waiting(&ChannelPlace(place.channel.clone())) >= MOST_WAITING {
+        if self.context.directory.waiting(&ChannelActorKey(place.channel.clone())) >= MOST_WAITING {
             return Err(Refused::Busy { retry_after: RETRY_AFTER });
         }
         let (reply, accepted) = Reply::awaited();

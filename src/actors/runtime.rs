@@ -1,5 +1,6 @@
 //! The tree of actors, what keeps it running, and what every actor works with.
 
+pub mod actor_keys;
 pub mod context;
 pub mod directory;
 pub mod guild;
@@ -7,7 +8,6 @@ pub mod guilds;
 pub mod hub;
 pub mod in_hand;
 mod pending;
-pub mod places;
 pub mod platforms;
 pub mod quarantine;
 pub mod root;

@@ -41,8 +41,8 @@ use async_trait::async_trait;
 use tokio::sync::Mutex;
 
 use crate::actors::inbound::Inbound;
+use crate::actors::runtime::actor_keys::ScribeKey;
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::runtime::places::ScribePlace;
 use crate::domain::id::Seq;
 use crate::domain::vote::State;
 use crate::ports::backend::decisions::{DecisionQuery, Decisions, Why, WhyQuery};
@@ -211,7 +211,7 @@ impl Backend for ActorBackend {
             pool.as_ref().map(|pool| pool.troubles.iter().map(|trouble| trouble.detail.as_str()).collect::<Vec<_>>().join("; "));
         let models_detail = troubles.as_deref().unwrap_or("no model can be asked at the moment");
         let mut parts = vec![
-            part("store", self.context.directory.find(&ScribePlace()).is_some(), "what is heard cannot be stored at the moment"),
+            part("store", self.context.directory.find(&ScribeKey()).is_some(), "what is heard cannot be stored at the moment"),
             part("models", models_detail.is_empty(), models_detail),
         ];
         let mut is_held_up = false;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::world::World;
-use crate::actors::runtime::directory::Place;
-use crate::actors::runtime::places::{GuildsPlace, PlatformsPlace, ScribePlace, ShardPlace};
+use crate::actors::runtime::actor_keys::{GuildsKey, PlatformsKey, ScribeKey, ShardKey};
+use crate::actors::runtime::directory::ActorKey;
 use crate::ports::backend::Backend;
 use crate::ports::gateway::Disconnected;
 use crate::ports::gateway::fake::{End, FakeGateway};
@@ -56,7 +56,7 @@ async fn a_connection_that_panics_is_made_again_alone() {
 async fn whoever_kills_a_connection_ends_it_and_it_comes_back() {
     let (gateway, mut world) = connected(2).await;
 
-    world.kill(&ShardPlace("fake", 0)).await;
+    world.kill(&ShardKey("fake", 0)).await;
     world.pass(1.0).await;
 
     assert_eq!((gateway.dropped(0), gateway.lived(0), gateway.lived(1)), (1, 2, 1));
@@ -199,10 +199,10 @@ async fn a_supervisor_that_dies_without_end_takes_nobody_along() {
     let others = others(&world);
 
     for _ in 0..120 {
-        while world.context.directory.find(&PlatformsPlace()).is_none() {
+        while world.context.directory.find(&PlatformsKey()).is_none() {
             world.pass(1.0).await;
         }
-        world.kill(&PlatformsPlace()).await;
+        world.kill(&PlatformsKey()).await;
     }
     world.pass(90.0).await;
 
@@ -242,8 +242,8 @@ fn later(after: Option<u64>) -> Result<u32, Disconnected> {
 
 /// Whoever would have another id had it been restarted.
 fn others(world: &World) -> Vec<ractor::ActorId> {
-    fn id<P: Place>(world: &World, place: &P) -> ractor::ActorId {
-        world.context.directory.find(place).expect("somebody is there").get_id()
+    fn id<P: ActorKey>(world: &World, key: &P) -> ractor::ActorId {
+        world.context.directory.find(key).expect("somebody is there").get_id()
     }
-    vec![world.root().get_id(), id(world, &ScribePlace()), id(world, &GuildsPlace())]
+    vec![world.root().get_id(), id(world, &ScribeKey()), id(world, &GuildsKey())]
 }

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::world::{World, room, said};
 use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::directory::{Directory, Registration};
-use crate::actors::runtime::places::ChannelPlace;
 use crate::ports::backend::{Backend, Refused};
 
 #[tokio::test(start_paused = true)]
@@ -17,7 +17,7 @@ async fn what_waits_for_a_channel_is_bounded_and_the_others_go_on() {
     world.others_may_die();
     world.open("den", &["bruno"]).await;
     world.side.answers([Ok("Me.\nYES")]);
-    let before = world.context.directory.find(&ChannelPlace(room("lobby").channel())).unwrap();
+    let before = world.context.directory.find(&ChannelActorKey(room("lobby").channel())).unwrap();
     let (stuck, _) = Actor::spawn(None, Stuck, world.context.directory.clone()).await.unwrap();
 
     let mut accepted = 0;
@@ -119,7 +119,7 @@ impl Actor for Stuck {
         myself: ActorRef<ChannelMessage>,
         directory: Directory,
     ) -> Result<Registration, ActorProcessingErr> {
-        Ok(directory.register(&ChannelPlace(room("lobby").channel()), &myself))
+        Ok(directory.register(&ChannelActorKey(room("lobby").channel()), &myself))
     }
 
     async fn handle(

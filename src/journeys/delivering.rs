@@ -7,7 +7,7 @@ use super::world::{World, room, said};
 use crate::actors::inbound::Inbound;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{OutboxWrite, Record, ScribeMessage};
-use crate::actors::runtime::places::{ChannelPlace, ScribePlace};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, ScribeKey};
 use crate::domain::id::Ticket;
 use crate::journal::place::Place;
 use crate::journal::reader::Reader;
@@ -114,7 +114,7 @@ async fn no_part_is_lost_or_doubled_when_a_channel_dies_or_the_system_crashes_at
                 world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
                 world.main.answers([Ok(LONG)]);
             } else {
-                world.kill(&ChannelPlace(room("lobby").channel())).await;
+                world.kill(&ChannelActorKey(room("lobby").channel())).await;
             }
             world.pass(700.0).await;
 
@@ -371,7 +371,7 @@ async fn a_part_is_found_under_the_name_that_it_was_sent_with_whoever_is_configu
     world.pass(4.0).await;
 
     world.recast(&["ben"]).await;
-    world.kill(&ChannelPlace(room("lobby").channel())).await;
+    world.kill(&ChannelActorKey(room("lobby").channel())).await;
     world.pass(60.0).await;
 
     assert_eq!(platform.posted(), said(&[("Aria", "Hello!")]));
@@ -441,7 +441,7 @@ async fn put(world: &World, ticket: Ticket, owed: OutboxRecord) {
     let outbox = vec![OutboxWrite::Put(ticket, owed)];
     let (at, made, usage) = (world.context.clock.now(), Vec::new(), Vec::new());
     let record = Record { place: place(), at, made, quiet: None, snapshot: None, outbox, usage, reply };
-    let scribe = world.context.directory.find(&ScribePlace()).unwrap();
+    let scribe = world.context.directory.find(&ScribeKey()).unwrap();
     scribe.cast(ScribeMessage::Record(record)).unwrap();
     committed.await.unwrap().unwrap();
 }

@@ -13,8 +13,8 @@ use crate::actors::membership::residents::Cast;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Administer, ScribeMessage};
-use crate::actors::runtime::places::{
-    ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, SwitchboardPlace,
+use crate::actors::runtime::actor_keys::{
+    ChannelActorKey, CompanionKey, GuildKey, GuildsKey, PoolKey, ScribeKey, SwitchboardKey,
 };
 use crate::actors::service::ActorBackend;
 use crate::domain::conversation::poison;
@@ -49,13 +49,13 @@ macro_rules! survives {
 }
 
 survives! {
-    a_channel_that_dies_answers_once: ChannelPlace(room("lobby").channel());
-    a_companion_that_dies_answers_once: CompanionPlace("home".into(), "aria".into());
-    a_guild_that_dies_answers_once: GuildPlace("home".into());
-    the_guilds_that_die_answer_once: GuildsPlace();
-    a_scribe_that_dies_loses_nothing: ScribePlace();
-    a_switchboard_that_dies_loses_nothing: SwitchboardPlace();
-    a_pool_that_dies_loses_nothing: PoolPlace();
+    a_channel_that_dies_answers_once: ChannelActorKey(room("lobby").channel());
+    a_companion_that_dies_answers_once: CompanionKey("home".into(), "aria".into());
+    a_guild_that_dies_answers_once: GuildKey("home".into());
+    the_guilds_that_die_answer_once: GuildsKey();
+    a_scribe_that_dies_loses_nothing: ScribeKey();
+    a_switchboard_that_dies_loses_nothing: SwitchboardKey();
+    a_pool_that_dies_loses_nothing: PoolKey();
 }
 
 #[tokio::test(start_paused = true)]
@@ -66,7 +66,7 @@ async fn what_a_dying_companion_had_asked_is_called_off_and_asked_again_at_once(
     world.pass(0.5).await;
     assert_eq!((world.side.asked_for("aria"), world.calls().await), (1, 1));
 
-    world.kill(&CompanionPlace("home".into(), "aria".into())).await;
+    world.kill(&CompanionKey("home".into(), "aria".into())).await;
     world.pass(0.5).await;
 
     assert_eq!((world.side.asked_for("aria"), world.calls().await), (2, 1));
@@ -124,11 +124,11 @@ impl Actor for Deaf {
 async fn what_is_handed_to_a_channel_that_is_being_killed_with_its_guild_is_found_by_the_next_guild() {
     let mut world = World::with_lobby().await;
     world.pass(1_000.0).await;
-    let lobby = ChannelPlace(room("lobby").channel());
+    let lobby = ChannelActorKey(room("lobby").channel());
     assert!(world.context.directory.find(&lobby).is_none(), "it sleeps");
     let (dying, _) = Actor::spawn(None, Deaf, ()).await.unwrap();
     let registration = world.context.directory.register(&lobby, &dying);
-    world.kill(&GuildPlace("home".into())).await;
+    world.kill(&GuildKey("home".into())).await;
 
     world.side.answers([Ok("Me.\nYES")]);
     world.say("lobby", "Ari, one").await;
@@ -221,7 +221,7 @@ async fn a_question_that_goes_with_the_pool_is_asked_again_at_once() {
 
     world.say("lobby", "Ari, one").await;
     world.pass(0.5).await;
-    world.kill(&PoolPlace()).await;
+    world.kill(&PoolKey()).await;
     world.pass(1.0).await;
 
     assert_eq!(world.decisions("lobby").await.len(), 0);
@@ -240,7 +240,7 @@ async fn a_channel_whose_record_is_damaged_stays_away_and_takes_nobody_along() {
     let garbage = Write::Put(Key::event(place.ward(), no, seq), b"\x01not what it was".to_vec());
     let (reply, done) = Reply::awaited();
     let administer = Administer { ward: place.ward(), writes: vec![garbage], fresh: Vec::new(), reply };
-    world.context.directory.find(&ScribePlace()).unwrap().cast(ScribeMessage::Administer(administer)).unwrap();
+    world.context.directory.find(&ScribeKey()).unwrap().cast(ScribeMessage::Administer(administer)).unwrap();
     done.await.unwrap().unwrap();
 
     let world = world.crash().await;
@@ -267,7 +267,7 @@ async fn records_that_nobody_can_read_any_more_keep_no_other_channel_from_waking
         let writes = broken.map(|key| Write::Put(key, b"\x01not what it was".to_vec())).to_vec();
         let (reply, done) = Reply::awaited();
         let administer = Administer { ward, writes, fresh: Vec::new(), reply };
-        world.context.directory.find(&ScribePlace()).unwrap().cast(ScribeMessage::Administer(administer)).unwrap();
+        world.context.directory.find(&ScribeKey()).unwrap().cast(ScribeMessage::Administer(administer)).unwrap();
         done.await.unwrap().unwrap();
     }
     world.say("lobby", "Ari?").await;

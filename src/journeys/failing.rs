@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::world::{World, room, said};
-use crate::actors::runtime::places::{ChannelPlace, GuildPlace, ScribePlace};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, ScribeKey};
 use crate::domain::conversation::poison;
 use crate::ports::backend::Backend;
 use crate::ports::backend::decisions::WhyQuery;
@@ -58,7 +58,7 @@ async fn a_guild_that_keeps_failing_is_kept_away_and_the_others_do_not_notice() 
 
     for _ in 0..400 {
         // Whenever it is back.
-        if let Some(channel) = world.context.directory.find(&ChannelPlace(room("lobby").channel())) {
+        if let Some(channel) = world.context.directory.find(&ChannelActorKey(room("lobby").channel())) {
             channel.kill();
         } else if is_kept_away(&world).await {
             break;
@@ -82,7 +82,7 @@ async fn a_guild_that_keeps_failing_is_kept_away_and_the_others_do_not_notice() 
     // What is said meanwhile is kept, and handled once the operator lets the guild go.
     let kept = world.say("lobby", "Ari, at last?").await;
     world.pass(60.0).await;
-    assert!(world.context.directory.find(&GuildPlace("home".into())).is_none());
+    assert!(world.context.directory.find(&GuildKey("home".into())).is_none());
     world.backend.release("home").await.unwrap();
     world.pass(60.0).await;
 
@@ -108,7 +108,7 @@ async fn channels_that_die_together_all_come_back_with_what_they_had() {
     world.pass(0.5).await;
 
     for id in &rooms {
-        world.context.directory.find(&ChannelPlace(room(id).channel())).expect("it is awake").kill();
+        world.context.directory.find(&ChannelActorKey(room(id).channel())).expect("it is awake").kill();
     }
     world.pass(60.0).await;
 
@@ -133,7 +133,7 @@ async fn a_guild_does_not_pay_for_a_scribe_that_dies() {
         // What each channel made of it is on its way.
         world.store.hold();
         world.pass(1.5).await;
-        world.context.directory.find(&ScribePlace()).expect("there is one").kill();
+        world.context.directory.find(&ScribeKey()).expect("there is one").kill();
         world.store.release();
         world.pass(100.0).await;
     }

@@ -10,7 +10,7 @@ use super::retaining::left_of;
 use super::world::{World, purpose, room, said};
 use crate::actors::erasure::taking_back::{let_go, take_words_out, told_of};
 use crate::actors::messages::writer::Lost;
-use crate::actors::runtime::places::ChannelPlace;
+use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::service::ActorBackend;
 use crate::actors::writer::reaching::{administer, look, settled};
 use crate::domain::id::{Seq, Ward};
@@ -417,8 +417,8 @@ async fn words_are_not_taken_out_before_a_channel_that_begins_has_heard_of_it() 
     world.store.hold();
     let context = world.context.clone();
     let saying = tokio::spawn(async move { administer(&context, Ward(0), Vec::new()).await });
-    world.kill(&ChannelPlace(place.channel.clone())).await;
-    while world.context.directory.find(&ChannelPlace(place.channel.clone())).is_none() {
+    world.kill(&ChannelActorKey(place.channel.clone())).await;
+    while world.context.directory.find(&ChannelActorKey(place.channel.clone())).is_none() {
         one_turn().await;
     }
 

@@ -12,7 +12,7 @@ use crate::actors::erasure::retention;
 use crate::actors::inbound::Inbound;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Administer, ScribeMessage};
-use crate::actors::runtime::places::ScribePlace;
+use crate::actors::runtime::actor_keys::ScribeKey;
 use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket, Ward};
 use crate::journal::key;
@@ -480,7 +480,7 @@ async fn put_into(world: &World, place: &Place, key: impl FnOnce(Ward, ChannelNo
     let before = world.context.store.get(key.clone()).await.unwrap();
     let (reply, done) = Reply::awaited();
     let order = Administer { ward: place.ward(), writes: vec![Write::Put(key, value)], fresh: Vec::new(), reply };
-    world.context.directory.find(&ScribePlace()).unwrap().cast(ScribeMessage::Administer(order)).unwrap();
+    world.context.directory.find(&ScribeKey()).unwrap().cast(ScribeMessage::Administer(order)).unwrap();
     done.await.unwrap().unwrap();
     before
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::world::{World, room, said};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Administer, ScribeMessage};
-use crate::actors::runtime::places::ScribePlace;
+use crate::actors::runtime::actor_keys::ScribeKey;
 use crate::domain::id::Seq;
 use crate::journal::key;
 use crate::journal::place::Place;
@@ -303,7 +303,7 @@ pub(super) async fn set_aside_as(world: &World, place: &Place, seq: Seq, error: 
     let writes = vec![Write::Put(key::set_aside(ward, no, seq), encode(&record))];
     let (reply, done) = Reply::awaited();
     let administer = ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply });
-    world.context.directory.find(&ScribePlace()).unwrap().cast(administer).unwrap();
+    world.context.directory.find(&ScribeKey()).unwrap().cast(administer).unwrap();
     done.await.unwrap().unwrap();
 }
 

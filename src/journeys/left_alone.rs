@@ -6,7 +6,7 @@ use super::world::{World, room, said};
 use crate::actors::messages::guilds::{Cause, GuildsMessage, LeftAlone};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Administer, ScribeMessage};
-use crate::actors::runtime::places::{ChannelPlace, GuildPlace, GuildsPlace, ScribePlace};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, GuildsKey, ScribeKey};
 use crate::actors::writer::reaching::look;
 use crate::domain::conversation::poison;
 use crate::domain::id::Ward;
@@ -153,7 +153,7 @@ async fn a_guild_that_begins_anew_tries_whom_it_left_alone() {
     world.pass(250.0).await;
     let before = world.backend.quarantine().await.unwrap().channels.remove(0);
 
-    world.context.directory.find(&GuildPlace("home".into())).unwrap().kill();
+    world.context.directory.find(&GuildKey("home".into())).unwrap().kill();
     world.pass(1.0).await;
     let meanwhile = world.backend.quarantine().await.unwrap().channels;
     world.pass(250.0).await;
@@ -231,8 +231,8 @@ async fn a_room_that_was_left_alone_is_listed_no_more_once_its_guild_is_kept_awa
     world.say("den", "Bruno?").await;
     let mut last = None;
     for _ in 0..2_000 {
-        last = world.context.directory.find(&GuildPlace("home".into())).map(|guild| guild.get_id()).or(last);
-        if let Some(channel) = world.context.directory.find(&ChannelPlace(room("den").channel())) {
+        last = world.context.directory.find(&GuildKey("home".into())).map(|guild| guild.get_id()).or(last);
+        if let Some(channel) = world.context.directory.find(&ChannelActorKey(room("den").channel())) {
             channel.kill();
         }
         world.pass(0.1).await;
@@ -249,7 +249,7 @@ async fn a_room_that_was_left_alone_is_listed_no_more_once_its_guild_is_kept_awa
     let (since, until) = (alone.since.0, alone.until.0);
     let (guild, channel, cause) = (place.guild.clone(), place.channel.clone(), Cause::Died);
     let entry = LeftAlone { guild, channel, cause, reason: "late".into(), since, until };
-    let guilds = world.context.directory.find(&GuildsPlace()).unwrap();
+    let guilds = world.context.directory.find(&GuildsKey()).unwrap();
     guilds.cast(GuildsMessage::LeftAlone(last.unwrap(), entry)).unwrap();
 
     assert_eq!(world.backend.quarantine().await.unwrap().channels, []);
@@ -280,6 +280,6 @@ async fn poisoned() -> (World, Place, ChannelNo, Value) {
 async fn put(world: &World, ward: Ward, key: Key, value: Value) {
     let (reply, done) = Reply::awaited();
     let administer = Administer { ward, writes: vec![Write::Put(key, value)], fresh: Vec::new(), reply };
-    world.context.directory.find(&ScribePlace()).unwrap().cast(ScribeMessage::Administer(administer)).unwrap();
+    world.context.directory.find(&ScribeKey()).unwrap().cast(ScribeMessage::Administer(administer)).unwrap();
     done.await.unwrap().unwrap();
 }

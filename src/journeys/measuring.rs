@@ -7,8 +7,8 @@ use futures_util::StreamExt;
 use serde_json::json;
 
 use super::world::{World, asker, purpose, room};
-use crate::actors::runtime::places::{
-    ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, SwitchboardPlace, TurnTakingManagerPlace,
+use crate::actors::runtime::actor_keys::{
+    ChannelActorKey, CompanionKey, GuildKey, GuildsKey, PoolKey, ScribeKey, SwitchboardKey, TurnTakingManagerKey,
 };
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::Seq;
@@ -54,15 +54,15 @@ async fn what_is_on_record_is_counted_once_whoever_dies() {
     for moment in [0.0, 0.4, 1.1, 2.3] {
         world.say("salon", "Ari and Bruno, what of it?").await;
         world.pass(moment).await;
-        world.kill(&ChannelPlace(lobby.clone())).await;
+        world.kill(&ChannelActorKey(lobby.clone())).await;
         world.pass(120.0).await;
         world.say("salon", "Cleo?").await;
         world.pass(moment).await;
-        world.kill(&PoolPlace()).await;
+        world.kill(&PoolKey()).await;
         world.pass(120.0).await;
         world.say("salon", "Bruno?").await;
         world.pass(moment).await;
-        world.kill(&ScribePlace()).await;
+        world.kill(&ScribeKey()).await;
         world.pass(300.0).await;
     }
 
@@ -125,17 +125,17 @@ async fn who_is_there_is_counted_and_whoever_dies_is_not() {
 
     let channel = room("salon").channel();
     for _ in 0..3 {
-        world.kill(&TurnTakingManagerPlace(channel.clone())).await;
-        world.kill(&CompanionPlace("home".into(), "bruno".into())).await;
-        world.kill(&ChannelPlace(channel.clone())).await;
-        world.kill(&PoolPlace()).await;
-        world.kill(&ScribePlace()).await;
-        world.kill(&SwitchboardPlace()).await;
+        world.kill(&TurnTakingManagerKey(channel.clone())).await;
+        world.kill(&CompanionKey("home".into(), "bruno".into())).await;
+        world.kill(&ChannelActorKey(channel.clone())).await;
+        world.kill(&PoolKey()).await;
+        world.kill(&ScribeKey()).await;
+        world.kill(&SwitchboardKey()).await;
         world.pass(2.0).await;
     }
-    world.kill(&GuildPlace("home".into())).await;
+    world.kill(&GuildKey("home".into())).await;
     world.pass(1.0).await;
-    world.kill(&GuildsPlace()).await;
+    world.kill(&GuildsKey()).await;
     world.pass(60.0).await;
 
     let restarts = |sort| total(&world, "tertulia_actor_restarts_total", &[("actor_sort", sort)]);
@@ -183,7 +183,7 @@ async fn a_guild_that_is_kept_away_is_counted_until_it_is_let_go() {
         // What waits for an answer wakes the channel again and again.
         world.say("lobby", "Ari, one").await;
         for _ in 0..2_000 {
-            if let Some(channel) = world.context.directory.find(&ChannelPlace(room("lobby").channel())) {
+            if let Some(channel) = world.context.directory.find(&ChannelActorKey(room("lobby").channel())) {
                 channel.kill();
             }
             world.pass(0.1).await;
@@ -217,7 +217,7 @@ async fn a_statement_whose_commit_is_lost_is_a_send_that_failed() {
     world.store.hold();
     world.pass(0.5).await;
 
-    world.kill(&ScribePlace()).await;
+    world.kill(&ScribeKey()).await;
     world.store.release();
     world.pass(60.0).await;
 

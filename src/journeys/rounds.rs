@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::world::{World, asker, context, purpose, room, said};
-use crate::actors::runtime::places::TurnTakingManagerPlace;
+use crate::actors::runtime::actor_keys::TurnTakingManagerKey;
 use crate::domain::question_context::Purpose;
 use crate::domain::vote::Stance;
 use crate::journal::place::Place;
@@ -231,12 +231,12 @@ async fn clearing_ends_the_round_its_manager_and_its_trace() {
     let world = salon().await;
     world.say("salon", QUESTION).await;
     world.pass(0.5).await;
-    assert!(world.context.directory.find(&TurnTakingManagerPlace(room("salon").channel())).is_some());
+    assert!(world.context.directory.find(&TurnTakingManagerKey(room("salon").channel())).is_some());
 
     world.backend.clear(&room("salon")).await.unwrap();
     world.pass(60.0).await;
 
-    assert!(world.context.directory.find(&TurnTakingManagerPlace(room("salon").channel())).is_none());
+    assert!(world.context.directory.find(&TurnTakingManagerKey(room("salon").channel())).is_none());
     assert_eq!(world.history("salon").await.len(), 1);
     let turns = world.spans.named("conversation.turn");
     assert_eq!(turns.iter().map(|turn| attribute(turn, "turn.outcome").unwrap()).collect::<Vec<_>>(), ["cancelled"]);
@@ -289,8 +289,10 @@ async fn a_salon_falls_asleep_when_all_is_said() {
 
     world.pass(1_000.0).await;
 
-    assert!(world.context.directory.find(&crate::actors::runtime::places::ChannelPlace(room("salon").channel())).is_none());
-    assert!(world.context.directory.find(&TurnTakingManagerPlace(room("salon").channel())).is_none());
+    assert!(
+        world.context.directory.find(&crate::actors::runtime::actor_keys::ChannelActorKey(room("salon").channel())).is_none()
+    );
+    assert!(world.context.directory.find(&TurnTakingManagerKey(room("salon").channel())).is_none());
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::world::{World, purpose, room, said};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{OutboxWrite, Record, ScribeMessage};
-use crate::actors::runtime::places::{ChannelPlace, ScribePlace};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, ScribeKey};
 use crate::actors::service::ActorBackend;
 use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket};
@@ -151,7 +151,8 @@ async fn a_room_that_slept_answers_as_before() {
     let world = World::with_lobby().await;
     world.say("lobby", "one").await;
     world.pass(1_000.0).await;
-    let asleep = world.context.directory.find(&crate::actors::runtime::places::ChannelPlace(room("lobby").channel())).is_none();
+    let asleep =
+        world.context.directory.find(&crate::actors::runtime::actor_keys::ChannelActorKey(room("lobby").channel())).is_none();
     world.side.answers([Ok("Me.\nYES")]);
 
     world.say("lobby", "Ari?").await;
@@ -216,11 +217,11 @@ async fn a_reply_that_was_dropped_before_a_crash_is_owed_no_more_after_it() {
         usage: Vec::new(),
         reply,
     };
-    world.context.directory.find(&ScribePlace()).unwrap().cast(ScribeMessage::Record(record)).unwrap();
+    world.context.directory.find(&ScribeKey()).unwrap().cast(ScribeMessage::Record(record)).unwrap();
     committed.await.unwrap().unwrap();
     let before = owed(&world).await;
 
-    world.kill(&ChannelPlace(channel)).await;
+    world.kill(&ChannelActorKey(channel)).await;
     world.pass(10.0).await;
 
     assert_eq!((before, owed(&world).await), (vec![Ticket(1_000)], Vec::new()));

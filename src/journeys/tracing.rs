@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::world::{World, purpose, room};
-use crate::actors::runtime::places::ChannelPlace;
+use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::domain::question_context::Purpose;
 use crate::ports::backend::Backend;
 use crate::ports::language_model::{NoAnswer, Request};
@@ -310,7 +310,7 @@ async fn a_channel_that_is_killed_goes_on_in_a_trace_that_follows_the_one_before
     world.say("lobby", "Ari, are you there?").await;
     world.pass(0.5).await;
 
-    world.kill(&ChannelPlace(room("lobby").channel())).await;
+    world.kill(&ChannelActorKey(room("lobby").channel())).await;
     world.pass(5.0).await;
 
     let drawing = drawn(&world.spans.spans());
@@ -343,7 +343,7 @@ async fn a_turn_that_is_left_out_is_left_out_whole_and_one_that_failed_is_kept_w
     world.main.answers([Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() }), Ok("Hello!")]);
     world.say("lobby", "Ari?").await;
     world.pass(5.0).await;
-    world.kill(&ChannelPlace(room("lobby").channel())).await;
+    world.kill(&ChannelActorKey(room("lobby").channel())).await;
 
     let expected = "\
 conversation.turn failed refused

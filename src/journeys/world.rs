@@ -13,10 +13,10 @@ use tokio::sync::mpsc;
 
 use crate::actors::erasure::leftovers;
 use crate::actors::models::Models;
+use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::{ActorContext, Environment};
-use crate::actors::runtime::directory::Place as Address;
+use crate::actors::runtime::directory::ActorKey as Address;
 use crate::actors::runtime::in_hand::HungBefore;
-use crate::actors::runtime::places::ChannelPlace;
 use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::runtime::starts;
 use crate::actors::service::{ActorBackend, rooms};
@@ -419,7 +419,7 @@ impl World {
 
     /// Kills the replies in the making: a channel's only children while no round is open.
     pub(super) async fn kill_replies(&mut self, id: &str) {
-        let channel = self.context.directory.find(&ChannelPlace(room(id).channel())).expect("somebody is there");
+        let channel = self.context.directory.find(&ChannelActorKey(room(id).channel())).expect("somebody is there");
         let replies = channel.get_children();
         assert!(!replies.is_empty(), "a reply is in the making");
         replies.iter().for_each(ractor::ActorCell::kill);

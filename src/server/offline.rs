@@ -9,8 +9,8 @@ use ractor::Actor;
 use super::{CACHE_BYTES, Ended, OPEN_DEADLINE, not_moved_in, open};
 use crate::actors::erasure::retention::{self, Passed};
 use crate::actors::models::Models;
+use crate::actors::runtime::actor_keys::ScribeKey;
 use crate::actors::runtime::context::{ActorContext, Environment};
-use crate::actors::runtime::places::ScribePlace;
 use crate::actors::service::ActorBackend;
 use crate::actors::service::rooms::move_in;
 use crate::actors::writer::{self, Scribe};
@@ -96,7 +96,7 @@ async fn answer<T>(
     let (scribe, ended) = Actor::spawn(None, Scribe, scribe_arguments(&context))
         .await
         .map_err(|error| Ended::Failed(anyhow::anyhow!("the scribe cannot be started: {error}")))?;
-    let registration = context.directory.register(&ScribePlace(), &scribe);
+    let registration = context.directory.register(&ScribeKey(), &scribe);
     // No room of the settings is made here: what was never stored is not there.
     move_in(&context, &[]).await.map_err(|error| not_moved_in(error, "the rooms cannot be read"))?;
     let backend = ActorBackend::new(context.clone(), store);

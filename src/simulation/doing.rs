@@ -16,7 +16,7 @@ use crate::actors::inbound::Inbound;
 use crate::actors::membership::ignoring::KeptIgnored;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Administer, ScribeMessage};
-use crate::actors::runtime::places::{ChannelPlace, ScribePlace};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, ScribeKey};
 use crate::domain::id::GuildId;
 use crate::journal::key;
 use crate::journal::place::Place;
@@ -241,7 +241,7 @@ impl Life {
         let Some((room, seq)) = self.heard_of(number, false) else { return };
         let place = self.place(room);
         let Ok(Some(no)) = Reader::new(&*self.context.store).channel_no(&place).await else { return };
-        let Some(scribe) = self.context.directory.find(&ScribePlace()) else { return };
+        let Some(scribe) = self.context.directory.find(&ScribeKey()) else { return };
         let (ward, (guild, channel)) = (place.ward(), (place.guild.clone(), place.channel.clone()));
         let at = self.context.clock.now();
         let record = SetAsideRecord { guild, channel, seq, at, deaths: 3, error: PLANNED.into(), is_closed: false };
@@ -251,7 +251,7 @@ impl Life {
         drop(scribe.cast(ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply })));
         drop(done.await);
         self.props.stage.reach("message set aside");
-        if let Some(channel) = self.context.directory.find(&ChannelPlace(place.channel)) {
+        if let Some(channel) = self.context.directory.find(&ChannelActorKey(place.channel)) {
             self.props.stage.disturb();
             self.props.stage.notes().killed.insert((self.props.stage.life(), "channel"));
             channel.kill();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ractor::{ActorCell, ActorId};
 
 use super::stage::{Stage, lock};
-use crate::actors::runtime::places::{ChannelPlace, ScribePlace};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, ScribeKey};
 use crate::domain::id::ChannelId;
 use crate::ports::backend::room::RoomId;
 
@@ -38,12 +38,12 @@ impl Ends {
     /// whoever calls this whenever the store is read sees all that matter.
     pub(super) fn look(&self, stage: &Arc<Stage>) {
         let Some(present) = stage.present() else { return };
-        if let Some(scribe) = present.directory.find(&ScribePlace()) {
+        if let Some(scribe) = present.directory.find(&ScribeKey()) {
             self.wait(stage, scribe.get_cell(), Who::Scribe);
         }
         for room in &stage.plan.rooms {
             let Some(room) = RoomId::parse(&room.id) else { continue };
-            if let Some(channel) = present.directory.find(&ChannelPlace(room.channel())) {
+            if let Some(channel) = present.directory.find(&ChannelActorKey(room.channel())) {
                 self.wait(stage, channel.get_cell(), Who::Channel(room.channel()));
             }
         }

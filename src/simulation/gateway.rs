@@ -13,7 +13,7 @@ use super::dice::Dice;
 use super::life::Props;
 use super::plan::{Beat, Plan};
 use super::stage::{Stage, lock};
-use crate::actors::runtime::places::ShardPlace;
+use crate::actors::runtime::actor_keys::ShardKey;
 use crate::ports::gateway::{Command, Condition, Disconnected, Gateway, Shard, Unsent};
 use crate::ports::hearing::{Hearing, NotTaken, Taken};
 
@@ -294,7 +294,7 @@ impl SimGateway {
         loop {
             stage.alive().await;
             let Some(present) = stage.present() else { return std::future::pending().await };
-            if present.directory.find(&ShardPlace(PLATFORM, shard.number)).is_none() {
+            if present.directory.find(&ShardKey(PLATFORM, shard.number)).is_none() {
                 stage.violate(format!(
                     "message {} is heard over connection {}, which nobody keeps alive",
                     told.number, shard.number

@@ -10,11 +10,11 @@ use super::faults::What;
 use super::gateway::PLATFORM;
 use super::plan::{Strike, Target};
 use super::stage::{Ending, Stage};
-use crate::actors::runtime::directory::Place;
-use crate::actors::runtime::places::{
-    ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PlatformsPlace, PoolPlace, ScribePlace, ShardPlace, SwitchboardPlace,
-    TurnTakingManagerPlace,
+use crate::actors::runtime::actor_keys::{
+    ChannelActorKey, CompanionKey, GuildKey, GuildsKey, PlatformsKey, PoolKey, ScribeKey, ShardKey, SwitchboardKey,
+    TurnTakingManagerKey,
 };
+use crate::actors::runtime::directory::ActorKey;
 use crate::ports::backend::Backend;
 use crate::ports::backend::room::RoomId;
 
@@ -55,44 +55,44 @@ async fn deal(stage: &Arc<Stage>, target: &Target) {
     let guild = |guild: usize| plan.guilds[guild].id.as_str().into();
     match target {
         Target::Process => stage.end(Ending::Crashed("killed".into())),
-        Target::Channel(room) => fell(stage, "channel", &ChannelPlace(channel(*room))),
+        Target::Channel(room) => fell(stage, "channel", &ChannelActorKey(channel(*room))),
         Target::Companion(room, which) => {
             let home = &plan.rooms[*room];
             let companion = home.companions[which % home.companions.len()];
-            fell(stage, "companion", &CompanionPlace(guild(home.guild), companion.into()));
+            fell(stage, "companion", &CompanionKey(guild(home.guild), companion.into()));
         }
-        Target::Guild(which) => fell(stage, "guild", &GuildPlace(guild(*which))),
-        Target::Connections => fell(stage, "connections", &PlatformsPlace()),
-        Target::Connection(number) => fell(stage, "connection", &ShardPlace(PLATFORM, *number)),
+        Target::Guild(which) => fell(stage, "guild", &GuildKey(guild(*which))),
+        Target::Connections => fell(stage, "connections", &PlatformsKey()),
+        Target::Connection(number) => fell(stage, "connection", &ShardKey(PLATFORM, *number)),
         Target::Root => {
             if let Some(present) = stage.present() {
                 strike(stage, "root", &present.root);
             }
         }
         Target::StormOnConnections => storm_on_connections(stage).await,
-        Target::Guilds => fell(stage, "guilds", &GuildsPlace()),
-        Target::Scribe => fell(stage, "scribe", &ScribePlace()),
-        Target::Pool => fell(stage, "pool", &PoolPlace()),
-        Target::Switchboard => fell(stage, "switchboard", &SwitchboardPlace()),
-        Target::Manager(room) => fell(stage, "manager", &TurnTakingManagerPlace(channel(*room))),
+        Target::Guilds => fell(stage, "guilds", &GuildsKey()),
+        Target::Scribe => fell(stage, "scribe", &ScribeKey()),
+        Target::Pool => fell(stage, "pool", &PoolKey()),
+        Target::Switchboard => fell(stage, "switchboard", &SwitchboardKey()),
+        Target::Manager(room) => fell(stage, "manager", &TurnTakingManagerKey(channel(*room))),
         Target::Making(room) => {
             let Some(present) = stage.present() else { return };
-            let manager = present.directory.find(&TurnTakingManagerPlace(channel(*room))).map(|manager| manager.get_id());
-            let Some(room) = present.directory.find(&ChannelPlace(channel(*room))) else { return };
+            let manager = present.directory.find(&TurnTakingManagerKey(channel(*room))).map(|manager| manager.get_id());
+            let Some(room) = present.directory.find(&ChannelActorKey(channel(*room))) else { return };
             let making = children(&room.get_cell()).into_iter().filter(|child| Some(child.get_id()) != manager);
             for child in making.collect::<Vec<_>>() {
                 strike(stage, "reply or delivery", &child);
             }
         }
         Target::Storm(room) => {
-            let place = ChannelPlace(channel(*room));
-            storm(stage, || fell(stage, "channel", &place)).await;
+            let key = ChannelActorKey(channel(*room));
+            storm(stage, || fell(stage, "channel", &key)).await;
         }
         Target::StormOnCompanion(room, which) => {
             let home = &plan.rooms[*room];
-            let place = CompanionPlace(guild(home.guild), home.companions[which % home.companions.len()].into());
+            let key = CompanionKey(guild(home.guild), home.companions[which % home.companions.len()].into());
             stage.reach("storm on a companion");
-            storm(stage, || fell(stage, "companion", &place)).await;
+            storm(stage, || fell(stage, "companion", &key)).await;
         }
     }
 }
@@ -124,8 +124,8 @@ async fn storm_on_connections(stage: &Arc<Stage>) {
     stage.reach("storm on the connections");
     let mut gone_since = stage.now();
     while stage.now() - gone_since < LEFT_ALONE {
-        if stage.present().is_some_and(|present| present.directory.find(&PlatformsPlace()).is_some()) {
-            fell(stage, "connections", &PlatformsPlace());
+        if stage.present().is_some_and(|present| present.directory.find(&PlatformsKey()).is_some()) {
+            fell(stage, "connections", &PlatformsKey());
             gone_since = stage.now();
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -136,8 +136,8 @@ async fn storm_on_connections(stage: &Arc<Stage>) {
     stage.reach("connections left alone");
 }
 
-fn fell<P: Place>(stage: &Arc<Stage>, sort: &'static str, place: &P) {
-    if let Some(actor) = stage.present().and_then(|present| present.directory.find(place)) {
+fn fell<P: ActorKey>(stage: &Arc<Stage>, sort: &'static str, key: &P) {
+    if let Some(actor) = stage.present().and_then(|present| present.directory.find(key)) {
         strike(stage, sort, &actor.get_cell());
     }
 }

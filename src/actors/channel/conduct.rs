@@ -17,8 +17,8 @@ use crate::actors::messages::models::Outcome;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::turn_taking_manager::NotTaken;
 use crate::actors::messages::writer::{Accepted, OutboxWrite, Post, Record, ScribeMessage};
+use crate::actors::runtime::actor_keys::{GuildKey, ScribeKey};
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::runtime::places::{GuildPlace, ScribePlace};
 use crate::domain::address::{self, Heard};
 use crate::domain::conversation::{Conversation, Input, Output, Posting, Rules, World};
 use crate::domain::event::{Event, Made, Recorded};
@@ -242,7 +242,7 @@ impl State {
     pub(super) fn wake_successor(&mut self) {
         if self.registration.is_none()
             && !self.conversation.is_at_rest()
-            && let Some(guild) = self.context.directory.find(&GuildPlace(self.place.guild.clone()))
+            && let Some(guild) = self.context.directory.find(&GuildKey(self.place.guild.clone()))
         {
             // A guild that is gone wakes all that is pending when it is back.
             let _ = guild.cast(GuildMessage::Open(self.place.channel.clone()));
@@ -411,7 +411,7 @@ impl State {
 
     /// A scribe that is not there drops the request, which thereby is answered as lost: the channel fails and begins anew.
     pub(super) fn send(&self, message: ScribeMessage) {
-        match self.context.directory.find(&ScribePlace()) {
+        match self.context.directory.find(&ScribeKey()) {
             Some(scribe) => drop(scribe.cast(message)),
             None => drop(message),
         }

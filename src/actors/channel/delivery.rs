@@ -17,9 +17,9 @@ use tokio::time::{Instant, timeout};
 use crate::actors::messages::channel::{ChannelMessage, Delivered};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Lost, OutboxWrite, Record, ScribeMessage};
+use crate::actors::runtime::actor_keys::ScribeKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Sort;
-use crate::actors::runtime::places::ScribePlace;
 use crate::domain::id::Ticket;
 use crate::domain::moment::Moment;
 use crate::domain::split::split;
@@ -272,7 +272,7 @@ impl Arguments {
             usage: std::mem::take(&mut self.used),
             reply,
         };
-        match self.context.directory.find(&ScribePlace()) {
+        match self.context.directory.find(&ScribeKey()) {
             Some(scribe) => drop(scribe.cast(ScribeMessage::Record(record))),
             None => drop(record),
         }

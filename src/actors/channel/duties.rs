@@ -14,9 +14,9 @@ use crate::actors::messages::companion::{Asking, CompanionMessage, Evaluate, Mat
 use crate::actors::messages::models::Outcome;
 use crate::actors::messages::reply::{Dropped, Reply};
 use crate::actors::messages::turn_taking_manager::NotTaken;
+use crate::actors::runtime::actor_keys::{ChannelActorKey, CompanionKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Sort;
-use crate::actors::runtime::places::{ChannelPlace, CompanionPlace};
 use crate::domain::conversation::Input;
 use crate::domain::event::{Event, Made, Recorded, RoundClosed};
 use crate::domain::id::{CompanionId, Seq, Ticket};
@@ -141,7 +141,7 @@ impl State {
         });
         let asking = Asking { place: self.place.clone(), ticket, tell, arrival };
         let evaluate = Evaluate { asking, matter };
-        let at = CompanionPlace(self.place.guild.clone(), companion.clone());
+        let at = CompanionKey(self.place.guild.clone(), companion.clone());
         // A question that finds nobody is dropped, which tells us to ask again.
         match self.context.directory.find(&at) {
             Some(actor) => drop(actor.cast(CompanionMessage::Evaluate(Box::new(evaluate)))),
@@ -156,7 +156,7 @@ impl State {
 
     /// Tells this channel, or whoever is in its place then. One that is gone asks again when it is back.
     fn teller(&self) -> impl Fn(ChannelMessage) + Send + Sync + 'static {
-        let (context, at) = (self.context.clone(), ChannelPlace(self.place.channel.clone()));
+        let (context, at) = (self.context.clone(), ChannelActorKey(self.place.channel.clone()));
         move |message| {
             if let Some(channel) = context.directory.find(&at) {
                 let _ = channel.cast(message);

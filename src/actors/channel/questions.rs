@@ -6,7 +6,7 @@ use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::CompanionMessage;
 use crate::actors::messages::models::Outcome;
 use crate::actors::models::asked_again_after;
-use crate::actors::runtime::places::CompanionPlace;
+use crate::actors::runtime::actor_keys::CompanionKey;
 use crate::domain::answer;
 use crate::domain::conversation::Input;
 use crate::domain::id::Ticket;
@@ -67,7 +67,7 @@ impl State {
             self.context.pool.cancel(call);
         }
         let Some(companion) = self.asked.remove(&ticket) else { return };
-        if let Some(actor) = self.context.directory.find(&CompanionPlace(self.place.guild.clone(), companion)) {
+        if let Some(actor) = self.context.directory.find(&CompanionKey(self.place.guild.clone(), companion)) {
             // One that is gone has cancelled it.
             let _ = actor.cast(CompanionMessage::Cancel { channel: self.place.channel.clone(), ticket });
         }

@@ -12,8 +12,8 @@ use super::{Books, Missed, State};
 use crate::actors::messages::channel::{CannotRestore, ChannelMessage};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Fence, Lost, ScribeMessage};
+use crate::actors::runtime::actor_keys::ScribeKey;
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::runtime::places::ScribePlace;
 use crate::actors::runtime::supervision::child::TakenAlong;
 use crate::domain::budget::{DAY, Ledger, Use};
 use crate::domain::event::Recorded;
@@ -51,7 +51,7 @@ async fn read(place: &Place, context: &ActorContext, books: &Books) -> Result<Re
 /// Waits until everything that a predecessor left on its way is stored, or lost.
 async fn fence(place: &Place, context: &ActorContext) -> Result<(), CannotRestore> {
     for _ in 0..SCRIBE_TRIES {
-        if let Some(scribe) = context.directory.find(&ScribePlace()) {
+        if let Some(scribe) = context.directory.find(&ScribeKey()) {
             let (reply, settled) = Reply::awaited();
             let fence = ScribeMessage::Fence(Fence { place: place.clone(), reply });
             if scribe.cast(fence).is_ok() {

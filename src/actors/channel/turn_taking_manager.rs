@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::models::Outcome;
 use crate::actors::messages::turn_taking_manager::{ManagerMessage, NotTaken};
+use crate::actors::runtime::actor_keys::TurnTakingManagerKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Registration, Sort};
 use crate::actors::runtime::hub::Live;
-use crate::actors::runtime::places::TurnTakingManagerPlace;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::round::Round;
@@ -70,7 +70,7 @@ impl Actor for TurnTakingManager {
 
     async fn pre_start(&self, myself: ActorRef<ManagerMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
         let Arguments { place, round, asked, external, patience, channel, context } = arguments;
-        let registration = context.directory.register(&TurnTakingManagerPlace(place.channel.clone()), &myself);
+        let registration = context.directory.register(&TurnTakingManagerKey(place.channel.clone()), &myself);
         // It dies with its timer: another takes its place, or the channel watches the deadline.
         myself.send_after(patience, || ManagerMessage::Due);
         let known: Vec<Ballot> = round.states().cloned().collect();

@@ -12,10 +12,10 @@ use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{CompanionMessage, Speak, Statement, Words};
 use crate::actors::messages::models::Outcome;
 use crate::actors::models::asked_again_after;
+use crate::actors::runtime::actor_keys::CompanionKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Sort};
 use crate::actors::runtime::hub::{Hub, Live};
-use crate::actors::runtime::places::CompanionPlace;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::id::{CompanionId, GuildId, Ticket};
 use crate::domain::message::Message;
@@ -124,7 +124,7 @@ impl Actor for Reply {
 /// Gets its words from the companion, and asks again for those that are lost with it. None: it is configured no more, or did not answer in
 /// time.
 async fn words(reply: &Arguments, deadline: Instant) -> Option<Words> {
-    let at = CompanionPlace(reply.place.guild.clone(), reply.companion.clone());
+    let at = CompanionKey(reply.place.guild.clone(), reply.companion.clone());
     let mut losses = 0;
     loop {
         let (sender, words) = oneshot::channel();

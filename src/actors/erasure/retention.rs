@@ -16,8 +16,8 @@ use crate::actors::channel::folded::folded;
 use crate::actors::messages::channel::{ChannelMessage, Look};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Contested, Expire, Lost, ScribeMessage};
+use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::runtime::places::ChannelPlace;
 use crate::actors::writer::reaching::{fence, look, tell_scribe, the_scribe};
 use crate::actors::writer::{Pace, Sweep};
 use crate::domain::event::Recorded;
@@ -224,7 +224,7 @@ async fn raise_mark(
         kept = oldest_kept(context, place.ward(), no, kept, before).await?;
     }
     // Lest what it has in mind comes on record again with its next snapshot.
-    if let Some(channel) = context.directory.find(&ChannelPlace(place.channel.clone())) {
+    if let Some(channel) = context.directory.find(&ChannelActorKey(place.channel.clone())) {
         let _ = channel.cast(ChannelMessage::LetGo(kept));
     }
     let is_older_on_record = kept > head.lowest.max(Seq(1));
@@ -268,7 +268,7 @@ async fn renew_snapshot(
 ) -> Result<Option<Seq>, NotDeleted> {
     // A channel that is awake has let the words go when it answers, and what it wrote before is stored when the scribe answers: no
     // snapshot with these words comes after this one.
-    let is_awake = || context.directory.find(&ChannelPlace(place.channel.clone())).is_some();
+    let is_awake = || context.directory.find(&ChannelActorKey(place.channel.clone())).is_some();
     let was_awake = is_awake();
     let look = look(context, &place.channel).await;
     fence(context, place).await?;

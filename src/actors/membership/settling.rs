@@ -13,9 +13,9 @@ use crate::actors::messages::guilds::GuildsMessage;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer;
 use crate::actors::messages::writer::{Administer, Contested, DeleteChannel, Lost, ScribeMessage};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, GuildsKey, ScribeKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::hub::Live;
-use crate::actors::runtime::places::{ChannelPlace, GuildPlace, GuildsPlace, ScribePlace};
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Ward};
 use crate::domain::names::SharedName;
@@ -83,7 +83,7 @@ pub async fn close(context: &ActorContext, turn: &Turn, channel: &ChannelId) -> 
 async fn end(context: &ActorContext, channel: &ChannelId) -> Result<(), Unsettled> {
     let Some(residence) = context.residents.take(channel) else { return Ok(()) };
     let place = Place::new(&residence.guild, channel);
-    if let Some(guild) = context.directory.find(&GuildPlace(place.guild.clone())) {
+    if let Some(guild) = context.directory.find(&GuildKey(place.guild.clone())) {
         // A guild that is gone has taken its channels along. What the channel still has on its way is refused by the scribe once the
         // journal is deleted.
         let _ = guild.cast(GuildMessage::Close(channel.clone()));
@@ -222,7 +222,7 @@ async fn enter(
 async fn tell_threads(context: &ActorContext, channel: &ChannelId) {
     for thread in context.residents.living_by(channel) {
         let Some((recorded, residence)) = context.residents.outdated(&thread) else { continue };
-        if context.directory.find(&ChannelPlace(thread.clone())).is_none() {
+        if context.directory.find(&ChannelActorKey(thread.clone())).is_none() {
             continue;
         }
         if let Err(error) = enter(context, &thread, Some(&recorded), residence).await {
@@ -294,7 +294,7 @@ async fn take_away(context: &ActorContext, place: &Place) -> Result<(), Conteste
 }
 
 fn ask_scribe(context: &ActorContext, message: ScribeMessage) -> Result<(), Lost> {
-    let is_asked = context.directory.find(&ScribePlace()).is_some_and(|scribe| scribe.cast(message).is_ok());
+    let is_asked = context.directory.find(&ScribeKey()).is_some_and(|scribe| scribe.cast(message).is_ok());
     if is_asked { Ok(()) } else { Err(Lost::Unavailable("the scribe is being restarted".into())) }
 }
 
@@ -302,9 +302,9 @@ fn ask_scribe(context: &ActorContext, message: ScribeMessage) -> Result<(), Lost
 fn tell_guild(context: &ActorContext, guild: &GuildId, channel: &ChannelId) {
     let told = context
         .directory
-        .find(&GuildPlace(guild.clone()))
+        .find(&GuildKey(guild.clone()))
         .is_some_and(|actor| actor.cast(GuildMessage::ResidenceChanged(Some(channel.clone()))).is_ok());
-    if !told && let Some(guilds) = context.directory.find(&GuildsPlace()) {
+    if !told && let Some(guilds) = context.directory.find(&GuildsKey()) {
         // A supervisor that is gone is back soon; the channel reads who lives there when it is woken.
         let _ = guilds.cast(GuildsMessage::Open(guild.clone(), Some(channel.clone())));
     }

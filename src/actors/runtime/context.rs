@@ -7,10 +7,10 @@ use crate::actors::erasure::turns::Turns;
 use crate::actors::membership::ignored::Ignored;
 use crate::actors::membership::residents::{Cast, Residents};
 use crate::actors::models::{Models, Pool};
+use crate::actors::runtime::actor_keys::PoolKey;
 use crate::actors::runtime::directory::Directory;
 use crate::actors::runtime::hub::Hub;
 use crate::actors::runtime::in_hand::HungBefore;
-use crate::actors::runtime::places::PoolPlace;
 use crate::ports::chance::Chance;
 use crate::ports::chat_platform::Platforms;
 use crate::ports::clock::Clock;
@@ -84,7 +84,7 @@ impl ActorContext {
             store,
             clock,
             chance,
-            pool: Pool::new(&settings.models, models, move || finder.find(&PoolPlace())),
+            pool: Pool::new(&settings.models, models, move || finder.find(&PoolKey())),
             directory,
             hub: Hub::new(),
             platforms: Platforms::default(),

@@ -77,14 +77,14 @@ pub enum Sort {
 /// can look one up under another's messages:
 ///
 /// ```ignore
-/// pub struct ChannelPlace(pub ChannelId);
+/// pub struct ChannelActorKey(pub ChannelId);
 ///
-/// impl Place for ChannelPlace {
+/// impl Place for ChannelActorKey {
 ///     type Message = ChannelMessage;
 ///     fn address(&self) -> Address { Address::Channel(self.0.clone()) }
 /// }
 /// ```
-pub trait Place {
+pub trait ActorKey {
     /// What is understood there.
     type Message: Message;
 
@@ -127,8 +127,8 @@ impl Directory {
     }
 
     /// Enters an actor, in the place of the one that was there before.
-    pub fn register<P: Place>(&self, place: &P, actor: &ActorRef<P::Message>) -> Registration {
-        let (address, cell) = (place.address(), actor.get_cell());
+    pub fn register<P: ActorKey>(&self, key: &P, actor: &ActorRef<P::Message>) -> Registration {
+        let (address, cell) = (key.address(), actor.get_cell());
         let waiting = Arc::<AtomicUsize>::default();
         let mut entries = self.write();
         let is_successor = matches!(&address, Address::Guild(guild) if !entries.guilds.insert(guild.clone()));
@@ -142,26 +142,26 @@ impl Directory {
     }
 
     /// The actor that is there now. None if there is none, or if it is stopping.
-    pub fn find<P: Place>(&self, place: &P) -> Option<ActorRef<P::Message>> {
-        self.find_entry(place).map(|(actor, _)| actor)
+    pub fn find<P: ActorKey>(&self, key: &P) -> Option<ActorRef<P::Message>> {
+        self.find_entry(key).map(|(actor, _)| actor)
     }
 
     /// Hands work to the actor that is there now. It counts as waiting until the actor says that it was
     /// [taken on](Registration::taken_on): whoever brings more asks first how much waits. False: nobody is there.
-    pub fn hand_over<P: Place>(&self, place: &P, work: P::Message) -> bool {
-        let Some((actor, waiting)) = self.find_entry(place) else { return false };
+    pub fn hand_over<P: ActorKey>(&self, key: &P, work: P::Message) -> bool {
+        let Some((actor, waiting)) = self.find_entry(key) else { return false };
         // Counted before it can be taken on.
         waiting.fetch_add(1, Ordering::Relaxed);
         actor.cast(work).is_ok()
     }
 
     /// How much of what was handed over there was not taken on yet. Nothing waits for an actor that is not there.
-    pub fn waiting<P: Place>(&self, place: &P) -> usize {
-        self.read().actors.get(&place.address()).map_or(0, |entry| entry.waiting.load(Ordering::Relaxed))
+    pub fn waiting<P: ActorKey>(&self, key: &P) -> usize {
+        self.read().actors.get(&key.address()).map_or(0, |entry| entry.waiting.load(Ordering::Relaxed))
     }
 
-    fn find_entry<P: Place>(&self, place: &P) -> Option<(ActorRef<P::Message>, Arc<AtomicUsize>)> {
-        let address = place.address();
+    fn find_entry<P: ActorKey>(&self, key: &P) -> Option<(ActorRef<P::Message>, Arc<AtomicUsize>)> {
+        let address = key.address();
         let (actor, waiting) = self.read().actors.get(&address).map(|entry| (entry.actor.clone(), entry.waiting.clone()))?;
         if actor.get_status() >= ActorStatus::Draining {
             return None;

@@ -14,11 +14,11 @@ use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::guild::{Child, GuildMessage};
 use crate::actors::messages::guilds::{Cause, GuildsMessage, LeftAlone};
 use crate::actors::messages::supervision::Ending;
+use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, GuildsKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Registration, Sort};
 use crate::actors::runtime::in_hand::InHand;
 use crate::actors::runtime::pending;
-use crate::actors::runtime::places::{ChannelPlace, GuildPlace, GuildsPlace};
 use crate::actors::runtime::quarantine::{self};
 use crate::actors::runtime::set_aside::{self, Suspects, Verdict};
 use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, Lasting};
@@ -90,7 +90,7 @@ impl Actor for Guild {
 
     async fn pre_start(&self, myself: ActorRef<GuildMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
         let Arguments { guild, context } = arguments;
-        let registration = context.directory.register(&GuildPlace(guild.clone()), &myself);
+        let registration = context.directory.register(&GuildKey(guild.clone()), &myself);
         let predecessors = if registration.is_successor() { channels_of(&guild, &context) } else { Vec::new() };
         wake_pending(guild.clone(), context.clone(), myself.clone(), predecessors);
         myself.send_interval(PRUNE_EVERY, || GuildMessage::Prune);
@@ -160,7 +160,7 @@ impl State {
         let arguments = channel::Arguments { place, context: self.context.clone(), books: self.books.clone(), in_hand };
         let spec = ChildSpec::of(Lasting::Transient, move || (Channel, arguments.clone()));
         let is_new = self.children.start(Child::Channel(channel.clone()), spec);
-        if !is_new && self.context.directory.find(&ChannelPlace(channel.clone())).is_none() {
+        if !is_new && self.context.directory.find(&ChannelActorKey(channel.clone())).is_none() {
             self.wanted.insert(channel);
         }
     }
@@ -179,7 +179,7 @@ impl State {
         for child in running {
             if let Child::Channel(known) = child
                 && channel.as_ref().is_none_or(|changed| *changed == known)
-                && let Some(actor) = self.context.directory.find(&ChannelPlace(known))
+                && let Some(actor) = self.context.directory.find(&ChannelActorKey(known))
             {
                 // One that is gone reads it when it is back.
                 let _ = actor.cast(ChannelMessage::ResidenceChanged);
@@ -307,7 +307,7 @@ impl State {
 
     /// One that is not there takes its guilds along, and whom they left alone is tried again.
     fn tell_guilds(&self, message: GuildsMessage) {
-        if let Some(guilds) = self.context.directory.find(&GuildsPlace()) {
+        if let Some(guilds) = self.context.directory.find(&GuildsKey()) {
             let _ = guilds.cast(message);
         }
     }
@@ -344,7 +344,7 @@ impl std::fmt::Display for Child {
 /// The channels of a guild that are there.
 fn channels_of(guild: &GuildId, context: &ActorContext) -> Vec<ActorCell> {
     let of_guild = context.residents.all().into_iter().filter(|(_, residence)| residence.guild == *guild);
-    of_guild.filter_map(|(channel, _)| Some(context.directory.find(&ChannelPlace(channel))?.get_cell())).collect()
+    of_guild.filter_map(|(channel, _)| Some(context.directory.find(&ChannelActorKey(channel))?.get_cell())).collect()
 }
 
 /// Wakes the channels that had something to do when the guild was last there.

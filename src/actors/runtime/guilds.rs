@@ -8,10 +8,10 @@ use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::guilds::{GuildsMessage, KeptAway, LeftAlone};
+use crate::actors::runtime::actor_keys::{GuildKey, GuildsKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Registration, Sort};
 use crate::actors::runtime::guild::{self, Guild};
-use crate::actors::runtime::places::{GuildPlace, GuildsPlace};
 use crate::actors::runtime::quarantine::{Quarantine, QuarantinePolicy, Ruling};
 use crate::actors::runtime::supervision::child::{ChildSpec, Lasting};
 use crate::actors::runtime::supervision::children::{Children, Report};
@@ -60,7 +60,7 @@ impl Actor for Guilds {
     type Arguments = ActorContext;
 
     async fn pre_start(&self, myself: ActorRef<GuildsMessage>, context: ActorContext) -> Result<State, ActorProcessingErr> {
-        let registration = context.directory.register(&GuildsPlace(), &myself);
+        let registration = context.directory.register(&GuildsKey(), &myself);
         Ok(State {
             children: Children::new(myself.clone(), RESTARTS, context.chance.clone()),
             _counted: context.recorder.instruments().actors.one([Sort::Guilds.as_str()]),
@@ -130,7 +130,7 @@ impl State {
         }
         let arguments = guild::Arguments { guild: guild.clone(), context: self.context.clone() };
         self.children.start(guild.clone(), ChildSpec::of(Lasting::Bulkhead, move || (Guild, arguments.clone())));
-        if let (Some(channel), Some(actor)) = (channel, self.context.directory.find(&GuildPlace(guild.clone()))) {
+        if let (Some(channel), Some(actor)) = (channel, self.context.directory.find(&GuildKey(guild.clone()))) {
             // What is accepted is pending: a guild that is gone, or not there yet, wakes it by itself.
             let _ = actor.cast(GuildMessage::Open(channel));
         }
@@ -138,7 +138,7 @@ impl State {
 
     fn try_again(&mut self, channel: ChannelId) -> bool {
         let Some(entry) = self.left_alone.remove(&channel) else { return false };
-        if let Some(guild) = self.context.directory.find(&GuildPlace(entry.guild)) {
+        if let Some(guild) = self.context.directory.find(&GuildKey(entry.guild)) {
             // One that is gone tries all of its channels when it is back.
             let _ = guild.cast(GuildMessage::TryAgain(channel));
         }

@@ -7,8 +7,8 @@ use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::guilds::GuildsMessage;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Fence, ScribeMessage};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildsKey, ScribeKey};
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::runtime::places::{ChannelPlace, GuildsPlace, ScribePlace};
 use crate::domain::id::Ward;
 use crate::journal::place::Place;
 use crate::journal::reader::{Pending, Reader};
@@ -77,12 +77,12 @@ pub(super) fn tell_nameless(ward: Ward, pending: &Pending) {
 pub(super) fn look_again(context: ActorContext) {
     tokio::spawn(async move {
         let residences = context.residents.all();
-        let places = residences.into_iter().map(|(channel, residence)| Place::new(&residence.guild, &channel));
-        let one_of_each_ward: BTreeMap<Ward, Place> = places.map(|place| (place.ward(), place)).collect();
+        let actor_keys = residences.into_iter().map(|(channel, residence)| Place::new(&residence.guild, &channel));
+        let one_of_each_ward: BTreeMap<Ward, Place> = actor_keys.map(|place| (place.ward(), place)).collect();
         let wards = one_of_each_ward.keys().copied().collect();
         for place in one_of_each_ward.into_values() {
             let (reply, settled) = Reply::awaited();
-            if let Some(scribe) = context.directory.find(&ScribePlace()) {
+            if let Some(scribe) = context.directory.find(&ScribeKey()) {
                 // By taking the ward for this, the new scribe settles what the old one left. One that is gone as well is replaced, too.
                 let _ = scribe.cast(ScribeMessage::Fence(Fence { place, reply }));
             }
@@ -91,10 +91,10 @@ pub(super) fn look_again(context: ActorContext) {
             }
         }
         let look = |record: ChannelRecord| {
-            if let Some(channel) = context.directory.find(&ChannelPlace(record.channel.clone())) {
+            if let Some(channel) = context.directory.find(&ChannelActorKey(record.channel.clone())) {
                 // One that is gone by now reads its record when it is back.
                 let _ = channel.cast(ChannelMessage::LookAgain);
-            } else if let Some(guilds) = context.directory.find(&GuildsPlace()) {
+            } else if let Some(guilds) = context.directory.find(&GuildsKey()) {
                 // A supervisor that is gone opens what is pending when it is back.
                 let _ = guilds.cast(GuildsMessage::Open(record.guild, Some(record.channel)));
             }

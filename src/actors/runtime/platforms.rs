@@ -14,9 +14,9 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::actors::messages::platforms::{PlatformsMessage, ShardName};
+use crate::actors::runtime::actor_keys::PlatformsKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Registration, Sort};
-use crate::actors::runtime::places::PlatformsPlace;
 use crate::actors::runtime::shard::{self, Connection, Pauses};
 use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, Lasting};
 use crate::actors::runtime::supervision::children::{Children, Report};
@@ -81,7 +81,7 @@ impl Actor for Connections {
     type Arguments = ActorContext;
 
     async fn pre_start(&self, myself: ActorRef<PlatformsMessage>, context: ActorContext) -> Result<State, ActorProcessingErr> {
-        let registration = context.directory.register(&PlatformsPlace(), &myself);
+        let registration = context.directory.register(&PlatformsKey(), &myself);
         let mut platforms = BTreeMap::new();
         for gateway in context.gateways.iter() {
             let asking = Some(ask(gateway.clone(), myself.clone()));

@@ -9,11 +9,11 @@ use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
 use crate::actors::messages::guilds::GuildsMessage;
 use crate::actors::messages::supervision::Upkeep;
 use crate::actors::models::SideModels;
+use crate::actors::runtime::actor_keys::{GuildsKey, PoolKey, ScribeKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Registration, Sort};
 use crate::actors::runtime::guilds::Guilds;
 use crate::actors::runtime::pending;
-use crate::actors::runtime::places::{GuildsPlace, PoolPlace, ScribePlace};
 use crate::actors::runtime::platforms::Connections;
 use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, Lasting};
 use crate::actors::runtime::supervision::children::{Children, Report};
@@ -158,8 +158,8 @@ impl State {
         self.registrations.retain(|(known, _)| *known != child);
         let directory = &self.context.directory;
         let registration = match child {
-            Child::Scribe => directory.register(&ScribePlace(), &actor.clone().into()),
-            Child::SideModels => directory.register(&PoolPlace(), &actor.clone().into()),
+            Child::Scribe => directory.register(&ScribeKey(), &actor.clone().into()),
+            Child::SideModels => directory.register(&PoolKey(), &actor.clone().into()),
             Child::Switchboard | Child::Guilds | Child::Platforms => return,
         };
         self.registrations.push((child, registration));
@@ -225,7 +225,7 @@ fn wake_pending(context: ActorContext) {
             pending::tell_nameless(ward, &pending);
             let guilds: BTreeSet<_> = pending.channels.into_iter().map(|record| record.guild).collect();
             for guild in guilds {
-                if let Some(actor) = context.directory.find(&GuildsPlace()) {
+                if let Some(actor) = context.directory.find(&GuildsKey()) {
                     // A supervisor that is gone opens them when it is back.
                     let _ = actor.cast(GuildsMessage::Open(guild, None));
                 }

@@ -12,9 +12,9 @@ use tokio::time::Instant;
 
 use crate::actors::messages::platforms::PlatformsMessage;
 use crate::actors::messages::shard::ShardMessage;
+use crate::actors::runtime::actor_keys::ShardKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Registration, Sort};
-use crate::actors::runtime::places::ShardPlace;
 use crate::ports::gateway::{Disconnected, Gateway, Shard};
 use crate::telemetry::instruments::kinds::Counted;
 
@@ -93,7 +93,7 @@ impl Actor for Connection {
     type Arguments = Arguments;
 
     async fn pre_start(&self, myself: ActorRef<ShardMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
-        let place = ShardPlace(arguments.gateway.name(), arguments.shard.number);
+        let place = ShardKey(arguments.gateway.name(), arguments.shard.number);
         let registration = arguments.context.directory.register(&place, &myself);
         let counted = arguments.context.recorder.instruments().actors.one([Sort::Shard.as_str()]);
         let life = Some(begin(&arguments, &myself));

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Administer, ScribeMessage};
+use crate::actors::runtime::actor_keys::ScribeKey;
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::runtime::places::ScribePlace;
 use crate::domain::id::Ward;
 use crate::journal::key;
 use crate::journal::record::{StartRecord, encode};
@@ -17,7 +17,7 @@ pub async fn note(context: &ActorContext) {
     let writes = vec![Write::Put(key::start(context.clock.now()), encode(&record))];
     let (reply, done) = Reply::awaited();
     let administer = ScribeMessage::Administer(Administer { ward: Ward(0), writes, fresh: Vec::new(), reply });
-    let is_told = context.directory.find(&ScribePlace()).is_some_and(|scribe| scribe.cast(administer).is_ok());
+    let is_told = context.directory.find(&ScribeKey()).is_some_and(|scribe| scribe.cast(administer).is_ok());
     let is_noted = is_told && matches!(done.await, Ok(Ok(())));
     if !is_noted {
         tracing::warn!("it could not be noted that the server was started; stories will not tell it");

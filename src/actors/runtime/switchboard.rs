@@ -6,9 +6,9 @@ use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::guilds::GuildsMessage;
 use crate::actors::messages::switchboard::SwitchboardMessage;
+use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, GuildsKey, SwitchboardKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Registration, Sort};
-use crate::actors::runtime::places::{ChannelPlace, GuildPlace, GuildsPlace, SwitchboardPlace};
 use crate::domain::event::Recorded;
 use crate::domain::id::{ChannelId, GuildId};
 use crate::domain::moment::Moment;
@@ -30,7 +30,7 @@ impl Actor for Switchboard {
     type Arguments = ActorContext;
 
     async fn pre_start(&self, myself: ActorRef<SwitchboardMessage>, context: ActorContext) -> Result<State, ActorProcessingErr> {
-        let registration = context.directory.register(&SwitchboardPlace(), &myself);
+        let registration = context.directory.register(&SwitchboardKey(), &myself);
         let counted = context.recorder.instruments().actors.one([Sort::Switchboard.as_str()]);
         Ok(State { context, _registration: registration, _counted: counted })
     }
@@ -51,8 +51,8 @@ impl Actor for Switchboard {
 /// Hands an accepted event to its channel. One that is not there reads it from the record once it is woken.
 pub fn deliver(guild: &GuildId, channel: &ChannelId, recorded: Recorded, committed: Moment, context: &ActorContext) {
     let heard = ChannelMessage::Heard(Box::new(recorded), committed);
-    let handed_over = context.directory.hand_over(&ChannelPlace(channel.clone()), heard);
-    if !handed_over && let Some(switchboard) = context.directory.find(&SwitchboardPlace()) {
+    let handed_over = context.directory.hand_over(&ChannelActorKey(channel.clone()), heard);
+    if !handed_over && let Some(switchboard) = context.directory.find(&SwitchboardKey()) {
         // A switchboard that is being restarted misses nothing for good: what is accepted is pending.
         let _ = switchboard.cast(SwitchboardMessage::Wake(guild.clone(), channel.clone()));
     }
@@ -61,9 +61,9 @@ pub fn deliver(guild: &GuildId, channel: &ChannelId, recorded: Recorded, committ
 fn wake(guild: GuildId, channel: ChannelId, context: &ActorContext) {
     let opened = context
         .directory
-        .find(&GuildPlace(guild.clone()))
+        .find(&GuildKey(guild.clone()))
         .is_some_and(|actor| actor.cast(GuildMessage::Open(channel.clone())).is_ok());
-    if !opened && let Some(guilds) = context.directory.find(&GuildsPlace()) {
+    if !opened && let Some(guilds) = context.directory.find(&GuildsKey()) {
         // As above.
         let _ = guilds.cast(GuildsMessage::Open(guild, Some(channel)));
     }

@@ -9,7 +9,7 @@ use super::ActorBackend;
 use super::desk::unavailable;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::turn_taking_manager::{ManagerMessage, NotTaken};
-use crate::actors::runtime::places::{ChannelPlace, TurnTakingManagerPlace};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, TurnTakingManagerKey};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::vote::State;
 use crate::journal::place::Place;
@@ -23,9 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 impl ActorBackend {
     pub(super) async fn take_vote(&self, room: &RoomId, state: State) -> Result<(), Refused> {
         let place = self.stage_of(room, &state.from)?;
-        let channel_place = ChannelPlace(place.channel.clone());
+        let channel_place = ChannelActorKey(place.channel.clone());
         let held_by = self.context.directory.find(&channel_place).map(|channel| channel.get_id());
-        if let Some(manager) = self.context.directory.find(&TurnTakingManagerPlace(place.channel)) {
+        if let Some(manager) = self.context.directory.find(&TurnTakingManagerKey(place.channel)) {
             let state = state.clone();
             match asked(|reply| manager.cast(ManagerMessage::Submit { state, reply })).await {
                 Ok(taken) => return taken.map_err(|objection| refused(&objection)),
@@ -49,7 +49,7 @@ impl ActorBackend {
         let place = self.stage_of(room, &words.from)?;
         let Words { from, message_id, text } = words;
         let message_id = message_id.to_string();
-        let Some(channel) = self.context.directory.find(&ChannelPlace(place.channel)) else {
+        let Some(channel) = self.context.directory.find(&ChannelActorKey(place.channel)) else {
             // A channel that sleeps gave nobody the floor.
             return Err(refused(&NotTaken::NotSelected { from, message_id }));
         };

@@ -14,7 +14,7 @@ use crate::actors::inbound::{Inbound, Speech};
 use crate::actors::membership::settling::{self, Unsettled};
 use crate::actors::messages::writer;
 use crate::actors::messages::writer::{Contested, Lost};
-use crate::actors::runtime::places::ChannelPlace;
+use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::domain::event::{Event, Gap, Recorded};
 use crate::domain::id::{ChannelId, GuildId, PersonId, Seq};
 use crate::domain::message::Role;
@@ -156,12 +156,12 @@ impl Hearing for Inbound {
 
     async fn guild_gone(&self, guild: &GuildId) -> Result<(), NotTaken> {
         let all = self.context.residents.all().into_iter();
-        let places: Vec<_> = all
+        let actor_keys: Vec<_> = all
             .filter(|(_, residence)| residence.guild == *guild)
             .map(|(channel, residence)| Place::new(&residence.guild, &channel))
             .collect();
         let clear = |place: Place| async move { self.accept(&place, Event::Cleared, None).await.map(drop).map_err(refused) };
-        stream::iter(places).map(clear).buffer_unordered(CLEARED_AT_ONCE).try_collect().await
+        stream::iter(actor_keys).map(clear).buffer_unordered(CLEARED_AT_ONCE).try_collect().await
     }
 
     fn guilds(&self, channels: Serves) -> Vec<GuildId> {
@@ -218,7 +218,7 @@ impl Inbound {
     /// The parts of statements that are being posted: they are on record, and known by their ids, once all of a statement is. Nobody posts
     /// anything where the channel sleeps, or is kept away.
     async fn on_its_way(&self, place: &Place) -> Result<Vec<PartRecord>, ReadError> {
-        if self.context.directory.find(&ChannelPlace(place.channel.clone())).is_none() {
+        if self.context.directory.find(&ChannelActorKey(place.channel.clone())).is_none() {
             return Ok(Vec::new());
         }
         let owed = self.reader().outbox(place).await?;

@@ -14,7 +14,7 @@ use super::ActorBackend;
 use super::desk::{not_rewritten, unavailable, unread};
 use crate::actors::erasure::taking_back::take_messages_out;
 use crate::actors::messages::guilds::{Cause, GuildsMessage, LeftAlone, Quarantined};
-use crate::actors::runtime::places::GuildsPlace;
+use crate::actors::runtime::actor_keys::GuildsKey;
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, Seq, Ward};
 use crate::journal::key;
@@ -204,7 +204,7 @@ impl ActorBackend {
     async fn ask_guilds<T>(&self, message: impl FnOnce(RpcReplyPort<T>) -> GuildsMessage) -> Result<T, Refused> {
         let restarted = || unavailable("the guilds are being restarted, try again");
         let (sender, answer) = oneshot::channel();
-        let guilds = self.context.directory.find(&GuildsPlace()).ok_or_else(restarted)?;
+        let guilds = self.context.directory.find(&GuildsKey()).ok_or_else(restarted)?;
         guilds.cast(message(RpcReplyPort::from(sender))).map_err(|_| restarted())?;
         answer.await.map_err(|_| restarted())
     }

@@ -11,9 +11,9 @@ use super::desk::{invalid, unread, unsettled};
 use crate::actors::membership::residents::{Cast, Miscast, played};
 use crate::actors::membership::settling::{self, Unsettled};
 use crate::actors::messages::guild::GuildMessage;
+use crate::actors::runtime::actor_keys::GuildKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::hub::Live;
-use crate::actors::runtime::places::GuildPlace;
 use crate::domain::id::{ChannelId, CompanionId};
 use crate::domain::lookalike::look_alike;
 use crate::domain::names::SharedName;
@@ -122,7 +122,7 @@ pub fn recast(context: &ActorContext, cast: Cast) -> Result<(), Miscast> {
     context.residents.recast(cast)?;
     let guilds: BTreeSet<_> = context.residents.all().into_iter().map(|(_, residence)| residence.guild).collect();
     for guild in guilds {
-        if let Some(actor) = context.directory.find(&GuildPlace(guild)) {
+        if let Some(actor) = context.directory.find(&GuildKey(guild)) {
             // A guild that is gone reads it when it is back, and so does a channel that sleeps.
             let _ = actor.cast(GuildMessage::ResidenceChanged(None));
         }

@@ -9,7 +9,7 @@ use super::desk::unread;
 use crate::actors::channel::folded::folded;
 use crate::actors::messages::channel::Look;
 use crate::actors::messages::switchboard::SwitchboardMessage;
-use crate::actors::runtime::places::SwitchboardPlace;
+use crate::actors::runtime::actor_keys::SwitchboardKey;
 use crate::domain::conversation::{Rules, Turn};
 use crate::domain::id::CompanionId;
 use crate::domain::round::Round;
@@ -92,7 +92,7 @@ impl ActorBackend {
         }
         // One whose record cannot be read says so, and is listed then.
         if (wrong.is_some() || !conversation.is_at_rest())
-            && let Some(switchboard) = self.context.directory.find(&SwitchboardPlace())
+            && let Some(switchboard) = self.context.directory.find(&SwitchboardKey())
         {
             // One that is being restarted misses nothing for good: what is accepted is pending.
             let _ = switchboard.cast(SwitchboardMessage::Wake(place.guild.clone(), place.channel.clone()));

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use crate::actors::messages::channel::{ChannelMessage, Look};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Administer, Contested, Fence, Lost, ScribeMessage, Scrub};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, ScribeKey};
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::runtime::places::{ChannelPlace, ScribePlace};
 use crate::actors::writer::{self, Leaving};
 use crate::domain::event::Recorded;
 use crate::domain::id::{ChannelId, Seq, Ward};
@@ -59,7 +59,7 @@ pub async fn unlist(context: &ActorContext, place: &Place, leaving: Leaving<'_>)
 /// # Errors
 /// It is being restarted: nothing was stored.
 pub fn the_scribe(context: &ActorContext) -> Result<ActorRef<ScribeMessage>, Lost> {
-    context.directory.find(&ScribePlace()).ok_or_else(being_restarted)
+    context.directory.find(&ScribeKey()).ok_or_else(being_restarted)
 }
 
 /// The number of the journal's last event, once everything that was asked for before is settled and handed to its channel.
@@ -74,7 +74,7 @@ pub async fn fence(context: &ActorContext, place: &Place) -> Result<Seq, Lost> {
 
 /// How a channel stands, if it is awake and answers in time. It has then handled all that was handed to it before.
 pub async fn look(context: &ActorContext, channel: &ChannelId) -> Option<Look> {
-    let actor = context.directory.find(&ChannelPlace(channel.clone()))?;
+    let actor = context.directory.find(&ChannelActorKey(channel.clone()))?;
     let (sender, answer) = oneshot::channel();
     actor.cast(ChannelMessage::Look(RpcReplyPort::from(sender))).ok()?;
     tokio::time::timeout(PATIENCE, answer).await.ok()?.ok().map(|look| *look)
@@ -87,7 +87,8 @@ pub async fn look(context: &ActorContext, channel: &ChannelId) -> Option<Look> {
 /// It has too much before it, or nothing is written any more.
 pub async fn settled(context: &ActorContext, place: &Place) -> Result<(), Lost> {
     let begun = Instant::now();
-    while context.directory.find(&ChannelPlace(place.channel.clone())).is_some() && look(context, &place.channel).await.is_none()
+    while context.directory.find(&ChannelActorKey(place.channel.clone())).is_some()
+        && look(context, &place.channel).await.is_none()
     {
         if begun.elapsed() > SETTLING {
             return Err(Lost::Unavailable("the channel has too much before it; do the same again".into()));

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::super::world::{World, asker, purpose, room};
-use crate::actors::runtime::directory::Place as Address;
-use crate::actors::runtime::places::{ChannelPlace, CompanionPlace, TurnTakingManagerPlace};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, CompanionKey, TurnTakingManagerKey};
+use crate::actors::runtime::directory::ActorKey as Address;
 use crate::domain::moment::Moment;
 use crate::domain::question_context::Purpose;
 use crate::ports::backend::Backend;
@@ -240,9 +240,9 @@ fn kill(world: &World, who: Who) -> bool {
         world.context.directory.find(place).map(|actor| actor.kill()).is_some()
     }
     match who {
-        Who::Channel(id) => at(world, &ChannelPlace(room(id).channel())),
-        Who::Companion(id) => at(world, &CompanionPlace("home".into(), id.into())),
-        Who::Manager(id) => at(world, &TurnTakingManagerPlace(room(id).channel())),
+        Who::Channel(id) => at(world, &ChannelActorKey(room(id).channel())),
+        Who::Companion(id) => at(world, &CompanionKey("home".into(), id.into())),
+        Who::Manager(id) => at(world, &TurnTakingManagerKey(room(id).channel())),
     }
 }
 

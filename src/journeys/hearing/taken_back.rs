@@ -115,7 +115,7 @@ async fn a_deletion_that_a_crash_cut_short_is_finished_when_it_is_told_again() {
     for _ in 0..4 {
         tokio::task::yield_now().await;
     }
-    world.kill(&ScribePlace()).await;
+    world.kill(&ScribeKey()).await;
     world.others_may_die();
     drop(cut_short.await.unwrap());
 

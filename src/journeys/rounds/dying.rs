@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::actors::runtime::directory::Place as Address;
-use crate::actors::runtime::places::{
-    ChannelPlace, CompanionPlace, GuildPlace, GuildsPlace, PoolPlace, ScribePlace, TurnTakingManagerPlace,
+use crate::actors::runtime::actor_keys::{
+    ChannelActorKey, CompanionKey, GuildKey, GuildsKey, PoolKey, ScribeKey, TurnTakingManagerKey,
 };
+use crate::actors::runtime::directory::ActorKey as Address;
 use crate::journeys::keeping::one_turn;
 
 /// In the open round; as its answers come; in the turn delay; while the statement is written; in the round that it opens.
@@ -42,11 +42,11 @@ macro_rules! survives {
 }
 
 survives! {
-    a_channel_that_dies_holds_its_round: ChannelPlace(room("salon").channel());
-    a_companion_that_dies_votes: CompanionPlace("home".into(), "bruno".into());
-    a_guild_that_dies_holds_its_round: GuildPlace("home".into());
-    the_guilds_that_die_hold_their_rounds: GuildsPlace();
-    a_pool_that_dies_asks_again: PoolPlace();
+    a_channel_that_dies_holds_its_round: ChannelActorKey(room("salon").channel());
+    a_companion_that_dies_votes: CompanionKey("home".into(), "bruno".into());
+    a_guild_that_dies_holds_its_round: GuildKey("home".into());
+    the_guilds_that_die_hold_their_rounds: GuildsKey();
+    a_pool_that_dies_asks_again: PoolKey();
 }
 
 #[tokio::test(start_paused = true)]
@@ -56,7 +56,7 @@ async fn a_scribe_that_dies_loses_no_vote() {
 
         world.say("salon", QUESTION).await;
         world.pass(moment).await;
-        world.kill(&ScribePlace()).await;
+        world.kill(&ScribeKey()).await;
         // A channel that had something on its way to be written begins anew.
         world.others_may_die();
         world.pass(700.0).await;
@@ -69,7 +69,7 @@ async fn a_scribe_that_dies_loses_no_vote() {
 async fn a_manager_that_dies_is_replaced_and_nothing_is_lost() {
     for moment in [0.0, 0.3, 0.5, 0.998] {
         let mut world = salon().await;
-        let manager = TurnTakingManagerPlace(room("salon").channel());
+        let manager = TurnTakingManagerKey(room("salon").channel());
 
         world.say("salon", QUESTION).await;
         world.pass(moment).await;
@@ -84,7 +84,7 @@ async fn a_manager_that_dies_is_replaced_and_nothing_is_lost() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_dies_with_the_manager_is_asked_for_again() {
     let mut world = salon().await;
-    let manager = TurnTakingManagerPlace(room("salon").channel());
+    let manager = TurnTakingManagerKey(room("salon").channel());
     world.side.takes_for("bruno", Duration::from_secs(2));
     world.say("salon", QUESTION).await;
     world.pass(1.5).await;
@@ -101,7 +101,7 @@ async fn an_answer_that_dies_with_the_manager_is_asked_for_again() {
 #[tokio::test(start_paused = true)]
 async fn a_round_whose_managers_die_again_and_again_is_held_without() {
     let mut world = salon().await;
-    let manager = TurnTakingManagerPlace(room("salon").channel());
+    let manager = TurnTakingManagerKey(room("salon").channel());
     world.say("salon", QUESTION).await;
     world.pass(0.1).await;
 
@@ -190,10 +190,10 @@ macro_rules! survives_at_every_step {
 }
 
 survives_at_every_step! {
-    a_manager_may_die_at_every_step: TurnTakingManagerPlace(room("salon").channel());
-    a_channel_may_die_at_every_step: ChannelPlace(room("salon").channel());
-    a_companion_may_die_at_every_step: CompanionPlace("home".into(), "bruno".into());
-    a_pool_may_die_at_every_step: PoolPlace();
+    a_manager_may_die_at_every_step: TurnTakingManagerKey(room("salon").channel());
+    a_channel_may_die_at_every_step: ChannelActorKey(room("salon").channel());
+    a_companion_may_die_at_every_step: CompanionKey("home".into(), "bruno".into());
+    a_pool_may_die_at_every_step: PoolKey();
 }
 
 #[tokio::test(start_paused = true)]

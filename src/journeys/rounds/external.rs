@@ -5,9 +5,9 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 use super::*;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::turn_taking_manager::{ManagerMessage, NotTaken};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, TurnTakingManagerKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Registration;
-use crate::actors::runtime::places::{ChannelPlace, TurnTakingManagerPlace};
 use crate::domain::closing::Stage;
 use crate::domain::id::Seq;
 use crate::domain::vote::State;
@@ -28,14 +28,14 @@ async fn inn() -> World {
 }
 
 async fn submit(world: &World, state: State) -> Result<(), NotTaken> {
-    let manager = world.context.directory.find(&TurnTakingManagerPlace(room("inn").channel())).ok_or(NotTaken::NoRound)?;
+    let manager = world.context.directory.find(&TurnTakingManagerKey(room("inn").channel())).ok_or(NotTaken::NoRound)?;
     let (sender, receiver) = tokio::sync::oneshot::channel();
     manager.cast(ManagerMessage::Submit { state, reply: RpcReplyPort::from(sender) }).unwrap();
     receiver.await.unwrap_or(Err(NotTaken::Gone))
 }
 
 async fn speak(world: &World, from: &str, message_id: &str, text: &str) -> Result<Seq, NotTaken> {
-    let channel = world.context.directory.find(&ChannelPlace(room("inn").channel())).expect("it is awake");
+    let channel = world.context.directory.find(&ChannelActorKey(room("inn").channel())).expect("it is awake");
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let reply = RpcReplyPort::from(sender);
     let (from, message_id) = (from.into(), message_id.to_owned());
@@ -74,7 +74,7 @@ async fn one_that_votes_and_is_selected_says_its_words() {
 async fn a_round_whose_manager_fails_as_it_starts_is_closed_a_little_after_its_deadline() {
     let world = inn().await;
     world.open_with("inn", json!(["aria", "bruno", { "id": "zed", "external": true }])).await;
-    let manager = || TurnTakingManagerPlace(room("inn").channel());
+    let manager = || TurnTakingManagerKey(room("inn").channel());
     let deadline = world.context.settings.turn_taking.state_timeout().as_secs_f64();
     // For whoever watches, it looks at the clock as it starts: that Aria listens is to be told.
     let _watching = world.watch("inn", None).await;
@@ -102,7 +102,7 @@ impl Actor for Ended {
         myself: ActorRef<ManagerMessage>,
         context: ActorContext,
     ) -> Result<Registration, ActorProcessingErr> {
-        Ok(context.directory.register(&TurnTakingManagerPlace(room("inn").channel()), &myself))
+        Ok(context.directory.register(&TurnTakingManagerKey(room("inn").channel()), &myself))
     }
 
     async fn handle(

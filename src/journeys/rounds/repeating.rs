@@ -1,7 +1,7 @@
 //! Companions that go in circles, and the side model that judges so.
 
 use super::*;
-use crate::actors::runtime::places::{ChannelPlace, PoolPlace};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, PoolKey};
 use crate::journeys::world::purpose;
 
 /// Three who agree for ever, and a side model that judges what they say.
@@ -78,9 +78,9 @@ async fn a_judgement_is_asked_for_again_whoever_dies() {
         }
 
         if is_pool {
-            world.kill(&PoolPlace()).await;
+            world.kill(&PoolKey()).await;
         } else {
-            world.kill(&ChannelPlace(room("salon").channel())).await;
+            world.kill(&ChannelActorKey(room("salon").channel())).await;
         }
         world.pass(300.0).await;
 

@@ -86,14 +86,14 @@ async fn two_systems_do_not_see_each_other() {
 
 #[test]
 fn every_sort_is_counted_in_its_own_place() {
-    for (place, sort) in Sort::ALL.into_iter().enumerate() {
-        assert_eq!(sort as usize, place);
+    for (key, sort) in Sort::ALL.into_iter().enumerate() {
+        assert_eq!(sort as usize, key);
     }
 }
 
 struct Desk(&'static str);
 
-impl Place for Desk {
+impl ActorKey for Desk {
     type Message = u8;
 
     fn address(&self) -> Address {
@@ -103,7 +103,7 @@ impl Place for Desk {
 
 struct WrongDesk(&'static str);
 
-impl Place for WrongDesk {
+impl ActorKey for WrongDesk {
     type Message = u16;
 
     fn address(&self) -> Address {

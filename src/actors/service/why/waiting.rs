@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::state::Stand;
 use super::words::{messages_in_words, secs};
 use super::{Scene, Who};
-use crate::actors::runtime::places::SwitchboardPlace;
+use crate::actors::runtime::actor_keys::SwitchboardKey;
 use crate::domain::budget::Budget;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::gate::Gate;
@@ -178,7 +178,7 @@ impl Scene<'_> {
 
     /// Whether a server runs here, and not a command on its store alone.
     pub(super) fn is_served(&self) -> bool {
-        self.backend.context.directory.find(&SwitchboardPlace()).is_some()
+        self.backend.context.directory.find(&SwitchboardKey()).is_some()
     }
 
     /// What a message still waits for, as the companion for whom it does.

@@ -10,17 +10,17 @@ use crate::actors::messages::shard::ShardMessage;
 use crate::actors::messages::switchboard::SwitchboardMessage;
 use crate::actors::messages::turn_taking_manager::ManagerMessage;
 use crate::actors::messages::writer::ScribeMessage;
-use crate::actors::runtime::directory::{Address, Place};
+use crate::actors::runtime::directory::{ActorKey, Address};
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
 
-macro_rules! places {
+macro_rules! actor_keys {
     ($($(#[$doc:meta])* $name:ident($($field:ident: $type:ty),*) => $address:expr, $message:ty;)+) => {
         $(
             $(#[$doc])*
             #[derive(Clone, Debug)]
             pub struct $name($(pub $type),*);
 
-            impl Place for $name {
+            impl ActorKey for $name {
                 type Message = $message;
 
                 fn address(&self) -> Address {
@@ -32,25 +32,25 @@ macro_rules! places {
     };
 }
 
-places! {
+actor_keys! {
     /// The node's one writer.
-    ScribePlace() => Address::Scribe, ScribeMessage;
+    ScribeKey() => Address::Scribe, ScribeMessage;
     /// The pool of models.
-    PoolPlace() => Address::SideModels, PoolMessage;
+    PoolKey() => Address::SideModels, PoolMessage;
     /// Who wakes channels.
-    SwitchboardPlace() => Address::Switchboard, SwitchboardMessage;
+    SwitchboardKey() => Address::Switchboard, SwitchboardMessage;
     /// Who supervises the guilds.
-    GuildsPlace() => Address::Guilds, GuildsMessage;
+    GuildsKey() => Address::Guilds, GuildsMessage;
     /// Who supervises the platforms' connections.
-    PlatformsPlace() => Address::Platforms, PlatformsMessage;
+    PlatformsKey() => Address::Platforms, PlatformsMessage;
     /// A connection to a platform: the platform's name, and which of its connections.
-    ShardPlace(platform: &'static str, number: u32) => Address::Shard(platform, *number), ShardMessage;
+    ShardKey(platform: &'static str, number: u32) => Address::Shard(platform, *number), ShardMessage;
     /// A guild.
-    GuildPlace(guild: GuildId) => Address::Guild(guild.clone()), GuildMessage;
+    GuildKey(guild: GuildId) => Address::Guild(guild.clone()), GuildMessage;
     /// A companion in a guild.
-    CompanionPlace(guild: GuildId, companion: CompanionId) => Address::Companion(guild.clone(), companion.clone()), CompanionMessage;
+    CompanionKey(guild: GuildId, companion: CompanionId) => Address::Companion(guild.clone(), companion.clone()), CompanionMessage;
     /// A channel.
-    ChannelPlace(channel: ChannelId) => Address::Channel(channel.clone()), ChannelMessage;
+    ChannelActorKey(channel: ChannelId) => Address::Channel(channel.clone()), ChannelMessage;
     /// The turn-taking manager of a channel; there while a round is open.
-    TurnTakingManagerPlace(channel: ChannelId) => Address::TurnTakingManager(channel.clone()), ManagerMessage;
+    TurnTakingManagerKey(channel: ChannelId) => Address::TurnTakingManager(channel.clone()), ManagerMessage;
 }
