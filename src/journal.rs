@@ -3,10 +3,10 @@
 //! The one writer is [`scribe`](crate::actors::writer).
 
 pub mod account;
+pub mod channel_key;
 pub mod erased;
 pub mod inspection;
 pub mod key;
-pub mod place;
 pub mod reader;
 pub mod record;
 pub mod redaction;

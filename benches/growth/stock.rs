@@ -6,8 +6,8 @@ use tertulia::domain::event::{Event, Recorded};
 use tertulia::domain::id::{CompanionId, PersonId, Seq, Ward};
 use tertulia::domain::message::Address;
 use tertulia::domain::moment::Moment;
+use tertulia::journal::channel_key::ChannelKey;
 use tertulia::journal::key;
-use tertulia::journal::place::Place;
 use tertulia::journal::record::{ChannelRecord, PendingRecord, RoomRecord, encode, encode_event, encode_snapshot};
 use tertulia::journal::residence::{self, Residence};
 use tertulia::ports::backend::room::RoomId;
@@ -43,18 +43,18 @@ impl Stock {
     }
 
     /// Where a channel is.
-    pub fn place(&self, number: usize) -> Place {
-        Place::new(&format!("guild-{}", number % self.guilds).as_str().into(), &self.room(number).channel())
+    pub fn channel_key(&self, number: usize) -> ChannelKey {
+        ChannelKey::new(&format!("guild-{}", number % self.guilds).as_str().into(), &self.room(number).channel())
     }
 
     /// Where every channel is, and the number that stands for it in its ward.
-    fn places(&self) -> impl Iterator<Item = (Place, ChannelNo)> + '_ {
+    fn channel_keys(&self) -> impl Iterator<Item = (ChannelKey, ChannelNo)> + '_ {
         let mut next: BTreeMap<Ward, u32> = BTreeMap::new();
         (0..self.channels).map(move |number| {
-            let place = self.place(number);
-            let next = next.entry(place.ward()).or_default();
+            let channel_key = self.channel_key(number);
+            let next = next.entry(channel_key.ward()).or_default();
             *next += 1;
-            (place, ChannelNo(*next - 1))
+            (channel_key, ChannelNo(*next - 1))
         })
     }
 
@@ -64,9 +64,9 @@ impl Stock {
         let mut terms = Terms { store, held: BTreeMap::new() };
         let mut group = Vec::new();
         let mut counts: BTreeMap<Ward, u32> = BTreeMap::new();
-        for (place, no) in self.places() {
-            counts.insert(place.ward(), no.0 + 1);
-            group.extend(self.lived(&place, no, &life, &mut terms).await?);
+        for (channel_key, no) in self.channel_keys() {
+            counts.insert(channel_key.ward(), no.0 + 1);
+            group.extend(self.lived(&channel_key, no, &life, &mut terms).await?);
             if group.len() >= AT_A_TIME {
                 commit(store, std::mem::take(&mut group)).await?;
             }
@@ -85,13 +85,13 @@ impl Stock {
         called.address = Address { companions: vec!["name0".into()], others: false };
         let event = Event::Said { message: called, reply_to: None, reply: None, said_at: None };
         let mut group = Vec::new();
-        for (place, no) in self.places().take(channels) {
-            let ward = place.ward();
-            let last = tertulia::journal::reader::Reader::new(store).head(&place).await?.last;
+        for (channel_key, no) in self.channel_keys().take(channels) {
+            let ward = channel_key.ward();
+            let last = tertulia::journal::reader::Reader::new(store).head(&channel_key).await?.last;
             let recorded = Recorded { seq: last.next(), at: now, handled: last.next(), turn: None, event: event.clone() };
             let append = Some(Append { channel: no, after: last, records: vec![encode_event(&recorded)] });
             let writes = vec![
-                Write::Put(key::person(&place.guild, &PersonId::from("Ana"), no, recorded.seq), encode(&())),
+                Write::Put(key::person(&channel_key.guild, &PersonId::from("Ana"), no, recorded.seq), encode(&())),
                 Write::Put(key::pending(ward, no), encode(&PendingRecord { heard: recorded.seq })),
             ];
             group.push(Batch { ward, term: terms.of(ward).await?, append, fresh: Vec::new(), writes });
@@ -123,21 +123,28 @@ impl Stock {
         }
     }
 
-    async fn lived(&self, place: &Place, no: ChannelNo, life: &Life, terms: &mut Terms<'_>) -> anyhow::Result<[Batch; 2]> {
-        let (ward, ana) = (place.ward(), PersonId::from("Ana"));
-        let record = ChannelRecord { guild: place.guild.clone(), channel: place.channel.clone() };
-        let residence = Residence { companions: life.companions.clone(), ..Residence::empty(place.guild.clone(), life.now) };
-        let room = RoomRecord { room: place.channel.clone(), guild: place.guild.clone(), created_at: life.now };
+    async fn lived(
+        &self,
+        channel_key: &ChannelKey,
+        no: ChannelNo,
+        life: &Life,
+        terms: &mut Terms<'_>,
+    ) -> anyhow::Result<[Batch; 2]> {
+        let (ward, ana) = (channel_key.ward(), PersonId::from("Ana"));
+        let record = ChannelRecord { guild: channel_key.guild.clone(), channel: channel_key.channel.clone() };
+        let residence =
+            Residence { companions: life.companions.clone(), ..Residence::empty(channel_key.guild.clone(), life.now) };
+        let room = RoomRecord { room: channel_key.channel.clone(), guild: channel_key.guild.clone(), created_at: life.now };
         let mut writes = vec![
-            Write::Put(key::channel_name(place), encode(&no.0)),
+            Write::Put(key::channel_name(channel_key), encode(&no.0)),
             Write::Put(key::channel_of(ward, no), encode(&record)),
             Write::Put(key::snapshot(ward, no), life.snapshot.clone()),
-            Write::Put(residence::key(place), encode(&residence)),
+            Write::Put(residence::key(channel_key), encode(&residence)),
         ];
-        writes.extend(life.said.iter().map(|seq| Write::Put(key::person(&place.guild, &ana, no, *seq), encode(&()))));
+        writes.extend(life.said.iter().map(|seq| Write::Put(key::person(&channel_key.guild, &ana, no, *seq), encode(&()))));
         let append = Some(Append { channel: no, after: Seq::NONE, records: life.records.clone() });
         let whole = Batch { ward, term: terms.of(ward).await?, append, fresh: Vec::new(), writes };
-        let writes = vec![Write::Put(key::room(&place.channel), encode(&room))];
+        let writes = vec![Write::Put(key::room(&channel_key.channel), encode(&room))];
         Ok([whole, Batch { ward: Ward(0), term: terms.of(Ward(0)).await?, append: None, fresh: Vec::new(), writes }])
     }
 }

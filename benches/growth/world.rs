@@ -102,7 +102,7 @@ impl World {
             to_all: false,
             said_at: None,
         };
-        self.inbound.say(&self.stock.place(number), speech).await?;
+        self.inbound.say(&self.stock.channel_key(number), speech).await?;
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use tertulia::adapters::store::sled::{OpenOptions, SledStore};
 use tertulia::adapters::system::SystemClock;
 use tertulia::domain::event::Event;
 use tertulia::domain::message::{Author, Message, Modality, Role};
-use tertulia::journal::place::Place;
+use tertulia::journal::channel_key::ChannelKey;
 use tertulia::ports::store::Store;
 use tertulia::telemetry::instruments::Instruments;
 use tertulia::telemetry::metrics::Metrics;
@@ -83,16 +83,17 @@ async fn append(way: Way) -> anyhow::Result<(f64, f64, f64)> {
         bounds: Bounds { group_batches: way.group, ..Bounds::default() },
     };
     let (scribe, ended) = Actor::spawn(None, Scribe, arguments).await?;
-    let places: Vec<_> = (0..ROOMS).map(|room| Place::new(&"home".into(), &format!("console:{room}").into())).collect();
-    for place in &places {
-        accept(&scribe, place).await?;
+    let channel_keys: Vec<_> =
+        (0..ROOMS).map(|room| ChannelKey::new(&"home".into(), &format!("console:{room}").into())).collect();
+    for channel_key in &channel_keys {
+        accept(&scribe, channel_key).await?;
     }
     let (began, groups) = (Instant::now(), metrics.total("tertulia_journal_group_size_count", &[]));
     let number = AtomicU64::new(0);
     let one = || async {
         let number = number.fetch_add(1, Ordering::Relaxed) as usize;
         let began = Instant::now();
-        accept(&scribe, &places[number % ROOMS]).await.map(|_| began.elapsed())
+        accept(&scribe, &channel_keys[number % ROOMS]).await.map(|_| began.elapsed())
     };
     let endless = stream::repeat_with(one).take_while(|_| std::future::ready(began.elapsed() < SPAN));
     let took: Vec<_> = endless.buffer_unordered(way.width).collect().await;
@@ -119,7 +120,7 @@ pub fn open(folder: &std::path::Path, instruments: Instruments) -> anyhow::Resul
     Ok(SledStore::open(folder, &options)?)
 }
 
-async fn accept(scribe: &ActorRef<ScribeMessage>, place: &Place) -> Result<Accepted, Refused> {
+async fn accept(scribe: &ActorRef<ScribeMessage>, channel_key: &ChannelKey) -> Result<Accepted, Refused> {
     let (reply, accepted) = Reply::awaited();
     let ana: Arc<str> = "Ana".into();
     let message = Message {
@@ -131,7 +132,7 @@ async fn accept(scribe: &ActorRef<ScribeMessage>, place: &Place) -> Result<Accep
         address: Default::default(),
     };
     let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
-    let accept = Accept { place: place.clone(), at: None, event, id: None, reply };
+    let accept = Accept { channel_key: channel_key.clone(), at: None, event, id: None, reply };
     // One that is gone drops it, which answers it.
     let _ = scribe.cast(ScribeMessage::Accept(accept));
     accepted.await.unwrap_or(Err(tertulia::actors::messages::writer::Lost::Unknown.into()))

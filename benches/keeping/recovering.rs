@@ -10,8 +10,8 @@ use tertulia::domain::event::Recorded;
 use tertulia::domain::gate::Temper;
 use tertulia::domain::id::{CompanionId, Seq, TurnId};
 use tertulia::domain::moment::Moment;
+use tertulia::journal::channel_key::ChannelKey;
 use tertulia::journal::key;
-use tertulia::journal::place::Place;
 use tertulia::journal::reader::Reader;
 use tertulia::journal::record::{ChannelRecord, encode, encode_event, encode_snapshot};
 use tertulia::ports::store::key::ChannelNo;
@@ -39,11 +39,11 @@ pub async fn measure(rounds: usize) -> anyhow::Result<()> {
     for (before, after) in HISTORIES {
         let folder = tempfile::tempdir()?;
         let store: Arc<dyn Store> = Arc::new(open(folder.path(), Instruments::unread())?);
-        let place = Place::new(&"home".into(), &"console:bench".into());
-        write(&*store, &place, before, after).await?;
+        let channel_key = ChannelKey::new(&"home".into(), &"console:bench".into());
+        write(&*store, &channel_key, before, after).await?;
         let mut took = Vec::new();
         for _ in 0..rounds * TIMES {
-            took.push(read(&*store, &place, before + after).await?.as_secs_f64() * 1e3);
+            took.push(read(&*store, &channel_key, before + after).await?.as_secs_f64() * 1e3);
         }
         println!("{before:>16} {after:>16} {:>28}", spread(took));
     }
@@ -51,7 +51,7 @@ pub async fn measure(rounds: usize) -> anyhow::Result<()> {
 }
 
 /// Has a companion live through so many messages, and stores what is on record then.
-async fn write(store: &dyn Store, place: &Place, before: usize, after: usize) -> anyhow::Result<()> {
+async fn write(store: &dyn Store, channel_key: &ChannelKey, before: usize, after: usize) -> anyhow::Result<()> {
     let mut room = room::Room::on_record(1, 9, Moment::from_micros(1_000_000));
     let talk = |room: &mut room::Room, messages: usize| {
         for number in 0..messages {
@@ -63,11 +63,11 @@ async fn write(store: &dyn Store, place: &Place, before: usize, after: usize) ->
     let made = room.record.as_ref().and_then(|record| record.last()).map_or(Seq::NONE, |recorded| recorded.seq);
     let snapshot = (before > 0).then(|| encode_snapshot(made, &room.conversation));
     talk(&mut room, after);
-    let (ward, no) = (place.ward(), ChannelNo(0));
+    let (ward, no) = (channel_key.ward(), ChannelNo(0));
     let term = store.take(ward).await?;
-    let record = ChannelRecord { guild: place.guild.clone(), channel: place.channel.clone() };
+    let record = ChannelRecord { guild: channel_key.guild.clone(), channel: channel_key.channel.clone() };
     let mut writes =
-        vec![Write::Put(key::channel_name(place), encode(&no.0)), Write::Put(key::channel_of(ward, no), encode(&record))];
+        vec![Write::Put(key::channel_name(channel_key), encode(&no.0)), Write::Put(key::channel_of(ward, no), encode(&record))];
     writes.extend(snapshot.map(|snapshot| Write::Put(key::snapshot(ward, no), snapshot)));
     let records = room.record.iter().flatten().map(encode_event).collect();
     let append = Some(Append { channel: no, after: Seq::NONE, records });
@@ -76,14 +76,14 @@ async fn write(store: &dyn Store, place: &Place, before: usize, after: usize) ->
     Ok(())
 }
 
-async fn read(store: &dyn Store, place: &Place, messages: usize) -> anyhow::Result<Duration> {
+async fn read(store: &dyn Store, channel_key: &ChannelKey, messages: usize) -> anyhow::Result<Duration> {
     let settings = Settings::overlay(serde_json::json!({})).map_err(|problems| anyhow::anyhow!("{problems}"))?;
     let temper =
         Temper { starting_interval: 9, text_lull_timeout: Duration::from_secs(10), voice_lull_timeout: Duration::from_secs(5) };
     let tempers = BTreeMap::from([(CompanionId::from("name0"), temper)]);
     let mut ledger = Ledger::default();
     let mut world = World {
-        channel: &place.channel,
+        channel: &channel_key.channel,
         rules: Rules::from(&settings),
         tempers: &tempers,
         jitter: &mut || 0,
@@ -94,7 +94,7 @@ async fn read(store: &dyn Store, place: &Place, messages: usize) -> anyhow::Resu
         is_unpostable: false,
     };
     let began = Instant::now();
-    let restored = Reader::new(store).restore(place).await?;
+    let restored = Reader::new(store).restore(channel_key).await?;
     let mut conversation = restored.snapshot.map_or_else(Conversation::default, |snapshot| snapshot.conversation);
     restored.events.iter().for_each(|recorded: &Recorded| conversation.fold(recorded, &mut world));
     let took = began.elapsed();

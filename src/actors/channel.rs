@@ -42,7 +42,7 @@ use crate::domain::conversation::Conversation;
 use crate::domain::event::Recorded;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::record::{OutboxRecord, Used};
 use crate::telemetry::instruments::kinds::Counted;
 use delivering::Underway;
@@ -68,7 +68,7 @@ pub struct Channel;
 #[derive(Clone)]
 pub struct Arguments {
     /// Which channel.
-    pub place: Place,
+    pub channel_key: ChannelKey,
     /// What it works with.
     pub context: Arc<ActorContext>,
     /// What the guild has used.
@@ -107,7 +107,7 @@ struct Missed {
 
 /// What a channel keeps.
 pub struct State {
-    place: Place,
+    channel_key: ChannelKey,
     context: Arc<ActorContext>,
     books: Arc<Books>,
     in_hand: Arc<InHand>,
@@ -188,14 +188,14 @@ impl Actor for Channel {
     type Arguments = Arguments;
 
     async fn pre_start(&self, myself: ActorRef<ChannelMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
-        let Arguments { place, context, books, in_hand } = arguments;
+        let Arguments { channel_key, context, books, in_hand } = arguments;
         // Registered before the record is read: what is accepted after the reading finds its way here.
-        let registration = context.directory.register(&ChannelActorKey(place.channel.clone()), &myself);
-        restore::begin(place.clone(), context.clone(), books.clone(), myself.clone());
+        let registration = context.directory.register(&ChannelActorKey(channel_key.channel.clone()), &myself);
+        restore::begin(channel_key.clone(), context.clone(), books.clone(), myself.clone());
         let pace = Pace::new(context.clock.now());
         let counted = context.recorder.instruments().actors.one([Sort::Channel.as_str()]);
         Ok(State {
-            place,
+            channel_key,
             context,
             books,
             in_hand,
@@ -241,7 +241,7 @@ impl Actor for Channel {
         message: ChannelMessage,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
-        let _at_work = at_work(Address::Channel(state.place.channel.clone()));
+        let _at_work = at_work(Address::Channel(state.channel_key.channel.clone()));
         match message {
             ChannelMessage::Restored(Ok(restored)) => state.restored(*restored),
             ChannelMessage::Restored(Err(error)) => state.not_restored(error)?,

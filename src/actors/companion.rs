@@ -27,7 +27,7 @@ use crate::domain::message::Message;
 use crate::domain::priority::Priority;
 use crate::domain::prompt::{self, Character, DecisionParts, Prompt};
 use crate::domain::question_context::{Line, Purpose, QuestionContext};
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::{self, AnswerFormat, Asker, ModelRole, Request, Wording};
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
@@ -108,15 +108,15 @@ impl State {
 
     fn ask(&mut self, evaluate: Evaluate) {
         let Evaluate { asking, matter } = evaluate;
-        let Some(settings) = self.settings_in(&asking.place.channel) else {
+        let Some(settings) = self.settings_in(&asking.channel_key.channel) else {
             // The channel is told that it left, and wants no answer then.
             asking.arrival.send(Ok(()));
             return;
         };
         let (ticket, priority, is_vote) = (asking.ticket, Priority::of(matter.trigger, matter.modality), matter.is_vote);
-        let request = wording(matter, settings, asking.place.clone(), self.context.clone());
+        let request = wording(matter, settings, asking.channel_key.clone(), self.context.clone());
         let (asked, context, tell) = (request.clone(), self.context.clone(), asking.tell.clone());
-        let manager = TurnTakingManagerKey(asking.place.channel.clone());
+        let manager = TurnTakingManagerKey(asking.channel_key.channel.clone());
         let (departure, landing) = self.flights.take_off(asking);
         let call = self.context.pool.ask(Question {
             request,
@@ -140,26 +140,26 @@ impl State {
     }
 
     fn word(&mut self, speak: Speak) {
-        let Speak { place, statement, words } = speak;
-        let Some(settings) = self.settings_in(&place.channel) else { return };
+        let Speak { channel_key, statement, words } = speak;
+        let Some(settings) = self.settings_in(&channel_key.channel) else { return };
         let (context, name) = (self.context.clone(), settings.name.clone());
-        let request = Box::new(move || reply::worded(&statement, &settings, place.guild, &context.settings.prompt));
+        let request = Box::new(move || reply::worded(&statement, &settings, channel_key.guild, &context.settings.prompt));
         // A reply that was cancelled needs none.
         let _ = words.send(Words { name, request });
     }
 }
 
 /// Words a question when its turn comes.
-fn wording(matter: Matter, settings: Arc<Settings>, place: Place, context: Arc<ActorContext>) -> Arc<Wording> {
+fn wording(matter: Matter, settings: Arc<Settings>, channel_key: ChannelKey, context: Arc<ActorContext>) -> Arc<Wording> {
     let unworded = Request {
         model: settings.model.side.clone(),
         companion: Some(asker(&settings)),
         format: if matter.is_vote { AnswerFormat::JsonObject } else { AnswerFormat::Text },
-        ..Request::new(ModelRole::Side, place.guild.clone(), context.settings.prompt.max_side_answer_tokens)
+        ..Request::new(ModelRole::Side, channel_key.guild.clone(), context.settings.prompt.max_side_answer_tokens)
     };
     Wording::later(unworded, move |unworded| {
         let companion = &settings.id;
-        let _at_work = at_work(Address::Companion(place.guild.clone(), companion.clone())).about(&place, companion);
+        let _at_work = at_work(Address::Companion(channel_key.guild.clone(), companion.clone())).about(&channel_key, companion);
         worded(unworded, &matter, &settings, &context.settings.prompt)
     })
 }

@@ -13,7 +13,7 @@ use crate::domain::event::Event;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 
 /// So much of what was accepted for a channel may wait for it; with more, nothing is accepted for it until it has caught up.
 const MOST_WAITING: usize = 4_096;
@@ -76,34 +76,34 @@ impl Inbound {
     ///
     /// # Errors
     /// It was not accepted, or nobody knows whether it was; say it again with the same id.
-    pub async fn say(&self, place: &Place, speech: Speech) -> Result<Option<Accepted>, Refused> {
+    pub async fn say(&self, channel_key: &ChannelKey, speech: Speech) -> Result<Option<Accepted>, Refused> {
         let id = speech.id.clone();
-        let Some(event) = self.said(place, speech) else { return Ok(None) };
-        self.accept(place, event, id).await.map(Some)
+        let Some(event) = self.said(channel_key, speech) else { return Ok(None) };
+        self.accept(channel_key, event, id).await.map(Some)
     }
 
     /// Accepts any event from outside.
     ///
     /// # Errors
     /// As [`say`](Self::say).
-    pub async fn accept(&self, place: &Place, event: Event, id: Option<Arc<str>>) -> Result<Accepted, Refused> {
-        if self.context.directory.waiting(&ChannelActorKey(place.channel.clone())) >= MOST_WAITING {
+    pub async fn accept(&self, channel_key: &ChannelKey, event: Event, id: Option<Arc<str>>) -> Result<Accepted, Refused> {
+        if self.context.directory.waiting(&ChannelActorKey(channel_key.channel.clone())) >= MOST_WAITING {
             return Err(Refused::Busy { retry_after: RETRY_AFTER });
         }
         let (reply, accepted) = Reply::awaited();
-        let accept = Accept { place: place.clone(), at: None, event, id, reply };
+        let accept = Accept { channel_key: channel_key.clone(), at: None, event, id, reply };
         tell_scribe(&self.context, ScribeMessage::Accept(accept))?;
         accepted.await.unwrap_or(Err(Lost::Unknown.into()))
     }
 
-    fn said(&self, place: &Place, speech: Speech) -> Option<Event> {
+    fn said(&self, channel_key: &ChannelKey, speech: Speech) -> Option<Event> {
         let residents = &self.context.residents;
-        let is_companion = |id: &str| residents.lives_in(&place.guild, id);
-        let names = residents.names(&place.guild);
+        let is_companion = |id: &str| residents.lives_in(&channel_key.guild, id);
+        let names = residents.names(&channel_key.guild);
         let meant = |mention| names.as_deref().map_or(mention, |names| address::meant(names, mention));
         let mentions: Vec<&str> = speech.mentions.iter().map(|mention| meant(&**mention)).collect();
         let present: Vec<CompanionId> =
-            if speech.to_all { residents.present(&place.channel).into_keys().collect() } else { Vec::new() };
+            if speech.to_all { residents.present(&channel_key.channel).into_keys().collect() } else { Vec::new() };
         let heard = Heard {
             speaker: &speech.from,
             text: speech.own_words.as_ref().unwrap_or(&speech.text),
@@ -117,7 +117,7 @@ impl Inbound {
         let address = names.as_deref().map(|names| {
             let named = address::resolve(names, is_companion, &Heard { to_all_of: &[], ..heard });
             // In a guild the account that companions share carries a message to those whom it names.
-            let is_for_some = !place.guild.is_direct() && present.iter().any(|companion| named.includes(companion));
+            let is_for_some = !channel_key.guild.is_direct() && present.iter().any(|companion| named.includes(companion));
             if present.is_empty() || is_for_some { named } else { address::resolve(names, is_companion, &heard) }
         });
         let address = address.unwrap_or_default();

@@ -144,9 +144,9 @@ impl Actor for Scribe {
             ScribeMessage::Fence(fence) => desk.take_in(Request::Fence(fence)),
             ScribeMessage::Own(note) => match note {
                 Own::Taken(ward, held) => desk.hold(ward, held),
-                Own::Opened(place, head) => desk.open(place, head),
+                Own::Opened(channel_key, head) => desk.open(channel_key, head),
                 Own::Committed(number, outcome) => desk.conclude(number, outcome),
-                Own::Swept { place, below, reply } => desk.take_in(Request::Swept { place, below, reply }),
+                Own::Swept { channel_key, below, reply } => desk.take_in(Request::Swept { channel_key, below, reply }),
             },
         }
         if let Some((number, group)) = desk.form_group() {
@@ -181,14 +181,14 @@ fn run(errand: Errand, store: Arc<dyn Store>, scribe: ActorRef<ScribeMessage>) {
     tokio::spawn(async move {
         let note = match errand {
             Errand::Take(ward) => Own::Taken(ward, guarded(take(&*store, ward)).await.unwrap_or_else(|panic| Err(panic.into()))),
-            Errand::Open(place) => {
-                let head = guarded(Reader::new(&*store).head(&place)).await.unwrap_or_else(|panic| Err(panic.into()));
-                Own::Opened(place, head)
+            Errand::Open(channel_key) => {
+                let head = guarded(Reader::new(&*store).head(&channel_key)).await.unwrap_or_else(|panic| Err(panic.into()));
+                Own::Opened(channel_key, head)
             }
             // Handed over in order, above.
             Errand::Commit(..) => return,
-            Errand::Sweep { place, no, below, reply } => {
-                Sweep { store, scribe, place, no, below, pace: Pace::AtOnce }.run(reply).await;
+            Errand::Sweep { channel_key, no, below, reply } => {
+                Sweep { store, scribe, channel_key, no, below, pace: Pace::AtOnce }.run(reply).await;
                 return;
             }
         };

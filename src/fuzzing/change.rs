@@ -84,33 +84,33 @@ fn change() -> impl Strategy<Value = Change> {
 
 impl Change {
     fn apply(&self, input: &mut Vec<u8>, valid: &[Vec<u8>]) {
-        let place = |at: &Index, length: usize| at.index(length + 1);
+        let channel_key = |at: &Index, length: usize| at.index(length + 1);
         let put = |input: &mut Vec<u8>, at: usize, over: usize, bytes: &[u8]| {
             let end = (at + over).min(input.len());
             input.splice(at..end, bytes.iter().copied());
         };
         match self {
             Self::Word { at, over, word } => {
-                let at = place(at, input.len());
+                let at = channel_key(at, input.len());
                 put(input, at, *over, word.get(WORDS).as_bytes());
             }
             Self::Bytes { at, over, bytes } => {
-                let at = place(at, input.len());
+                let at = channel_key(at, input.len());
                 put(input, at, *over, bytes);
             }
             Self::Repeat { at, length, times } => {
-                let at = place(at, input.len());
+                let at = channel_key(at, input.len());
                 let some = input[at..(at + length).min(input.len())].to_vec();
                 let times = (*times).min(MOST_BYTES / some.len().max(1));
                 put(input, at, 0, &some.repeat(times));
             }
             Self::Long { length } => *input = input.repeat(length / input.len().max(1) + 1),
             Self::Flip { at, bits } if !input.is_empty() => *at.get_mut_of(input) ^= bits,
-            Self::End { at } => input.truncate(place(at, input.len())),
+            Self::End { at } => input.truncate(channel_key(at, input.len())),
             Self::Graft { at, from, begin, length } if !valid.is_empty() => {
                 let from = from.get(valid);
-                let begin = place(begin, from.len());
-                let at = place(at, input.len());
+                let begin = channel_key(begin, from.len());
+                let at = channel_key(at, input.len());
                 put(input, at, 0, &from[begin..(begin + length).min(from.len())]);
             }
             Self::Json { node, how } => in_json(input, node, *how),

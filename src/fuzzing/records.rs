@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 use super::rules::{is_bounded, is_plain_line, text, texts};
 use crate::domain::id::{ChannelId, GuildId, PersonId, Seq, Ticket, Ward};
 use crate::domain::moment::Moment;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::place::Place;
 use crate::journal::record::{
     ChannelRecord, IgnoredRecord, NEWEST_VERSION, OutboxRecord, PendingRecord, RecordError, RoomRecord, SetAsideRecord,
     SnapshotRecord, StartRecord, UsageRecord, decode, decode_bytes, decode_event, decode_number, encode, encode_bytes,
@@ -163,9 +163,9 @@ pub(super) fn key(bytes: &[u8]) {
     let mut named = super::parts(&all).into_iter().cycle();
     let mut next = || named.next().unwrap_or_default();
     let (guild, channel, person, name) = (GuildId::from(next()), ChannelId::from(next()), PersonId::from(next()), next());
-    let place = Place::new(&guild, &channel);
+    let channel_key = ChannelKey::new(&guild, &channel);
     let ward = Ward::of(&guild);
-    assert_eq!(place.ward(), ward);
+    assert_eq!(channel_key.ward(), ward);
     // What stands in a key is found in it again, and what belongs to one lies together.
     let plain = |text: &str| text.replace('\0', "");
     assert_eq!(

@@ -2,8 +2,8 @@
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 
+use super::channel_key::ChannelKey;
 use super::key;
-use super::place::Place;
 use super::record::{
     ChannelRecord, IgnoredRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, SetAsideRecord, SnapshotRecord,
     StartRecord, UsageRecord, decode, decode_bytes, decode_event,
@@ -28,7 +28,7 @@ impl Inspect for Inspection {
     fn named(&self, key: &Key, value: &[u8]) -> Option<(ChannelNo, String)> {
         let channel = key::channel_in(key).filter(|_| key.is(Kind::ChannelOf))?;
         let ChannelRecord { guild, channel: id } = decode(key, value).ok()?;
-        Some((channel, Place { guild, channel: id }.to_string()))
+        Some((channel, ChannelKey { guild, channel: id }.to_string()))
     }
 }
 
@@ -84,7 +84,7 @@ pub(super) fn named(key: &Key) -> (String, Option<ChannelNo>) {
     let number = key.last_number().unwrap_or_default();
     let of_channel = |what: &str| (what.to_owned(), key::channel_in(key));
     let of_nobody = |what: String| (what, None);
-    let place = || key::named_in(key).map_or_else(|| "a channel".to_owned(), |place| place.to_string());
+    let channel_key = || key::named_in(key).map_or_else(|| "a channel".to_owned(), |channel_key| channel_key.to_string());
     match key.kind() {
         Some(Kind::Journal) => of_channel(&format!("event {number}")),
         Some(Kind::Snapshot) => of_channel("the snapshot"),
@@ -96,8 +96,8 @@ pub(super) fn named(key: &Key) -> (String, Option<ChannelNo>) {
         Some(Kind::Head) => of_channel("the number of the last event"),
         Some(Kind::Tombstone) => of_channel("the number of the first event that was not deleted"),
         Some(Kind::Person) => ("an entry of the index of persons".to_owned(), key::channel_before_number(key)),
-        Some(Kind::ChannelName) => of_nobody(format!("the number of {}", place())),
-        Some(Kind::Setting) => of_nobody(format!("who lives in {}", place())),
+        Some(Kind::ChannelName) => of_nobody(format!("the number of {}", channel_key())),
+        Some(Kind::Setting) => of_nobody(format!("who lives in {}", channel_key())),
         Some(Kind::Ignored) => {
             let guild = key::ignored_in(key).map_or_else(|| "a guild".to_owned(), |(guild, _)| format!("guild {guild}"));
             of_nobody(format!("that somebody of {guild} is not to be heard"))

@@ -6,7 +6,7 @@ use crate::domain::id::{ChannelId, GuildId, PersonId, Seq, Ticket, Ward};
 use crate::domain::moment::Moment;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 
-use super::place::Place;
+use super::channel_key::ChannelKey;
 use super::speakers::{after_stretch, stretch};
 
 /// The conversation's state.
@@ -78,14 +78,14 @@ pub fn all_set_aside(ward: Ward, channel: ChannelNo) -> Key {
 }
 
 /// The number that stands for a channel.
-pub fn channel_name(place: &Place) -> Key {
-    Key::new(place.ward(), Kind::ChannelName).text(place.guild.as_str()).text(place.channel.as_str())
+pub fn channel_name(channel_key: &ChannelKey) -> Key {
+    Key::new(channel_key.ward(), Kind::ChannelName).text(channel_key.guild.as_str()).text(channel_key.channel.as_str())
 }
 
 /// The channel in a key of [`channel_name`].
-pub fn named_in(key: &Key) -> Option<Place> {
+pub fn named_in(key: &Key) -> Option<ChannelKey> {
     let (guild, channel) = two_texts(key)?;
-    Some(Place::new(&guild.into(), &channel.into()))
+    Some(ChannelKey::new(&guild.into(), &channel.into()))
 }
 
 /// The channel that a number stands for.

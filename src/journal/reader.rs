@@ -13,8 +13,8 @@ pub use self::pending::Pending;
 pub use self::read_error::ReadError;
 pub use self::restoring::{Restored, RestoredSoFar};
 
+use super::channel_key::ChannelKey;
 use super::key;
-use super::place::Place;
 use super::record::{
     ChannelRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, SetAsideRecord, UsageRecord, decode, decode_event,
     decode_number,
@@ -106,8 +106,8 @@ impl<'a> Reader<'a> {
     }
 
     /// The number that stands for a channel; none if nothing was ever stored for it.
-    pub async fn channel_no(&self, place: &Place) -> Result<Option<ChannelNo>, ReadError> {
-        Ok(self.record(key::channel_name(place)).await?.map(ChannelNo))
+    pub async fn channel_no(&self, channel_key: &ChannelKey) -> Result<Option<ChannelNo>, ReadError> {
+        Ok(self.record(key::channel_name(channel_key)).await?.map(ChannelNo))
     }
 
     /// The channel that a number stands for.
@@ -116,9 +116,9 @@ impl<'a> Reader<'a> {
     }
 
     /// The journal that a number stands for.
-    pub async fn place_of(&self, ward: Ward, channel: ChannelNo) -> Result<Option<Place>, ReadError> {
+    pub async fn channel_key_of(&self, ward: Ward, channel: ChannelNo) -> Result<Option<ChannelKey>, ReadError> {
         let record = self.channel_of(ward, channel).await?;
-        Ok(record.map(|ChannelRecord { guild, channel }| Place { guild, channel }))
+        Ok(record.map(|ChannelRecord { guild, channel }| ChannelKey { guild, channel }))
     }
 
     /// The number that a ward's next new channel gets.
@@ -127,13 +127,13 @@ impl<'a> Reader<'a> {
     }
 
     /// Where a journal stands.
-    pub async fn head(&self, place: &Place) -> Result<Head, ReadError> {
-        self.read_head(place).await.map_err(|error| error.of(place))
+    pub async fn head(&self, channel_key: &ChannelKey) -> Result<Head, ReadError> {
+        self.read_head(channel_key).await.map_err(|error| error.of(channel_key))
     }
 
-    async fn read_head(&self, place: &Place) -> Result<Head, ReadError> {
-        let Some(no) = self.channel_no(place).await? else { return Ok(Head::default()) };
-        let ward = place.ward();
+    async fn read_head(&self, channel_key: &ChannelKey) -> Result<Head, ReadError> {
+        let Some(no) = self.channel_no(channel_key).await? else { return Ok(Head::default()) };
+        let ward = channel_key.ward();
         let last = self.number(Key::head(ward, no)).await?;
         let at = self.newest_at(ward, no, last).await?;
         let pending = match self.record(key::pending(ward, no)).await {
@@ -197,61 +197,61 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`ReadError::Illegible`] where one of them is not what it should be.
-    pub async fn events(&self, place: &Place, range: Range) -> Result<Vec<Recorded>, ReadError> {
-        self.stored(place, range).await?.iter().map(|(key, value)| entry(place, key, value)).collect()
+    pub async fn events(&self, channel_key: &ChannelKey, range: Range) -> Result<Vec<Recorded>, ReadError> {
+        self.stored(channel_key, range).await?.iter().map(|(key, value)| entry(channel_key, key, value)).collect()
     }
 
     /// The same, as far as they can be read.
-    pub async fn legible(&self, place: &Place, range: Range) -> Result<Legible, ReadError> {
-        Ok(legible(&self.stored(place, range).await?))
+    pub async fn legible(&self, channel_key: &ChannelKey, range: Range) -> Result<Legible, ReadError> {
+        Ok(legible(&self.stored(channel_key, range).await?))
     }
 
-    async fn stored(&self, place: &Place, range: Range) -> Result<Vec<(Key, Value)>, ReadError> {
-        self.read_stored(place, range).await.map_err(|error| error.of(place))
+    async fn stored(&self, channel_key: &ChannelKey, range: Range) -> Result<Vec<(Key, Value)>, ReadError> {
+        self.read_stored(channel_key, range).await.map_err(|error| error.of(channel_key))
     }
 
-    async fn read_stored(&self, place: &Place, range: Range) -> Result<Vec<(Key, Value)>, ReadError> {
-        let Some(no) = self.channel_no(place).await? else { return Ok(Vec::new()) };
-        let swept_below = self.number(key::sweep(place.ward(), no)).await?;
+    async fn read_stored(&self, channel_key: &ChannelKey, range: Range) -> Result<Vec<(Key, Value)>, ReadError> {
+        let Some(no) = self.channel_no(channel_key).await? else { return Ok(Vec::new()) };
+        let swept_below = self.number(key::sweep(channel_key.ward(), no)).await?;
         let from = Seq(range.after.0.saturating_add(1)).max(swept_below);
         let to = range.before.unwrap_or(Seq(u64::MAX));
-        let (from, to) = (Key::event(place.ward(), no, from), Key::event(place.ward(), no, to));
+        let (from, to) = (Key::event(channel_key.ward(), no, from), Key::event(channel_key.ward(), no, to));
         self.collect(from, to, range.limit, range.newest_first).await
     }
 
     /// One event of a journal.
-    pub async fn event(&self, place: &Place, seq: Seq) -> Result<Option<Recorded>, ReadError> {
+    pub async fn event(&self, channel_key: &ChannelKey, seq: Seq) -> Result<Option<Recorded>, ReadError> {
         let range = Range {
             after: Seq(seq.0.saturating_sub(1)),
             before: Some(Seq(seq.0.saturating_add(1))),
             limit: 1,
             newest_first: false,
         };
-        Ok(self.events(place, range).await?.into_iter().find(|event| event.seq == seq))
+        Ok(self.events(channel_key, range).await?.into_iter().find(|event| event.seq == seq))
     }
 
     /// The number of the message with this platform id.
-    pub async fn message(&self, place: &Place, id: &str) -> Result<Option<Seq>, ReadError> {
-        self.read_message(place, id).await.map_err(|error| error.of(place))
+    pub async fn message(&self, channel_key: &ChannelKey, id: &str) -> Result<Option<Seq>, ReadError> {
+        self.read_message(channel_key, id).await.map_err(|error| error.of(channel_key))
     }
 
-    async fn read_message(&self, place: &Place, id: &str) -> Result<Option<Seq>, ReadError> {
-        let Some(no) = self.channel_no(place).await? else { return Ok(None) };
-        let below = self.number(key::sweep(place.ward(), no)).await?;
-        let seq: Option<Seq> = self.record(key::message_id(place.ward(), no, id)).await?;
+    async fn read_message(&self, channel_key: &ChannelKey, id: &str) -> Result<Option<Seq>, ReadError> {
+        let Some(no) = self.channel_no(channel_key).await? else { return Ok(None) };
+        let below = self.number(key::sweep(channel_key.ward(), no)).await?;
+        let seq: Option<Seq> = self.record(key::message_id(channel_key.ward(), no, id)).await?;
         Ok(seq.filter(|seq| *seq >= below))
     }
 
     /// The replies owed in a channel.
-    pub async fn outbox(&self, place: &Place) -> Result<Vec<(Ticket, OutboxRecord)>, ReadError> {
-        self.read_outbox(place).await.map_err(|error| error.of(place))
+    pub async fn outbox(&self, channel_key: &ChannelKey) -> Result<Vec<(Ticket, OutboxRecord)>, ReadError> {
+        self.read_outbox(channel_key).await.map_err(|error| error.of(channel_key))
     }
 
-    async fn read_outbox(&self, place: &Place) -> Result<Vec<(Ticket, OutboxRecord)>, ReadError> {
-        let Some(no) = self.channel_no(place).await? else { return Ok(Vec::new()) };
-        let below = self.number(key::sweep(place.ward(), no)).await?;
+    async fn read_outbox(&self, channel_key: &ChannelKey) -> Result<Vec<(Ticket, OutboxRecord)>, ReadError> {
+        let Some(no) = self.channel_no(channel_key).await? else { return Ok(Vec::new()) };
+        let below = self.number(key::sweep(channel_key.ward(), no)).await?;
         let mut owed = Vec::new();
-        for (key, value) in self.all(Key::new(place.ward(), Kind::Outbox).channel(no)).await? {
+        for (key, value) in self.all(Key::new(channel_key.ward(), Kind::Outbox).channel(no)).await? {
             let record: OutboxRecord = decode(&key, &value)?;
             if let Some(ticket) = key.last_number().filter(|_| record.upto >= below) {
                 owed.push((Ticket(ticket), record));
@@ -328,12 +328,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Why a message of a channel was set aside, if it was.
-    pub async fn set_aside_as(&self, place: &Place, seq: Seq) -> Result<Option<SetAsideRecord>, ReadError> {
+    pub async fn set_aside_as(&self, channel_key: &ChannelKey, seq: Seq) -> Result<Option<SetAsideRecord>, ReadError> {
         let read = async {
-            let Some(no) = self.channel_no(place).await? else { return Ok(None) };
-            self.record(key::set_aside(place.ward(), no, seq)).await
+            let Some(no) = self.channel_no(channel_key).await? else { return Ok(None) };
+            self.record(key::set_aside(channel_key.ward(), no, seq)).await
         };
-        read.await.map_err(|error: ReadError| error.of(place))
+        read.await.map_err(|error: ReadError| error.of(channel_key))
     }
 
     /// Where the index of persons says that a person said something in a guild.
@@ -459,8 +459,8 @@ fn nameless(key: &Key, what: &str) -> RecordError {
 }
 
 /// An entry of a journal.
-fn entry(place: &Place, key: &Key, value: &[u8]) -> Result<Recorded, ReadError> {
-    decode_event(key, value).map_err(|error| ReadError::from(error).of(place))
+fn entry(channel_key: &ChannelKey, key: &Key, value: &[u8]) -> Result<Recorded, ReadError> {
+    decode_event(key, value).map_err(|error| ReadError::from(error).of(channel_key))
 }
 
 fn legible(stored: &[(Key, Value)]) -> Legible {

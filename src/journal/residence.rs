@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::place::Place;
+use super::channel_key::ChannelKey;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Ward};
 use crate::domain::moment::Moment;
 use crate::ports::store::key::{Key, Kind};
@@ -102,6 +102,6 @@ pub fn all(ward: Ward) -> Key {
 }
 
 /// Where a channel's residence is kept.
-pub fn key(place: &Place) -> Key {
-    Key::new(place.ward(), Kind::Setting).text(place.guild.as_str()).text(place.channel.as_str())
+pub fn key(channel_key: &ChannelKey) -> Key {
+    Key::new(channel_key.ward(), Kind::Setting).text(channel_key.guild.as_str()).text(channel_key.channel.as_str())
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::channel_key::ChannelKey;
 use super::inspection;
 use super::key;
-use super::place::Place;
 use super::record::{
     ChannelRecord, OutboxRecord, PendingRecord, RecordError, UsageRecord, Used, decode, decode_event, decode_number, encode,
     encode_number,
@@ -131,9 +131,9 @@ impl Complete for Salvaged {
                 }
             }
             (Kind::ChannelName, _) => {
-                if let (Some(place), Ok(number)) = (key::named_in(key), decode(key, value).map(ChannelNo)) {
+                if let (Some(channel_key), Ok(number)) = (key::named_in(key), decode(key, value).map(ChannelNo)) {
                     self.count(ward, number);
-                    let Place { guild, channel } = place;
+                    let ChannelKey { guild, channel } = channel_key;
                     self.channels.entry((ward, number)).or_insert(ChannelRecord { guild, channel });
                 }
             }
@@ -171,8 +171,8 @@ impl Complete for Salvaged {
 
     fn lacking(&self) -> Vec<(Key, Value)> {
         let names = self.channels.iter().flat_map(|((ward, number), record)| {
-            let place = Place::new(&record.guild, &record.channel);
-            [(key::channel_of(*ward, *number), encode(record)), (key::channel_name(&place), encode(&number.0))]
+            let channel_key = ChannelKey::new(&record.guild, &record.channel);
+            [(key::channel_of(*ward, *number), encode(record)), (key::channel_name(&channel_key), encode(&number.0))]
         });
         names.collect()
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::world::{World, room, said};
 use crate::domain::id::Seq;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Reader;
 use crate::ports::backend::decisions::{Why, WhyAt, WhyQuery};
 use crate::ports::backend::keeping::{ExportForm, ExportQuery};
@@ -234,8 +234,8 @@ async fn whoever_was_not_asked_is_never_told_that_it_has_voted_not_even_after_a_
     let stranger = vote(&world, ballot("vera")).await;
     let first = vote(&world, ballot("zed")).await;
     let second = vote(&world, ballot("zed")).await;
-    let place = Place::new(&"home".into(), &room("lobby").channel());
-    let restored = Reader::new(&*world.store).restore(&place).await.unwrap();
+    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
+    let restored = Reader::new(&*world.store).restore(&channel_key).await.unwrap();
     let world = world.crash().await;
     world.side.takes_for("aria", std::time::Duration::from_secs(9));
     world.pass(0.5).await;

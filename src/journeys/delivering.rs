@@ -9,7 +9,7 @@ use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{OutboxWrite, Record, ScribeMessage};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, ScribeKey};
 use crate::domain::id::Ticket;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Reader;
 use crate::journal::record::{OutboxRecord, PartRecord};
 use crate::ports::backend::Backend;
@@ -36,7 +36,7 @@ async fn a_statement_is_posted_and_then_on_record() {
 async fn what_is_posted_does_not_tell_how_far_a_channel_was_heard() {
     let (platform, world) = asked("Hello!").await;
     let hearing = Inbound::new(world.context.clone());
-    let spot = Spot { guild: place().guild, channel: place().channel, parent: None };
+    let spot = Spot { guild: channel_key().guild, channel: channel_key().channel, parent: None };
 
     world.pass(60.0).await;
 
@@ -80,7 +80,7 @@ async fn a_long_statement_goes_in_parts_and_is_found_by_the_id_of_each() {
     let posted: Vec<_> = platform.posted().into_iter().map(|(_, text)| text).collect();
     assert_eq!(posted, ["First comes a sentence.", "Then there is another one.", "And then the third ends it."]);
     let reader = Reader::new(&*world.store);
-    let by_id = [reader.message(&place(), "1").await.unwrap(), reader.message(&place(), "3").await.unwrap()];
+    let by_id = [reader.message(&channel_key(), "1").await.unwrap(), reader.message(&channel_key(), "3").await.unwrap()];
     assert!(by_id[0].is_some() && by_id[0] == by_id[1], "{by_id:?}");
 }
 
@@ -206,7 +206,7 @@ async fn a_part_on_record_as_anothers_message_is_looked_for_again() {
     asked_again(&world).await;
     world.pass(1.5).await;
     let world = world.crash_onto(None).await;
-    let (ticket, owed_before) = Reader::new(&*world.store).outbox(&place()).await.unwrap().remove(0);
+    let (ticket, owed_before) = Reader::new(&*world.store).outbox(&channel_key()).await.unwrap().remove(0);
     let mistaken = OutboxRecord { text: Some("Hello!".into()), parts: vec![PartRecord::Sent { id: "1".into() }], ..owed_before };
     put(&world, ticket, mistaken).await;
 
@@ -440,18 +440,18 @@ async fn put(world: &World, ticket: Ticket, owed: OutboxRecord) {
     let (reply, committed) = Reply::awaited();
     let outbox = vec![OutboxWrite::Put(ticket, owed)];
     let (at, made, usage) = (world.context.clock.now(), Vec::new(), Vec::new());
-    let record = Record { place: place(), at, made, quiet: None, snapshot: None, outbox, usage, reply };
+    let record = Record { channel_key: channel_key(), at, made, quiet: None, snapshot: None, outbox, usage, reply };
     let scribe = world.context.directory.find(&ScribeKey()).unwrap();
     scribe.cast(ScribeMessage::Record(record)).unwrap();
     committed.await.unwrap().unwrap();
 }
 
 async fn owed(world: &World) -> usize {
-    Reader::new(&*world.store).outbox(&place()).await.unwrap().len()
+    Reader::new(&*world.store).outbox(&channel_key()).await.unwrap().len()
 }
 
-fn place() -> Place {
-    Place { guild: "home".into(), channel: room("lobby").channel() }
+fn channel_key() -> ChannelKey {
+    ChannelKey { guild: "home".into(), channel: room("lobby").channel() }
 }
 
 fn later(secs: Option<u64>) -> NotSent {

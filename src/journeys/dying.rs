@@ -19,15 +19,15 @@ use crate::actors::runtime::actor_keys::{
 use crate::actors::service::ActorBackend;
 use crate::domain::conversation::poison;
 use crate::domain::id::{Ticket, Ward};
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::place::Place;
 use crate::journal::reader::Reader;
 use crate::ports::backend::Backend;
 use crate::ports::store::Write;
 use crate::ports::store::key::{ChannelNo, Key};
 
 macro_rules! survives {
-    ($($name:ident: $place:expr;)+) => {
+    ($($name:ident: $channel_key:expr;)+) => {
         $(
             #[tokio::test(start_paused = true)]
             async fn $name() {
@@ -37,7 +37,7 @@ macro_rules! survives {
 
                     world.say("lobby", "Ari, one").await;
                     world.pass(moment).await;
-                    world.kill(&$place).await;
+                    world.kill(&$channel_key).await;
                     world.pass(700.0).await;
 
                     let history = world.history("lobby").await;
@@ -235,11 +235,11 @@ async fn a_channel_whose_record_is_damaged_stays_away_and_takes_nobody_along() {
     world.open("den", &["bruno"]).await;
     let seq = world.say("lobby", "one").await;
     world.pass(60.0).await;
-    let place = Place::new(&"home".into(), &room("lobby").channel());
-    let no = Reader::new(&*world.context.store).channel_no(&place).await.unwrap().unwrap();
-    let garbage = Write::Put(Key::event(place.ward(), no, seq), b"\x01not what it was".to_vec());
+    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
+    let no = Reader::new(&*world.context.store).channel_no(&channel_key).await.unwrap().unwrap();
+    let garbage = Write::Put(Key::event(channel_key.ward(), no, seq), b"\x01not what it was".to_vec());
     let (reply, done) = Reply::awaited();
-    let administer = Administer { ward: place.ward(), writes: vec![garbage], fresh: Vec::new(), reply };
+    let administer = Administer { ward: channel_key.ward(), writes: vec![garbage], fresh: Vec::new(), reply };
     world.context.directory.find(&ScribeKey()).unwrap().cast(ScribeMessage::Administer(administer)).unwrap();
     done.await.unwrap().unwrap();
 
@@ -260,9 +260,9 @@ async fn records_that_nobody_can_read_any_more_keep_no_other_channel_from_waking
     world.open("den", &["bruno"]).await;
     world.say("den", "one").await;
     world.pass(60.0).await;
-    let place = Place::new(&"home".into(), &room("den").channel());
-    let (den, nobodys) = (Reader::new(&*world.context.store).channel_no(&place).await.unwrap().unwrap(), ChannelNo(900));
-    for ward in [Ward(0), place.ward()] {
+    let channel_key = ChannelKey::new(&"home".into(), &room("den").channel());
+    let (den, nobodys) = (Reader::new(&*world.context.store).channel_no(&channel_key).await.unwrap().unwrap(), ChannelNo(900));
+    for ward in [Ward(0), channel_key.ward()] {
         let broken = [key::pending(ward, nobodys), key::outbox(ward, den, Ticket(900))];
         let writes = broken.map(|key| Write::Put(key, b"\x01not what it was".to_vec())).to_vec();
         let (reply, done) = Reply::awaited();

@@ -15,7 +15,7 @@ use super::world::{World, room, said};
 use crate::actors::membership::settling;
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, GuildId};
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Reader;
 use crate::ports::backend::decisions::{DecisionQuery, WhyQuery};
 use crate::ports::backend::keeping::{ExportForm, ExportQuery, Forget};
@@ -136,10 +136,10 @@ async fn whoever_is_forgotten_in_a_guild_is_forgotten_in_all_its_channels_and_in
 async fn a_message_that_was_set_aside_and_tried_again_still_goes_by_its_platforms_id() {
     let world = lived_in().await;
     says(&world, "discord:1", "discord:10", "one").await;
-    let place = Place::new(&"discord:1".into(), &"discord:10".into());
-    let by_id = async |world: &World| Reader::new(&*world.store).message(&place, "discord:10/one").await.unwrap().unwrap();
+    let channel_key = ChannelKey::new(&"discord:1".into(), &"discord:10".into());
+    let by_id = async |world: &World| Reader::new(&*world.store).message(&channel_key, "discord:10/one").await.unwrap().unwrap();
     let first = by_id(&world).await;
-    set_aside_at(&world, &place, first).await;
+    set_aside_at(&world, &channel_key, first).await;
     let world = world.crash().await;
 
     let listed = world.backend.quarantine().await.unwrap().messages;
@@ -150,7 +150,7 @@ async fn a_message_that_was_set_aside_and_tried_again_still_goes_by_its_platform
     let again = by_id(&world).await;
     assert!(again > first);
     assert_eq!(
-        Reader::new(&*world.store).event(&place, again).await.unwrap().map(|recorded| text_of(&recorded.event)),
+        Reader::new(&*world.store).event(&channel_key, again).await.unwrap().map(|recorded| text_of(&recorded.event)),
         Some("one".into())
     );
 }

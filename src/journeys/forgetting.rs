@@ -15,8 +15,8 @@ use crate::actors::service::ActorBackend;
 use crate::actors::writer::reaching::{administer, look, settled};
 use crate::domain::id::{Seq, Ward};
 use crate::domain::question_context::Purpose;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::place::Place;
 use crate::journal::reader::Reader;
 use crate::journal::record::encode_number;
 use crate::ports::backend::keeping::{ExportForm, Forget};
@@ -42,8 +42,8 @@ async fn whoever_is_forgotten_left_no_word_in_the_store() {
     assert_eq!(world.history("lobby").await, said(&[("Ben", "hello")]));
     let kept = exported(&world, ExportForm::Json).await.join("\n");
     assert!(!kept.contains("zebra") && !kept.contains("Ana"), "{kept}");
-    let place = Place::new(&"home".into(), &room("lobby").channel());
-    let snapshot = Reader::new(&*world.store).restore(&place).await.unwrap().snapshot.expect("the channel went to sleep");
+    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
+    let snapshot = Reader::new(&*world.store).restore(&channel_key).await.unwrap().snapshot.expect("the channel went to sleep");
     let snapshot = serde_json::to_string(&snapshot).unwrap();
     assert!(!snapshot.contains("zebra") && !snapshot.contains("Ana"), "{snapshot}");
 }
@@ -99,13 +99,13 @@ async fn no_summary_brings_back_what_is_being_taken_out_of_the_record() {
     while summaries() == 0 {
         world.pass(1.0).await;
     }
-    let (place, gone) = (Place::new(&"home".into(), &room("lobby").channel()), ana.into_iter().collect());
+    let (channel_key, gone) = (ChannelKey::new(&"home".into(), &room("lobby").channel()), ana.into_iter().collect());
 
-    let turn = world.context.rewriting.of(&place).await;
-    let_go(&world.context, &place, &gone).await.unwrap();
-    let told = told_of(&Reader::new(&*world.store), &place, &gone).await.unwrap();
+    let turn = world.context.rewriting.of(&channel_key).await;
+    let_go(&world.context, &channel_key, &gone).await.unwrap();
+    let told = told_of(&Reader::new(&*world.store), &channel_key, &gone).await.unwrap();
     world.pass(20.0).await;
-    take_words_out(&world.context, &place, told.bare, Vec::new()).await.unwrap();
+    take_words_out(&world.context, &channel_key, told.bare, Vec::new()).await.unwrap();
     drop(turn);
     world.pass(60.0).await;
 
@@ -276,8 +276,8 @@ async fn no_note_is_left_of_what_a_companion_said_and_was_taken_back() {
     world.side.answers([Ok("Me.\nYES")]);
     let seq = world.say("lobby", "Ari?").await;
     world.pass(60.0).await;
-    let place = Place::new(&"home".into(), &room("lobby").channel());
-    let last = Reader::new(&*world.store).head(&place).await.unwrap().last;
+    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
+    let last = Reader::new(&*world.store).head(&channel_key).await.unwrap().last;
 
     for number in seq.0 + 1..=last.0 {
         // Only the statement is one.
@@ -328,8 +328,8 @@ async fn whoever_takes_back_what_was_tried_again_is_named_nowhere() {
     let entry = world.backend.quarantine().await.unwrap().messages[0].id.clone();
     world.backend.retry(&entry).await.unwrap();
     world.pass(60.0).await;
-    let place = Place::new(&"home".into(), &room("lobby").channel());
-    let again = Reader::new(&*world.store).message(&place, &format!("retry:{entry}")).await.unwrap().unwrap();
+    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
+    let again = Reader::new(&*world.store).message(&channel_key, &format!("retry:{entry}")).await.unwrap().unwrap();
 
     world.backend.unsay(&room("lobby"), again).await.unwrap();
 
@@ -361,9 +361,9 @@ async fn half_deleted() -> World {
     let world = World::with_lobby().await;
     let last = world.say("lobby", "zebra").await;
     world.pass(1_000.0).await;
-    let place = Place::new(&"home".into(), &room("lobby").channel());
-    let head = Reader::new(&*world.store).head(&place).await.unwrap();
-    let (ward, no, lowest) = (place.ward(), head.no.unwrap(), encode_number(head.last.next()));
+    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
+    let head = Reader::new(&*world.store).head(&channel_key).await.unwrap();
+    let (ward, no, lowest) = (channel_key.ward(), head.no.unwrap(), encode_number(head.last.next()));
     let marks = [key::tombstone(ward, no), key::sweep(ward, no)].map(|key| Write::Put(key, lowest.clone()));
     let gone = [key::snapshot(ward, no), key::pending(ward, no)].map(Write::Remove);
     administer(&world.context, ward, marks.into_iter().chain(gone).collect()).await.unwrap();
@@ -378,9 +378,9 @@ async fn it_is_not_said_that_somebody_is_forgotten_whose_words_nobody_can_place(
     world.say("lobby", "zebra one").await;
     world.say("den", "zebra two").await;
     world.pass(1_000.0).await;
-    let place = Place::new(&"home".into(), &room("lobby").channel());
-    let no = Reader::new(&*world.store).channel_no(&place).await.unwrap().unwrap();
-    administer(&world.context, place.ward(), vec![Write::Remove(key::channel_of(place.ward(), no))]).await.unwrap();
+    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
+    let no = Reader::new(&*world.store).channel_no(&channel_key).await.unwrap().unwrap();
+    administer(&world.context, channel_key.ward(), vec![Write::Remove(key::channel_of(channel_key.ward(), no))]).await.unwrap();
 
     let forgotten = world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await;
 
@@ -413,24 +413,24 @@ async fn words_are_not_taken_out_before_a_channel_that_begins_has_heard_of_it() 
     let mut world = World::with_lobby().await;
     world.say("lobby", "zebra").await;
     world.rest().await;
-    let place = Place::new(&"home".into(), &room("lobby").channel());
+    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
     world.store.hold();
     let context = world.context.clone();
     let saying = tokio::spawn(async move { administer(&context, Ward(0), Vec::new()).await });
-    world.kill(&ChannelActorKey(place.channel.clone())).await;
-    while world.context.directory.find(&ChannelActorKey(place.channel.clone())).is_none() {
+    world.kill(&ChannelActorKey(channel_key.channel.clone())).await;
+    while world.context.directory.find(&ChannelActorKey(channel_key.channel.clone())).is_none() {
         one_turn().await;
     }
 
     let patience = Duration::from_secs(60);
-    let early = timeout(patience, settled(&world.context, &place)).await.expect("it does not wait without end");
+    let early = timeout(patience, settled(&world.context, &channel_key)).await.expect("it does not wait without end");
     world.store.release();
     saying.await.unwrap().unwrap();
-    let later = settled(&world.context, &place).await;
+    let later = settled(&world.context, &channel_key).await;
 
     assert!(matches!(early, Err(Lost::Unavailable(_))), "{early:?}");
     assert_eq!(later, Ok(()));
-    assert!(look(&world.context, &place.channel).await.is_some());
+    assert!(look(&world.context, &channel_key.channel).await.is_some());
 }
 
 #[tokio::test(start_paused = true)]

@@ -20,7 +20,7 @@ use crate::actors::runtime::actor_keys::ScribeKey;
 use crate::domain::event::Event;
 use crate::domain::id::{PersonId, Seq};
 use crate::domain::message::{Author, Message, Role};
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, Reader};
 use crate::ports::backend::messages::HistoryMessage;
 use crate::ports::chat_platform::fake::FakePlatform;
@@ -74,8 +74,8 @@ async fn say_in(world: &World, spot: &Spot, utterance: Utterance) -> Seq {
 
 /// The message of this number as it is on record.
 async fn message(world: &World, spot: &Spot, seq: Seq) -> Message {
-    let place = Place::new(&spot.guild, &spot.channel);
-    match Reader::new(&*world.store).event(&place, seq).await.unwrap().map(|recorded| recorded.event) {
+    let channel_key = ChannelKey::new(&spot.guild, &spot.channel);
+    match Reader::new(&*world.store).event(&channel_key, seq).await.unwrap().map(|recorded| recorded.event) {
         Some(Event::Said { message, .. }) => message,
         other => panic!("{other:?} is no message"),
     }
@@ -83,9 +83,9 @@ async fn message(world: &World, spot: &Spot, seq: Seq) -> Message {
 
 /// How many events a channel has.
 async fn events(world: &World, spot: &Spot) -> usize {
-    let place = Place::new(&spot.guild, &spot.channel);
+    let channel_key = ChannelKey::new(&spot.guild, &spot.channel);
     let range = Range { after: Seq::NONE, before: None, limit: usize::MAX, newest_first: false };
-    Reader::new(&*world.store).events(&place, range).await.unwrap().len()
+    Reader::new(&*world.store).events(&channel_key, range).await.unwrap().len()
 }
 
 #[tokio::test(start_paused = true)]
@@ -177,7 +177,7 @@ async fn where_nobody_lives_nothing_is_heard_and_nothing_is_kept() {
     for spot in [other(), elsewhere.clone(), thread()] {
         assert_eq!(events(&world, &spot).await, 0);
     }
-    let unknown = Place::new(&elsewhere.guild, &elsewhere.channel);
+    let unknown = ChannelKey::new(&elsewhere.guild, &elsewhere.channel);
     assert_eq!(Reader::new(&*world.store).channel_no(&unknown).await.unwrap(), None);
 }
 

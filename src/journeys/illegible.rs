@@ -15,8 +15,8 @@ use crate::actors::messages::writer::{Administer, ScribeMessage};
 use crate::actors::runtime::actor_keys::ScribeKey;
 use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket, Ward};
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::place::Place;
 use crate::journal::reader::Reader;
 use crate::ports::backend::decisions::{DecisionQuery, Decisions, WhyQuery};
 use crate::ports::backend::keeping::{Forget, Person};
@@ -92,7 +92,7 @@ async fn whoever_said_something_in_a_room_that_cannot_be_read_is_forgotten_and_r
         let said = said_by_ana(&world, 2).await;
         world.say("den", "zebra-den").await;
         world.pass(60.0).await;
-        let lobby = Place::new(&"home".into(), &room("lobby").channel());
+        let lobby = ChannelKey::new(&"home".into(), &room("lobby").channel());
         let no = Reader::new(&*world.store).channel_no(&lobby).await.unwrap().unwrap();
         world.store.damage(if is_nameless { key::channel_of(lobby.ward(), no) } else { Key::event(lobby.ward(), no, said[0]) });
 
@@ -237,15 +237,16 @@ async fn what_is_taken_back_on_a_platform_goes_beside_an_id_that_cannot_be_read(
         abroad::says(&world, &general(), ana(&world, id, "zebra")).await;
     }
     world.pass(60.0).await;
-    let (place, reader) = (Place::new(&general().guild, &general().channel), Reader::new(&*world.context.store));
-    let sound = reader.message(&place, "100").await.unwrap().unwrap();
-    let no = reader.channel_no(&place).await.unwrap().unwrap();
-    world.store.damage(key::message_id(place.ward(), no, "101"));
+    let (channel_key, reader) = (ChannelKey::new(&general().guild, &general().channel), Reader::new(&*world.context.store));
+    let sound = reader.message(&channel_key, "100").await.unwrap().unwrap();
+    let no = reader.channel_no(&channel_key).await.unwrap().unwrap();
+    world.store.damage(key::message_id(channel_key.ward(), no, "101"));
 
     let deleted = Inbound::new(world.context.clone()).deleted(&general(), &["101".into(), "100".into()]).await;
 
     assert!(matches!(deleted, Err(NotTaken::Broken(_))), "it is told: {deleted:?}");
-    let Some(Event::Said { message, .. }) = reader.event(&place, sound).await.unwrap().map(|recorded| recorded.event) else {
+    let Some(Event::Said { message, .. }) = reader.event(&channel_key, sound).await.unwrap().map(|recorded| recorded.event)
+    else {
         panic!("it is there")
     };
     assert_eq!(&*message.text, "");
@@ -281,7 +282,7 @@ async fn whoever_asks_about_a_room_of_which_the_store_cannot_read_something_is_t
     let world = World::with_lobby().await;
     world.open("den", &["bruno"]).await;
     let said = said_by_ana(&world, 3).await;
-    let (lobby, last) = (Place::new(&"home".into(), &room("lobby").channel()), last_of(&world).await);
+    let (lobby, last) = (ChannelKey::new(&"home".into(), &room("lobby").channel()), last_of(&world).await);
     let no = Reader::new(&*world.store).channel_no(&lobby).await.unwrap().unwrap();
     world.store.damage(Key::event(lobby.ward(), no, last));
     let world = world.crash().await;
@@ -315,7 +316,7 @@ async fn whoever_asks_about_a_room_of_which_the_store_cannot_read_something_is_t
 async fn who_takes_back_what_comes_after_a_part_that_the_store_cannot_read_stays_listed() {
     let world = World::with_lobby().await;
     let said = said_by_ana(&world, 3).await;
-    let lobby = Place::new(&"home".into(), &room("lobby").channel());
+    let lobby = ChannelKey::new(&"home".into(), &room("lobby").channel());
     let no = Reader::new(&*world.store).channel_no(&lobby).await.unwrap().unwrap();
     world.store.damage(Key::event(lobby.ward(), no, said[0]));
 
@@ -331,7 +332,7 @@ async fn who_takes_back_what_comes_after_a_part_that_the_store_cannot_read_stays
 async fn whoever_takes_back_where_the_store_cannot_read_a_snapshot_is_told_in_which_room() {
     let world = World::with_lobby().await;
     let said = said_by_ana(&world, 1).await;
-    let lobby = Place::new(&"home".into(), &room("lobby").channel());
+    let lobby = ChannelKey::new(&"home".into(), &room("lobby").channel());
     let no = Reader::new(&*world.store).channel_no(&lobby).await.unwrap().unwrap();
     world.store.damage(key::snapshot(lobby.ward(), no));
 
@@ -343,17 +344,17 @@ async fn whoever_takes_back_where_the_store_cannot_read_a_snapshot_is_told_in_wh
 
 #[tokio::test(start_paused = true)]
 async fn whoever_asks_about_a_room_one_of_whose_records_cannot_be_decoded_is_told_which_room_it_is_with_a_way_out() {
-    type Of = fn(&Place, ChannelNo) -> Key;
+    type Of = fn(&ChannelKey, ChannelNo) -> Key;
     let (found, restored) = ("find it again with `tertulia history compact --accept-loss`", "with `tertulia history restore`");
     let needed: [(&str, &str, Of); 3] = [
-        ("the number", found, |place, _| key::channel_name(place)),
-        ("the number of the last event", found, |place, no| Key::head(place.ward(), no)),
-        ("the mark of what is being deleted", restored, |place, no| key::sweep(place.ward(), no)),
+        ("the number", found, |channel_key, _| key::channel_name(channel_key)),
+        ("the number of the last event", found, |channel_key, no| Key::head(channel_key.ward(), no)),
+        ("the mark of what is being deleted", restored, |channel_key, no| key::sweep(channel_key.ward(), no)),
     ];
     for (what, way, of) in needed {
         let world = World::with_lobby().await;
         said_by_ana(&world, 1).await;
-        let lobby = Place::new(&"home".into(), &room("lobby").channel());
+        let lobby = ChannelKey::new(&"home".into(), &room("lobby").channel());
         let no = Reader::new(&*world.store).channel_no(&lobby).await.unwrap().unwrap();
         put_into(&world, &lobby, |_, _| of(&lobby, no), b"\x01!".to_vec()).await;
         let world = world.crash().await;
@@ -411,16 +412,16 @@ async fn an_id_and_a_reply_owed_that_cannot_be_decoded_are_named_with_their_room
     world.backend.admit(&general(), &"aria".into()).await.unwrap();
     abroad::says(&world, &general(), ana(&world, "100", "hello")).await;
     world.pass(60.0).await;
-    let (place, reader) = (Place::new(&general().guild, &general().channel), Reader::new(&*world.context.store));
-    put_into(&world, &place, |ward, no| key::message_id(ward, no, "100"), b"?".to_vec()).await;
-    put_into(&world, &place, |ward, no| key::outbox(ward, no, Ticket(7)), b"?".to_vec()).await;
+    let (channel_key, reader) = (ChannelKey::new(&general().guild, &general().channel), Reader::new(&*world.context.store));
+    put_into(&world, &channel_key, |ward, no| key::message_id(ward, no, "100"), b"?".to_vec()).await;
+    put_into(&world, &channel_key, |ward, no| key::outbox(ward, no, Ticket(7)), b"?".to_vec()).await;
 
-    let message = reader.message(&place, "100").await.unwrap_err().to_string();
-    let owed = reader.outbox(&place).await.unwrap_err().to_string();
-    let so_far = reader.restore_so_far(&place).await.unwrap();
+    let message = reader.message(&channel_key, "100").await.unwrap_err().to_string();
+    let owed = reader.outbox(&channel_key).await.unwrap_err().to_string();
+    let so_far = reader.restore_so_far(&channel_key).await.unwrap();
 
     for (told, what) in [(&message, "an entry of the index of messages"), (&owed, "the owed reply 7")] {
-        assert!(told.starts_with(&format!("{what} of {place} cannot be read: it has format version 63")), "{told}");
+        assert!(told.starts_with(&format!("{what} of {channel_key} cannot be read: it has format version 63")), "{told}");
         assert!(told.ends_with("or delete the room"), "{told}");
     }
     assert_eq!(so_far.wrong.map(|error| error.to_string()), Some(owed));
@@ -439,16 +440,16 @@ async fn heard_on_a_platform() -> World {
         abroad::says(&world, &general(), ana(&world, id, "hello")).await;
     }
     world.pass(60.0).await;
-    let place = Place::new(&general().guild, &general().channel);
-    let damaged = Reader::new(&*world.context.store).message(&place, "101").await.unwrap().unwrap();
-    put_into(&world, &place, |ward, no| Key::event(ward, no, damaged), b"?".to_vec()).await;
+    let channel_key = ChannelKey::new(&general().guild, &general().channel);
+    let damaged = Reader::new(&*world.context.store).message(&channel_key, "101").await.unwrap().unwrap();
+    put_into(&world, &channel_key, |ward, no| Key::event(ward, no, damaged), b"?".to_vec()).await;
     world
 }
 
 /// The number of the journal's last entry.
 async fn last_of(world: &World) -> Seq {
-    let place = Place::new(&"home".into(), &room("lobby").channel());
-    Reader::new(&*world.context.store).head(&place).await.unwrap().last
+    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
+    Reader::new(&*world.context.store).head(&channel_key).await.unwrap().last
 }
 
 fn forget() -> Forget {
@@ -471,15 +472,20 @@ async fn put(world: &World, seq: Seq, value: Value) -> Value {
 
 /// Puts a value somewhere in the lobby, and tells what was there.
 async fn put_at(world: &World, key: impl FnOnce(Ward, ChannelNo) -> Key, value: Value) -> Option<Value> {
-    put_into(world, &Place::new(&"home".into(), &room("lobby").channel()), key, value).await
+    put_into(world, &ChannelKey::new(&"home".into(), &room("lobby").channel()), key, value).await
 }
 
-async fn put_into(world: &World, place: &Place, key: impl FnOnce(Ward, ChannelNo) -> Key, value: Value) -> Option<Value> {
-    let no = Reader::new(&*world.context.store).channel_no(place).await.unwrap().unwrap();
-    let key = key(place.ward(), no);
+async fn put_into(
+    world: &World,
+    channel_key: &ChannelKey,
+    key: impl FnOnce(Ward, ChannelNo) -> Key,
+    value: Value,
+) -> Option<Value> {
+    let no = Reader::new(&*world.context.store).channel_no(channel_key).await.unwrap().unwrap();
+    let key = key(channel_key.ward(), no);
     let before = world.context.store.get(key.clone()).await.unwrap();
     let (reply, done) = Reply::awaited();
-    let order = Administer { ward: place.ward(), writes: vec![Write::Put(key, value)], fresh: Vec::new(), reply };
+    let order = Administer { ward: channel_key.ward(), writes: vec![Write::Put(key, value)], fresh: Vec::new(), reply };
     world.context.directory.find(&ScribeKey()).unwrap().cast(ScribeMessage::Administer(order)).unwrap();
     done.await.unwrap().unwrap();
     before

@@ -8,8 +8,8 @@ use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Administer, ScribeMessage};
 use crate::actors::runtime::actor_keys::ScribeKey;
 use crate::domain::id::Seq;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::place::Place;
 use crate::journal::reader::Reader;
 use crate::journal::record::{SetAsideRecord, encode};
 use crate::ports::backend::decisions::{Why, WhyAt, WhyQuery};
@@ -242,8 +242,8 @@ async fn a_message_that_was_set_aside_can_be_tried_again_and_given_up() {
     let told = world.backend.why(why).await.unwrap();
     let told: Vec<_> =
         told.story.iter().map(|line| &*line.text).chain(told.companions.iter().map(|brief| &*brief.text)).collect();
-    let place = Place::new(&"home".into(), &room("lobby").channel());
-    let again = Reader::new(&*world.store).message(&place, &format!("retry:{}", listed[0].id)).await.unwrap().unwrap();
+    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
+    let again = Reader::new(&*world.store).message(&channel_key, &format!("retry:{}", listed[0].id)).await.unwrap().unwrap();
     assert!(told.iter().any(|text| text.contains(&format!("tried again, as message {again}"))), "{told:?}");
     assert!(told.iter().any(|text| text.contains(&format!("tried again as message {again}"))), "{told:?}");
     assert!(matches!(world.backend.retry(&listed[0].id).await, Err(Refused::NotFound(_))));
@@ -281,25 +281,25 @@ pub(super) async fn one_turn() {
 }
 
 pub(super) async fn set_aside(world: &World, seq: Seq) {
-    set_aside_at(world, &Place::new(&"home".into(), &room("lobby").channel()), seq).await;
+    set_aside_at(world, &ChannelKey::new(&"home".into(), &room("lobby").channel()), seq).await;
 }
 
-pub(super) async fn set_aside_at(world: &World, place: &Place, seq: Seq) {
-    set_aside_as(world, place, seq, "a bug").await;
+pub(super) async fn set_aside_at(world: &World, channel_key: &ChannelKey, seq: Seq) {
+    set_aside_as(world, channel_key, seq, "a bug").await;
 }
 
-pub(super) async fn set_aside_as(world: &World, place: &Place, seq: Seq, error: &str) {
-    let no = Reader::new(&*world.store).channel_no(place).await.unwrap().unwrap();
+pub(super) async fn set_aside_as(world: &World, channel_key: &ChannelKey, seq: Seq, error: &str) {
+    let no = Reader::new(&*world.store).channel_no(channel_key).await.unwrap().unwrap();
     let record = SetAsideRecord {
-        guild: place.guild.clone(),
-        channel: place.channel.clone(),
+        guild: channel_key.guild.clone(),
+        channel: channel_key.channel.clone(),
         seq,
         at: world.context.clock.now() + std::time::Duration::from_secs(seq.0),
         deaths: 3,
         error: error.into(),
         is_closed: false,
     };
-    let ward = place.ward();
+    let ward = channel_key.ward();
     let writes = vec![Write::Put(key::set_aside(ward, no, seq), encode(&record))];
     let (reply, done) = Reply::awaited();
     let administer = ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply });

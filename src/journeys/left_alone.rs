@@ -10,8 +10,8 @@ use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, GuildsKey, S
 use crate::actors::writer::reaching::look;
 use crate::domain::conversation::poison;
 use crate::domain::id::Ward;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::place::Place;
 use crate::journal::reader::Reader;
 use crate::journal::record::encode_snapshot;
 use crate::ports::backend::decisions::{WhyAt, WhyQuery};
@@ -22,7 +22,7 @@ use crate::ports::store::{Value, Write};
 
 #[tokio::test(start_paused = true)]
 async fn a_channel_that_dies_of_its_snapshot_is_left_alone_shown_and_takes_nobody_along() {
-    let (mut world, place, no, harmless) = poisoned().await;
+    let (mut world, channel_key, no, harmless) = poisoned().await;
     world.expect_deaths();
     world.side.answers([Ok("They mean me.\nYES")]);
     world.pass(250.0).await;
@@ -50,7 +50,7 @@ async fn a_channel_that_dies_of_its_snapshot_is_left_alone_shown_and_takes_nobod
     assert!(again[0].since.0 > alone.since.0, "it was tried");
 
     // As a backup would.
-    put(&world, place.ward(), key::snapshot(place.ward(), no), harmless).await;
+    put(&world, channel_key.ward(), key::snapshot(channel_key.ward(), no), harmless).await;
     let until = again[0].until.0.since(world.context.clock.now());
     world.pass(until.as_secs_f64() - 1.0).await;
     assert!(look(&world.context, &room("lobby").channel()).await.is_none(), "nobody tries it before");
@@ -65,11 +65,11 @@ async fn a_channel_whose_record_cannot_be_read_is_left_alone_shown_and_back_once
     world.open("den", &["bruno"]).await;
     let seq = world.say("lobby", "one").await;
     world.pass(60.0).await;
-    let place = Place::new(&"home".into(), &room("lobby").channel());
-    let no = Reader::new(&*world.context.store).channel_no(&place).await.unwrap().unwrap();
-    let key = Key::event(place.ward(), no, seq);
+    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
+    let no = Reader::new(&*world.context.store).channel_no(&channel_key).await.unwrap().unwrap();
+    let key = Key::event(channel_key.ward(), no, seq);
     let sound = world.context.store.get(key.clone()).await.unwrap().unwrap();
-    put(&world, place.ward(), key.clone(), b"\x01not what it was".to_vec()).await;
+    put(&world, channel_key.ward(), key.clone(), b"\x01not what it was".to_vec()).await;
     let world = world.crash().await;
     world.side.answers([Ok("They mean me.\nYES")]);
     world.say("lobby", "Ari?").await;
@@ -92,7 +92,7 @@ async fn a_channel_whose_record_cannot_be_read_is_left_alone_shown_and_back_once
     assert!(again.since.0 > alone.since.0, "it was tried");
 
     // As a backup would.
-    put(&world, place.ward(), key, sound).await;
+    put(&world, channel_key.ward(), key, sound).await;
     world.pass(again.until.0.since(world.context.clock.now()).as_secs_f64() + 20.0).await;
     assert!(world.history("lobby").await.ends_with(&said(&[("Ana", "Ari?"), ("aria", "Hello!")])));
     assert_eq!(world.backend.quarantine().await.unwrap().channels, []);
@@ -103,8 +103,8 @@ async fn a_channel_whose_record_cannot_be_read_is_left_alone_shown_and_back_once
 async fn a_room_whose_number_cannot_be_read_is_listed_at_once() {
     let world = World::with_lobby().await;
     world.say("lobby", "one").await;
-    let place = Place::new(&"home".into(), &room("lobby").channel());
-    put(&world, place.ward(), key::channel_name(&place), b"?".to_vec()).await;
+    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
+    put(&world, channel_key.ward(), key::channel_name(&channel_key), b"?".to_vec()).await;
 
     // It begins with what is pending.
     let world = world.crash().await;
@@ -118,13 +118,13 @@ async fn a_room_whose_number_cannot_be_read_is_listed_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_channel_that_is_left_alone_is_back_as_soon_as_the_operator_releases_it() {
-    let (mut world, place, no, harmless) = poisoned().await;
+    let (mut world, channel_key, no, harmless) = poisoned().await;
     world.expect_deaths();
     world.side.answers([Ok("They mean me.\nYES")]);
     world.pass(250.0).await;
     world.say("lobby", "Ari?").await;
 
-    put(&world, place.ward(), key::snapshot(place.ward(), no), harmless).await;
+    put(&world, channel_key.ward(), key::snapshot(channel_key.ward(), no), harmless).await;
     let alone = world.backend.quarantine().await.unwrap().channels.remove(0);
     world.backend.release(&alone.id).await.unwrap();
     world.pass(20.0).await;
@@ -222,7 +222,7 @@ async fn how_a_room_stands_is_told_while_its_record_kills_whoever_follows_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_room_that_was_left_alone_is_listed_no_more_once_its_guild_is_kept_away() {
-    let (mut world, place, ..) = poisoned().await;
+    let (mut world, channel_key, ..) = poisoned().await;
     world.expect_deaths();
     world.pass(250.0).await;
     let alone = world.backend.quarantine().await.unwrap().channels.remove(0);
@@ -247,7 +247,7 @@ async fn a_room_that_was_left_alone_is_listed_no_more_once_its_guild_is_kept_awa
 
     // What the guild said before its end comes after it: supervision overtakes messages.
     let (since, until) = (alone.since.0, alone.until.0);
-    let (guild, channel, cause) = (place.guild.clone(), place.channel.clone(), Cause::Died);
+    let (guild, channel, cause) = (channel_key.guild.clone(), channel_key.channel.clone(), Cause::Died);
     let entry = LeftAlone { guild, channel, cause, reason: "late".into(), since, until };
     let guilds = world.context.directory.find(&GuildsKey()).unwrap();
     guilds.cast(GuildsMessage::LeftAlone(last.unwrap(), entry)).unwrap();
@@ -261,19 +261,19 @@ fn about(id: &str, at: Option<WhyAt>) -> WhyQuery {
 }
 
 /// A system in which `lobby` dies of its snapshot, what a harmless one of it is, and where it lies. In `den` nothing is wrong.
-async fn poisoned() -> (World, Place, ChannelNo, Value) {
+async fn poisoned() -> (World, ChannelKey, ChannelNo, Value) {
     let world = World::with_lobby().await;
     world.open("den", &["bruno"]).await;
     world.say("den", "no poison-pill").await;
     world.say("lobby", "harmless").await;
     let conversation = look(&world.context, &room("lobby").channel()).await.expect("it is awake").conversation;
-    let place = Place::new(&"home".into(), &room("lobby").channel());
+    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
     let reader = Reader::new(&*world.context.store);
-    let (no, head) = (reader.channel_no(&place).await.unwrap().unwrap(), reader.head(&place).await.unwrap().last);
+    let (no, head) = (reader.channel_no(&channel_key).await.unwrap().unwrap(), reader.head(&channel_key).await.unwrap().last);
     let harmless = encode_snapshot(head, &conversation);
     let deadly = String::from_utf8(harmless.clone()).unwrap().replace("harmless", poison::GONE_ON).into_bytes();
-    put(&world, place.ward(), key::snapshot(place.ward(), no), deadly).await;
-    (world.crash().await, place, no, harmless)
+    put(&world, channel_key.ward(), key::snapshot(channel_key.ward(), no), deadly).await;
+    (world.crash().await, channel_key, no, harmless)
 }
 
 /// Puts a value where nobody who means well would.

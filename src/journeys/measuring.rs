@@ -14,7 +14,7 @@ use crate::domain::event::{Event, Recorded};
 use crate::domain::id::Seq;
 use crate::domain::message::Role;
 use crate::domain::question_context::Purpose;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, Reader};
 use crate::ports::backend::Backend;
 use crate::ports::language_model::{NoAnswer, Request};
@@ -349,9 +349,9 @@ fn measured(world: &World, expected: &Counted) -> Counted {
 
 /// The salon's journal, as it should have been counted.
 async fn on_record(world: &World) -> Counted {
-    let place = Place::new(&"home".into(), &room("salon").channel());
+    let channel_key = ChannelKey::new(&"home".into(), &room("salon").channel());
     let all = Range { after: Seq::NONE, before: None, limit: usize::MAX, newest_first: false };
-    let events = Reader::new(&*world.context.store).events(&place, all).await.unwrap();
+    let events = Reader::new(&*world.context.store).events(&channel_key, all).await.unwrap();
     let mut counted = Counted::new();
     counted.insert(("tertulia_journal_events_total", Vec::new()), events.len() as u64);
     for recorded in &events {

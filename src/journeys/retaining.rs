@@ -11,8 +11,8 @@ use crate::adapters::store::audit::{Audit, Problem};
 use crate::domain::event::Event;
 use crate::domain::id::Seq;
 use crate::domain::moment::Moment;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::place::Place;
 use crate::journal::reader::{Range, Reader};
 use crate::journal::record::{encode, encode_number};
 use crate::ports::backend::Backend;
@@ -28,8 +28,8 @@ async fn lobby_keeping(storage: Value) -> World {
     World::with_lobby_set(json!({ "storage": storage })).await
 }
 
-fn lobby() -> Place {
-    Place::new(&"home".into(), &room("lobby").channel())
+fn lobby() -> ChannelKey {
+    ChannelKey::new(&"home".into(), &room("lobby").channel())
 }
 
 async fn everything(world: &World) -> Vec<(Key, Stored)> {
@@ -50,8 +50,8 @@ async fn problems(world: &World) -> Vec<Problem> {
     problems
 }
 
-async fn number_of(world: &World, place: &Place) -> ChannelNo {
-    Reader::new(&*world.store).channel_no(place).await.unwrap().unwrap()
+async fn number_of(world: &World, channel_key: &ChannelKey) -> ChannelNo {
+    Reader::new(&*world.store).channel_no(channel_key).await.unwrap().unwrap()
 }
 
 async fn numbers(world: &World) -> Vec<u64> {
@@ -195,7 +195,7 @@ async fn what_cannot_be_read_keeps_no_other_room_from_being_emptied() {
         world.say(room, &format!("zebra in the {room}")).await;
     }
     world.pass(3.0 * DAY).await;
-    let salon = Place::new(&"home".into(), &room("salon").channel());
+    let salon = ChannelKey::new(&"home".into(), &room("salon").channel());
     let (lobby_no, salon_no) = (number_of(&world, &lobby()).await, number_of(&world, &salon).await);
     let ward = lobby().ward();
     let garbled = [key::channel_of(ward, lobby_no), key::snapshot(ward, salon_no)];

@@ -12,7 +12,7 @@ use super::world::{World, asker, context, purpose, room, said};
 use crate::actors::runtime::actor_keys::TurnTakingManagerKey;
 use crate::domain::question_context::Purpose;
 use crate::domain::vote::Stance;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::{NoAnswer, Request};
 use crate::telemetry::memory::attribute;
 
@@ -56,8 +56,8 @@ async fn salon() -> World {
     world
 }
 
-fn place() -> Place {
-    Place::new(&"home".into(), &room("salon").channel())
+fn channel_key() -> ChannelKey {
+    ChannelKey::new(&"home".into(), &room("salon").channel())
 }
 
 /// What is said when nothing goes wrong.
@@ -124,7 +124,7 @@ async fn whoever_is_terminal_is_silent_until_it_is_addressed() {
 async fn states_are_published_as_they_become_known() {
     let world = salon().await;
     world.side.takes_for("bruno", Duration::from_secs(2));
-    let mut states = world.context.hub.watch_states(&place());
+    let mut states = world.context.hub.watch_states(&channel_key());
     let mut watching = world.watch("salon", None).await;
 
     world.say("salon", QUESTION).await;

@@ -9,7 +9,7 @@ use super::world::{World, asker, room, said};
 use crate::actors::erasure::taking_back::let_go;
 use crate::actors::service::ActorBackend;
 use crate::domain::id::Seq;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Reader;
 use crate::ports::backend::Backend;
 use crate::ports::backend::decisions::{Outcome, Why, WhyAt, WhyQuery};
@@ -66,8 +66,8 @@ async fn doing(world: &World, id: &str) -> Vec<Doing> {
 }
 
 async fn owed(world: &World) -> usize {
-    let place = Place { guild: "home".into(), channel: room(LOBBY).channel() };
-    Reader::new(&*world.store).outbox(&place).await.unwrap().len()
+    let channel_key = ChannelKey { guild: "home".into(), channel: room(LOBBY).channel() };
+    Reader::new(&*world.store).outbox(&channel_key).await.unwrap().len()
 }
 
 async fn why(world: &World, at: WhyAt) -> Why {
@@ -261,8 +261,8 @@ async fn taking_back_again_what_is_gone_changes_nothing_of_a_turn_about_nothing(
     let mut watching = world.watch(SALON, None).await;
 
     // As a start does that does not know how far the one before it came.
-    let place = Place { guild: "home".into(), channel: room(SALON).channel() };
-    let_go(&world.context, &place, &BTreeSet::from([seq])).await.unwrap();
+    let channel_key = ChannelKey { guild: "home".into(), channel: room(SALON).channel() };
+    let_go(&world.context, &channel_key, &BTreeSet::from([seq])).await.unwrap();
     let at_once = doing(&world, SALON).await;
     world.pass(1_000.0).await;
 

@@ -12,7 +12,7 @@ use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::question_context::Purpose;
 use crate::domain::trigger::Trigger;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, Reader};
 use crate::journal::record::OutboxRecord;
 use crate::ports::backend::messages::{Edit, NewMessage};
@@ -48,9 +48,9 @@ async fn an_address_that_wakes_a_room_counts_like_any_other() {
 
     let mut refused = Vec::new();
     for id in rooms {
-        let place = Place::new(&"home".into(), &room(id).channel());
+        let channel_key = ChannelKey::new(&"home".into(), &room(id).channel());
         let all = Range { after: Seq::NONE, before: None, limit: usize::MAX, newest_first: false };
-        let events = Reader::new(&*world.store).events(&place, all).await.unwrap();
+        let events = Reader::new(&*world.store).events(&channel_key, all).await.unwrap();
         refused.push(events.iter().any(|recorded| matches!(recorded.event, Event::AddressRefused { .. })));
     }
     assert_eq!(refused, [false, false, true]);
@@ -196,7 +196,7 @@ async fn a_reply_that_was_dropped_before_a_crash_is_owed_no_more_after_it() {
     let mut world = World::with_lobby().await;
     world.say("lobby", "one").await;
     world.pass(60.0).await;
-    let (place, channel) = (Place { guild: "home".into(), channel: room("lobby").channel() }, room("lobby").channel());
+    let (channel_key, channel) = (ChannelKey { guild: "home".into(), channel: room("lobby").channel() }, room("lobby").channel());
     let dropped = OutboxRecord {
         companion: "aria".into(),
         trigger: Trigger::Lull,
@@ -208,7 +208,7 @@ async fn a_reply_that_was_dropped_before_a_crash_is_owed_no_more_after_it() {
     };
     let (reply, committed) = Reply::awaited();
     let record = Record {
-        place,
+        channel_key,
         at: world.context.clock.now(),
         made: Vec::new(),
         quiet: None,
@@ -304,8 +304,8 @@ async fn the_rolling_summary_is_refreshed_in_the_background_and_shown_in_later_p
 
 /// The replies that are on record as owed in the lobby.
 async fn owed(world: &World) -> Vec<Ticket> {
-    let place = Place { guild: "home".into(), channel: room("lobby").channel() };
-    Reader::new(&*world.store).outbox(&place).await.unwrap().into_iter().map(|(ticket, _)| ticket).collect()
+    let channel_key = ChannelKey { guild: "home".into(), channel: room("lobby").channel() };
+    Reader::new(&*world.store).outbox(&channel_key).await.unwrap().into_iter().map(|(ticket, _)| ticket).collect()
 }
 
 #[tokio::test(start_paused = true)]

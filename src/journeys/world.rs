@@ -339,9 +339,9 @@ impl World {
     }
 
     /// Whoever is the first to look at the clock once somebody is at this place panics.
-    pub(super) fn clock_panics_at<P: Address + Send + 'static>(&self, place: P) {
+    pub(super) fn clock_panics_at<P: Address + Send + 'static>(&self, channel_key: P) {
         let directory = self.context.directory.clone();
-        *self.kept.clock.panics.lock().unwrap() = Some(Box::new(move || directory.find(&place).is_some()));
+        *self.kept.clock.panics.lock().unwrap() = Some(Box::new(move || directory.find(&channel_key).is_some()));
     }
 
     /// Calls to models that are under way.
@@ -433,8 +433,8 @@ impl World {
     }
 
     /// Kills whoever is at a place. The test says so, because nobody else may die.
-    pub(super) async fn kill<P: Address>(&mut self, place: &P) {
-        self.context.directory.find(place).expect("somebody is there").kill();
+    pub(super) async fn kill<P: Address>(&mut self, channel_key: &P) {
+        self.context.directory.find(channel_key).expect("somebody is there").kill();
         self.killed = self.killed.saturating_add(1);
         self.rest().await;
     }

@@ -15,7 +15,7 @@ use crate::actors::runtime::directory::Address;
 use crate::actors::runtime::set_aside::{self, DEATHS_TO_SET_ASIDE};
 use crate::actors::runtime::watchdog::Stall;
 use crate::domain::id::{ChannelId, Seq};
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::telemetry::plain::Plain;
 
 /// The file's name in the data folder.
@@ -50,7 +50,7 @@ impl Stalls {
     pub(super) fn note(&self, stall: &Stall) {
         let (channel, over_words) = match (&stall.at, &stall.about) {
             (Some(Address::Channel(channel)), _) => (channel, false),
-            (_, Some(about)) => (&about.place.channel, true),
+            (_, Some(about)) => (&about.channel_key.channel, true),
             _ => return,
         };
         let seq = stall.message.unwrap_or(Seq::NONE);
@@ -81,8 +81,8 @@ impl Stalls {
             let Some(residence) = context.residents.get(&stuck.channel) else { continue };
             let (channel, seq) = (Plain(stuck.channel.as_str()), stuck.seq);
             tracing::error!(%channel, %seq, times = stuck.times, "a message hung its handler again and again and is set aside");
-            let place = Place::new(&residence.guild, &stuck.channel);
-            if set_aside::put(context, &place, seq, "it hung for 30 s each time, and the process had to be ended").await {
+            let channel_key = ChannelKey::new(&residence.guild, &stuck.channel);
+            if set_aside::put(context, &channel_key, seq, "it hung for 30 s each time, and the process had to be ended").await {
                 // What was looked for is found. If there is more, the channel hangs again.
                 kept.retain(|other| !unknown(other) || other.channel != stuck.channel);
             } else {
@@ -128,7 +128,8 @@ mod tests {
         }
         stalls.note(&stall(None));
         stalls.note(&Stall { at: None, ..stall(None) });
-        let about = Some(About { place: Place::new(&"home".into(), &"console:lobby".into()), companion: "aria".into() });
+        let about =
+            Some(About { channel_key: ChannelKey::new(&"home".into(), &"console:lobby".into()), companion: "aria".into() });
         stalls.note(&Stall { at: Some(Address::Companion("home".into(), "aria".into())), about, ..stall(None) });
 
         let known = Stalls::of(folder.path()).read();

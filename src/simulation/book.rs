@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::doing::PLANNED;
 use super::stage::{Stage, lock};
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::record::{OutboxRecord, PartRecord, SetAsideRecord, decode};
 use crate::ports::store::Write;
 use crate::ports::store::key::{Key, Kind};
@@ -53,7 +53,7 @@ pub(super) struct OnItsWay {
 pub(super) struct Kept {
     pub(super) at: Duration,
     pub(super) life: u64,
-    pub(super) place: Place,
+    pub(super) channel_key: ChannelKey,
     pub(super) what: KeptWhat,
     pub(super) is_answered: bool,
     pub(super) on_its_way: OnItsWay,
@@ -126,7 +126,7 @@ impl Book {
         &self,
         stage: &Stage,
         write: &Write,
-        place: impl Fn(&Key) -> Option<Place>,
+        channel_key: impl Fn(&Key) -> Option<ChannelKey>,
         on_its_way: OnItsWay,
         is_answered: bool,
     ) {
@@ -135,8 +135,8 @@ impl Book {
             Write::Put(key, value) if key.is(Kind::Outbox) => {
                 let parts = decode::<OutboxRecord>(key, value).map(|record| record.parts).unwrap_or_default();
                 let before = lock(&self.parts).insert(key.clone(), parts.clone()).unwrap_or_default();
-                if let Some(place) = place(key).filter(|_| !parts.is_empty()) {
-                    let channel = &place.channel;
+                if let Some(channel_key) = channel_key(key).filter(|_| !parts.is_empty()) {
+                    let channel = &channel_key.channel;
                     stage.tell(format!("{channel} has the parts of a statement as {parts:?}, before as {before:?}"));
                 }
                 parts.iter().enumerate().filter_map(|(index, part)| what_came_of(before.get(index), part)).collect()
@@ -151,8 +151,8 @@ impl Book {
             },
             _ => return,
         };
-        let (at, life, Some(place)) = (stage.now(), stage.life(), place(key)) else { return };
-        let kept = |what| Kept { at, life, place: place.clone(), what, is_answered, on_its_way };
+        let (at, life, Some(channel_key)) = (stage.now(), stage.life(), channel_key(key)) else { return };
+        let kept = |what| Kept { at, life, channel_key: channel_key.clone(), what, is_answered, on_its_way };
         lock(&self.kept).extend(whats.into_iter().map(kept));
     }
 }

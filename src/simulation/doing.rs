@@ -18,8 +18,8 @@ use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Administer, ScribeMessage};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, ScribeKey};
 use crate::domain::id::GuildId;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::place::Place;
 use crate::journal::reader::Reader;
 use crate::journal::record::{SetAsideRecord, encode};
 use crate::ports::backend::decisions::{DecisionQuery, WhyQuery};
@@ -226,7 +226,7 @@ impl Life {
         if has_external && !is_on_platform {
             invited.push(json!({ "id": EXTERNAL, "external": true }));
         }
-        let plan = json!({ "guild": self.place(room).guild, "companions": invited });
+        let plan = json!({ "guild": self.channel_key(room).guild, "companions": invited });
         let plan: RoomPlan = serde_json::from_value(plan).expect("a good plan");
         self.backend.put_room(&self.room(room), plan).await.map(drop)
     }
@@ -239,10 +239,10 @@ impl Life {
     /// As if the message had killed its handler again and again.
     async fn set_aside(&self, number: usize) {
         let Some((room, seq)) = self.heard_of(number, false) else { return };
-        let place = self.place(room);
-        let Ok(Some(no)) = Reader::new(&*self.context.store).channel_no(&place).await else { return };
+        let channel_key = self.channel_key(room);
+        let Ok(Some(no)) = Reader::new(&*self.context.store).channel_no(&channel_key).await else { return };
         let Some(scribe) = self.context.directory.find(&ScribeKey()) else { return };
-        let (ward, (guild, channel)) = (place.ward(), (place.guild.clone(), place.channel.clone()));
+        let (ward, (guild, channel)) = (channel_key.ward(), (channel_key.guild.clone(), channel_key.channel.clone()));
         let at = self.context.clock.now();
         let record = SetAsideRecord { guild, channel, seq, at, deaths: 3, error: PLANNED.into(), is_closed: false };
         lock(&self.props.people.set_aside).push((room, seq));
@@ -251,7 +251,7 @@ impl Life {
         drop(scribe.cast(ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply })));
         drop(done.await);
         self.props.stage.reach("message set aside");
-        if let Some(channel) = self.context.directory.find(&ChannelActorKey(place.channel)) {
+        if let Some(channel) = self.context.directory.find(&ChannelActorKey(channel_key.channel)) {
             self.props.stage.disturb();
             self.props.stage.notes().killed.insert((self.props.stage.life(), "channel"));
             channel.kill();
@@ -266,7 +266,7 @@ impl Life {
         stage.notes().killed.insert((stage.life(), "channel"));
         let is_gone = |other: usize| other == room || plan.rooms[other].within == Some(room);
         lock(&self.props.people.deleted).extend((0..plan.rooms.len()).filter(|other| is_gone(*other)));
-        let Place { guild, channel } = self.place(room);
+        let ChannelKey { guild, channel } = self.channel_key(room);
         match plan.rooms[room].is_on_platform {
             true => drop(Hearing::channel_gone(&Inbound::new(self.context.clone()), &guild, &channel).await),
             false => drop(self.backend.delete_room(&self.room(room)).await),
@@ -286,9 +286,9 @@ impl Life {
         }
         for entry in quarantine.messages {
             let is_it = |said: &Said| {
-                let place = self.place(said.say.room);
+                let channel_key = self.channel_key(said.say.room);
                 said.fate == Fate::Accepted(entry.seq)
-                    && place.guild == entry.guild
+                    && channel_key.guild == entry.guild
                     && self.room(said.say.room).as_str() == &*entry.room
             };
             for said in lock(&self.props.people.said).values_mut().filter(|said| is_it(said)) {

@@ -18,7 +18,7 @@ use crate::actors::messages::writer;
 use crate::domain::id::Seq;
 use crate::domain::message::{Author, Modality, Role};
 use crate::domain::moment::Moment;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::hearing::{Answered, Answers, Spot, Utterance};
@@ -174,8 +174,8 @@ impl Life {
         self.props.room(room)
     }
 
-    pub(super) fn place(&self, room: usize) -> Place {
-        self.props.place(room)
+    pub(super) fn channel_key(&self, room: usize) -> ChannelKey {
+        self.props.channel_key(room)
     }
 
     pub(super) fn spot(&self, room: usize) -> Spot {
@@ -235,7 +235,7 @@ impl Life {
             to_all: false,
             said_at: None,
         };
-        let taken = Inbound::new(self.context.clone()).say(&self.place(say.room), speech).await;
+        let taken = Inbound::new(self.context.clone()).say(&self.channel_key(say.room), speech).await;
         let unavailable = |error: writer::Refused| Refused::Unavailable { detail: error.to_string(), retry_after: None };
         taken.map(|accepted| accepted.map(|accepted| accepted.seq)).map_err(unavailable)
     }
@@ -283,13 +283,13 @@ impl Props {
         RoomId::parse(&self.stage.plan.rooms[room].id).expect("rooms have plain names")
     }
 
-    fn place(&self, room: usize) -> Place {
+    fn channel_key(&self, room: usize) -> ChannelKey {
         let plan = &self.stage.plan;
-        Place::new(&plan.guilds[plan.rooms[room].guild].id.as_str().into(), &self.room(room).channel())
+        ChannelKey::new(&plan.guilds[plan.rooms[room].guild].id.as_str().into(), &self.room(room).channel())
     }
 
     pub(super) fn spot(&self, room: usize) -> Spot {
-        let Place { guild, channel } = self.place(room);
+        let ChannelKey { guild, channel } = self.channel_key(room);
         let parent = self.stage.plan.rooms[room].within.map(|parent| self.room(parent).channel());
         Spot { guild, channel, parent }
     }

@@ -18,8 +18,8 @@ use super::stage::{Ending, Stage, lock};
 use crate::adapters::store::memory::MemoryStore;
 use crate::domain::event::Recorded;
 use crate::domain::id::{Seq, Ward};
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::place::Place;
 use crate::journal::record::{ChannelRecord, decode, decode_event};
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value, Write};
@@ -29,7 +29,7 @@ use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value, Write}
 pub(super) struct Committed {
     pub(super) at: Duration,
     pub(super) life: u64,
-    pub(super) place: Place,
+    pub(super) channel_key: ChannelKey,
     pub(super) recorded: Recorded,
     /// Whoever wrote it was told so.
     pub(super) is_answered: bool,
@@ -50,7 +50,7 @@ pub(super) struct SimStore {
     pub(super) committed: Mutex<Vec<Committed>>,
     pub(super) book: Book,
     pub(super) ends: Ends,
-    names: Mutex<BTreeMap<(Ward, ChannelNo), Place>>,
+    names: Mutex<BTreeMap<(Ward, ChannelNo), ChannelKey>>,
 }
 
 struct Unsynced {
@@ -133,7 +133,7 @@ impl SimStore {
     }
 
     /// The channel of a number.
-    pub(super) fn place_of(&self, ward: Ward, channel: ChannelNo) -> Option<Place> {
+    pub(super) fn channel_key_of(&self, ward: Ward, channel: ChannelNo) -> Option<ChannelKey> {
         lock(&self.names).get(&(ward, channel)).cloned()
     }
 
@@ -149,24 +149,24 @@ impl SimStore {
                 && let Ok(record) = decode::<ChannelRecord>(key, value)
                 && let Some(no) = key::channel_in(key)
             {
-                lock(&self.names).insert((batch.ward, no), Place::new(&record.guild, &record.channel));
+                lock(&self.names).insert((batch.ward, no), ChannelKey::new(&record.guild, &record.channel));
             }
         }
         for write in &batch.writes {
-            let place = |key: &Key| self.place_of(batch.ward, key::channel_in(key)?);
-            self.book.keep(&self.stage, write, place, on_its_way, is_answered);
+            let channel_key = |key: &Key| self.channel_key_of(batch.ward, key::channel_in(key)?);
+            self.book.keep(&self.stage, write, channel_key, on_its_way, is_answered);
         }
         let Some(append) = &batch.append else { return };
-        let Some(place) = self.place_of(batch.ward, append.channel) else { return };
+        let Some(channel_key) = self.channel_key_of(batch.ward, append.channel) else { return };
         let mut seq = append.after;
         for record in &append.records {
             seq = seq.next();
             match decode_event(&Key::event(batch.ward, append.channel, seq), record) {
                 Ok(recorded) => {
                     let (at, life) = (self.stage.now(), self.stage.life());
-                    self.stage.tell(shown(&place, &recorded));
-                    let place = place.clone();
-                    lock(&self.committed).push(Committed { at, life, place, recorded, is_answered, on_its_way });
+                    self.stage.tell(shown(&channel_key, &recorded));
+                    let channel_key = channel_key.clone();
+                    lock(&self.committed).push(Committed { at, life, channel_key, recorded, is_answered, on_its_way });
                 }
                 Err(error) => self.stage.violate(format!("an event that cannot be read is written: {error}")),
             }
@@ -314,10 +314,10 @@ impl SimStore {
 }
 
 /// An event in one line.
-fn shown(place: &Place, recorded: &Recorded) -> String {
+fn shown(channel_key: &ChannelKey, recorded: &Recorded) -> String {
     let (seq, handled) = (recorded.seq, recorded.handled);
     let event: String = format!("{:?}", recorded.event).chars().take(400).collect();
-    format!("{} #{seq} after {handled}: {event}", place.channel)
+    format!("{} #{seq} after {handled}: {event}", channel_key.channel)
 }
 
 /// What is committed at once needs no runtime.

@@ -54,7 +54,7 @@ impl State {
         self.last_heard = tokio::time::Instant::now();
         self.in_hand.hold(recorded.seq);
         for tale in self.traces.heard(&recorded, committed) {
-            tale.tell(&self.place, &self.context);
+            tale.tell(&self.channel_key, &self.context);
         }
         let is_cleared = matches!(recorded.event, Event::Cleared);
         let is_said = matches!(recorded.event, Event::Said { .. });
@@ -107,7 +107,7 @@ impl State {
             return;
         };
         let companion = floor.companion.clone();
-        self.traces.called(ticket, asked, &outcome, &self.place, &self.context);
+        self.traces.called(ticket, asked, &outcome, &self.channel_key, &self.context);
         self.count_tokens(&outcome);
         match text {
             Ok(text) => {
@@ -151,14 +151,14 @@ impl State {
     /// Whoever should be here is let in, whoever should not is let out, and the same with being silenced: as events like any other.
     pub(super) fn reconcile(&mut self) {
         // What somebody is putting on record is not put there twice; the channel looks again when that is done.
-        let is_moving = self.context.residents.is_moving(&self.place.channel);
-        let Some(residence) = self.context.residents.get(&self.place.channel).filter(|_| !is_moving) else { return };
-        if self.context.residents.outdated(&self.place.channel).is_some() {
+        let is_moving = self.context.residents.is_moving(&self.channel_key.channel);
+        let Some(residence) = self.context.residents.get(&self.channel_key.channel).filter(|_| !is_moving) else { return };
+        if self.context.residents.outdated(&self.channel_key.channel).is_some() {
             self.keep_up();
             return;
         }
         // One that is configured no more could be asked, but would never be heard to the end.
-        let present = self.context.residents.present(&self.place.channel);
+        let present = self.context.residents.present(&self.channel_key.channel);
         let mut news = Vec::new();
         for (companion, external) in &present {
             let paused = residence.is_paused(companion);
@@ -178,13 +178,13 @@ impl State {
         if news.is_empty() {
             return;
         }
-        let (inbound, place, myself) =
-            (Inbound::new(ActorContext::clone(&self.context)), self.place.clone(), self.myself.clone());
-        let moving = self.context.residents.moving(&place.channel);
+        let (inbound, channel_key, myself) =
+            (Inbound::new(ActorContext::clone(&self.context)), self.channel_key.clone(), self.myself.clone());
+        let moving = self.context.residents.moving(&channel_key.channel);
         tokio::spawn(async move {
             for event in news {
-                if let Err(error) = inbound.accept(&place, event, None).await {
-                    tracing::warn!(channel = %Plain(place.channel.as_str()), %error, "who lives in the channel could not be put on record");
+                if let Err(error) = inbound.accept(&channel_key, event, None).await {
+                    tracing::warn!(channel = %Plain(channel_key.channel.as_str()), %error, "who lives in the channel could not be put on record");
                     return;
                 }
             }
@@ -197,7 +197,7 @@ impl State {
     /// What changed in the channel that this thread is in comes on record and is stored in one, lest the next change be measured by what
     /// is not on record any more. Whoever does it tells when it is done.
     fn keep_up(&self) {
-        let (context, thread) = (self.context.clone(), self.place.channel.clone());
+        let (context, thread) = (self.context.clone(), self.channel_key.channel.clone());
         tokio::spawn(async move {
             if let Err(error) = settling::keep_up(&context, &thread).await {
                 tracing::warn!(channel = %Plain(thread.as_str()), %error, "who lives in the thread could not be put on record");
@@ -242,24 +242,24 @@ impl State {
     pub(super) fn wake_successor(&mut self) {
         if self.registration.is_none()
             && !self.conversation.is_at_rest()
-            && let Some(guild) = self.context.directory.find(&GuildKey(self.place.guild.clone()))
+            && let Some(guild) = self.context.directory.find(&GuildKey(self.channel_key.guild.clone()))
         {
             // A guild that is gone wakes all that is pending when it is back.
-            let _ = guild.cast(GuildMessage::Open(self.place.channel.clone()));
+            let _ = guild.cast(GuildMessage::Open(self.channel_key.channel.clone()));
         }
     }
 
     pub(super) fn with_world<T>(&mut self, run: impl FnOnce(&mut Conversation, Moment, &mut World<'_>) -> T) -> T {
         let is_unpostable = self.is_unpostable();
-        let Self { context, conversation, place, books, tempers, pace, .. } = self;
+        let Self { context, conversation, channel_key, books, tempers, pace, .. } = self;
         let now = pace.now(context.clock.now());
         let edition = context.residents.edition();
         if tempers.0 != edition {
-            *tempers = (edition, books.tempers.shared(context.residents.tempers(&place.channel)));
+            *tempers = (edition, books.tempers.shared(context.residents.tempers(&channel_key.channel)));
         }
         let mut ledger = books.ledger();
         let mut world = World {
-            channel: &place.channel,
+            channel: &channel_key.channel,
             rules: Rules::from(&*context.settings),
             tempers: &tempers.1,
             jitter: &mut || context.chance.jitter(),
@@ -274,7 +274,10 @@ impl State {
 
     /// Whether nothing can be posted here at the moment, as far as the platform knows.
     pub(super) fn is_unpostable(&self) -> bool {
-        self.context.platforms.of(&self.place.channel).is_some_and(|platform| platform.is_unpostable(&self.place.channel))
+        self.context
+            .platforms
+            .of(&self.channel_key.channel)
+            .is_some_and(|platform| platform.is_unpostable(&self.channel_key.channel))
     }
 
     /// What the conversation wants done: what goes on record is handed to the scribe, the rest is done now.
@@ -291,7 +294,7 @@ impl State {
                 Output::Post(posting) => {
                     let Posting { companion, ticket, text } = *posting;
                     self.traces.written(ticket, self.context.clock.now());
-                    match self.context.platforms.of(&self.place.channel).cloned() {
+                    match self.context.platforms.of(&self.channel_key.channel).cloned() {
                         Some(platform) => self.deliver(ticket, text, platform),
                         None => {
                             let words = self.awaited_words(ticket);
@@ -309,7 +312,7 @@ impl State {
         if !made.is_empty() || is_quiet {
             self.record(made, told, is_quiet, false);
         } else {
-            told.into_iter().for_each(|tale| tale.tell(&self.place, &self.context));
+            told.into_iter().for_each(|tale| tale.tell(&self.channel_key, &self.context));
         }
         self.record_spent();
         // What is on record of them has been told by now.
@@ -345,7 +348,7 @@ impl State {
         let batch = self.batches;
         let channel = self.myself.clone();
         let record = Record {
-            place: self.place.clone(),
+            channel_key: self.channel_key.clone(),
             // What was used without anything being made was used now, however long ago something happened here.
             at: if made.is_empty() { self.pace.now(self.context.clock.now()) } else { self.conversation.clock() },
             quiet: is_quiet.then(|| self.conversation.handled()),
@@ -372,23 +375,23 @@ impl State {
         awaited: Option<Words>,
     ) {
         let residents = &self.context.residents;
-        let known = residents.companion(&self.place.channel, companion);
+        let known = residents.companion(&self.channel_key.channel, companion);
         let name = known.map_or_else(|| companion.as_str().into(), |known| known.name);
         let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
-        let is_companion = |id: &str| residents.lives_in(&self.place.guild, id);
+        let is_companion = |id: &str| residents.lives_in(&self.channel_key.guild, id);
         let heard = Heard { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[] };
-        let names = residents.names(&self.place.guild);
+        let names = residents.names(&self.channel_key.guild);
         let address = names.map(|names| address::resolve(&names, is_companion, &heard)).unwrap_or_default();
         let message = Message { id: ids.first().cloned(), address, modality: Modality::Text, lull_endpoint: false, text, from };
         let mut usage = vec![Used::Statement { companion: companion.clone() }];
         usage.extend(self.traces.take_spent(ticket));
         let channel = self.myself.clone();
         // What goes to a platform was sent before, and counted, also where nobody knows its ids: it is only put on record.
-        let sent = self.context.platforms.of(&self.place.channel).is_none().then(tokio::time::Instant::now);
-        let platform = platform_label(self.context.platforms.name(&self.place.channel));
+        let sent = self.context.platforms.of(&self.channel_key.channel).is_none().then(tokio::time::Instant::now);
+        let platform = platform_label(self.context.platforms.name(&self.channel_key.channel));
         let instruments = self.context.recorder.instruments().clone();
         self.send(ScribeMessage::Post(Post {
-            place: self.place.clone(),
+            channel_key: self.channel_key.clone(),
             at: None,
             event: Event::Said { message, reply_to: None, reply: Some(ticket), said_at: None },
             turn: self.conversation.floor().filter(|floor| floor.ticket == ticket).and_then(|floor| floor.selection.turn),

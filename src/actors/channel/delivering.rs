@@ -50,7 +50,7 @@ impl State {
     /// Goes on with what was on its way before a restart. What nobody wants any more, because it was dropped meanwhile, sends nothing
     /// further; what was posted of it is put on record.
     pub(super) fn deliver_on(&mut self, owed: Vec<(Ticket, OutboxRecord)>) {
-        let platform = self.context.platforms.of(&self.place.channel).cloned();
+        let platform = self.context.platforms.of(&self.channel_key.channel).cloned();
         let owes = self.conversation.floor().map(|floor| floor.ticket);
         for (ticket, owed) in owed {
             match (owed.text.clone(), &platform) {
@@ -81,7 +81,7 @@ impl State {
         let (batch, channel) = (self.batches, self.myself.clone());
         self.owed.push_back((batch, Vec::new()));
         self.send(ScribeMessage::Record(Record {
-            place: self.place.clone(),
+            channel_key: self.channel_key.clone(),
             at: self.conversation.clock(),
             made: Vec::new(),
             quiet: None,
@@ -104,13 +104,13 @@ impl State {
         is_stopped: bool,
     ) {
         let companion = owed.companion.clone();
-        let known = self.context.residents.companion(&self.place.channel, &companion);
+        let known = self.context.residents.companion(&self.channel_key.channel, &companion);
         let (name, picture) = known.map_or_else(|| (companion.as_str().into(), None), |known| (known.name, known.picture));
         let name = owed.name.get_or_insert(name).clone();
         let (stop, stopped) = watch::channel(is_stopped);
-        let residence = self.context.residents.get(&self.place.channel);
+        let residence = self.context.residents.get(&self.channel_key.channel);
         let arguments = Arguments {
-            place: self.place.clone(),
+            channel_key: self.channel_key.clone(),
             since: residence.map_or(Moment::ZERO, |residence| residence.created_at),
             ticket,
             owed,
@@ -130,7 +130,7 @@ impl State {
                     .insert(actor.get_id(), Underway { companion, ticket, began: self.context.clock.now(), stop, words });
             }
             Err(error) => {
-                tracing::error!(channel = %Plain(self.place.channel.as_str()), %error, "a statement could not be sent");
+                tracing::error!(channel = %Plain(self.channel_key.channel.as_str()), %error, "a statement could not be sent");
                 self.not_delivered(ticket, "unreachable");
             }
         }
@@ -165,7 +165,7 @@ impl State {
             return;
         }
         if is_unconfirmed {
-            tracing::warn!(channel = %Plain(self.place.channel.as_str()), companion = %Plain(companion.as_str()), "nobody knows whether a statement was posted; it counts as posted");
+            tracing::warn!(channel = %Plain(self.channel_key.channel.as_str()), companion = %Plain(companion.as_str()), "nobody knows whether a statement was posted; it counts as posted");
         }
         self.post(&companion, ticket, text, ids, words);
     }

@@ -23,7 +23,7 @@ use crate::actors::runtime::directory::Sort;
 use crate::domain::id::Ticket;
 use crate::domain::moment::Moment;
 use crate::domain::split::split;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::record::{OutboxRecord, PartRecord, Used};
 use crate::ports::chat_platform::{ChatPlatform, NotRead, NotSent, Part};
@@ -47,7 +47,7 @@ pub struct Delivery;
 /// What is to be delivered.
 pub struct Arguments {
     /// Where.
-    pub place: Place,
+    pub channel_key: ChannelKey,
     /// Since when that channel is on record: one that is deleted and comes back counts its replies anew.
     pub since: Moment,
     /// The reply's number.
@@ -151,7 +151,7 @@ impl Arguments {
 
     /// Sending panicked, and would again: what was on its way stays so, and the rest is not sent.
     async fn broke_off(&mut self) -> Result<Option<&'static str>, Lost> {
-        tracing::error!(channel = %Plain(self.place.channel.as_str()), "sending a statement panicked; what is left of it is not sent");
+        tracing::error!(channel = %Plain(self.channel_key.channel.as_str()), "sending a statement panicked; what is left of it is not sent");
         let Some(index) = self.owed.parts.iter().position(|part| matches!(part, PartRecord::Sending { .. })) else {
             self.count("failed");
             return Ok(Some("unreachable"));
@@ -178,19 +178,19 @@ impl Arguments {
                 Ok(Ok(None))
             }
             Err(NotSent::Later { after, detail }) => {
-                tracing::debug!(channel = %Plain(self.place.channel.as_str()), detail, "a part of a statement has to wait");
+                tracing::debug!(channel = %Plain(self.channel_key.channel.as_str()), detail, "a part of a statement has to wait");
                 // On record it stays on its way, which costs a look after a crash.
                 self.owed.parts[index] = PartRecord::Owed;
                 Ok(Ok(Some(Wait(after))))
             }
             Err(NotSent::Unknown { detail, within }) => {
                 *looks = Looks::new(within);
-                tracing::warn!(channel = %Plain(self.place.channel.as_str()), detail, "nobody knows whether a part of a statement was posted; it is looked for");
+                tracing::warn!(channel = %Plain(self.channel_key.channel.as_str()), detail, "nobody knows whether a part of a statement was posted; it is looked for");
                 Ok(Ok(None))
             }
             Err(NotSent::Refused(detail) | NotSent::Unpostable(detail)) => {
                 // Whoever runs the server is told by the platform, once for a channel.
-                tracing::debug!(channel = %Plain(self.place.channel.as_str()), detail, "the platform refused a statement");
+                tracing::debug!(channel = %Plain(self.channel_key.channel.as_str()), detail, "the platform refused a statement");
                 self.owed.parts[index] = PartRecord::Owed;
                 self.count("failed");
                 Ok(Err("refused"))
@@ -209,7 +209,7 @@ impl Arguments {
             Ok(None) => (PartRecord::Owed, None),
             Err(NotRead::Later { after, .. }) => return Ok(Some(Wait(after))),
             Err(NotRead::Never(detail)) => {
-                tracing::warn!(channel = %Plain(self.place.channel.as_str()), detail, "it cannot be known whether a statement was posted; it is not sent again");
+                tracing::warn!(channel = %Plain(self.channel_key.channel.as_str()), detail, "it cannot be known whether a statement was posted; it is not sent again");
                 (PartRecord::Unconfirmed, Some("unconfirmed"))
             }
         };
@@ -234,7 +234,7 @@ impl Arguments {
 
     /// Whether a message is another statement's, or nobody's: what is on record is not this one's, which would be on record with it.
     async fn is_anothers(&self, id: &str) -> Result<bool, ReadError> {
-        Ok(Reader::new(&*self.context.store).message(&self.place, id).await?.is_some())
+        Ok(Reader::new(&*self.context.store).message(&self.channel_key, id).await?.is_some())
     }
 
     /// A part that was taken for a message that is on record by now was mistaken for it, so that nobody knows where it is.
@@ -263,7 +263,7 @@ impl Arguments {
         self.owed.parts[index] = part;
         let (reply, committed) = Reply::awaited();
         let record = Record {
-            place: self.place.clone(),
+            channel_key: self.channel_key.clone(),
             at: self.context.clock.now(),
             made: Vec::new(),
             quiet: None,
@@ -285,7 +285,7 @@ impl Arguments {
             return "cancelled";
         }
         self.count("failed");
-        tracing::warn!(channel = %Plain(self.place.channel.as_str()), "the platform did not take a statement for too long; what is left of it is not sent");
+        tracing::warn!(channel = %Plain(self.channel_key.channel.as_str()), "the platform did not take a statement for too long; what is left of it is not sent");
         "unreachable"
     }
 
@@ -299,13 +299,13 @@ impl Arguments {
 
     fn part(&self, index: usize, text: &str) -> Part {
         Part {
-            guild: self.place.guild.clone(),
-            channel: self.place.channel.clone(),
+            guild: self.channel_key.guild.clone(),
+            channel: self.channel_key.channel.clone(),
             companion: self.owed.companion.clone(),
             name: self.name.clone(),
             picture: self.picture.clone(),
             text: text.into(),
-            nonce: format!("{}@{}#{}.{index}", self.place.channel, self.since.as_micros(), self.ticket).into(),
+            nonce: format!("{}@{}#{}.{index}", self.channel_key.channel, self.since.as_micros(), self.ticket).into(),
         }
     }
 

@@ -26,7 +26,7 @@ use crate::domain::prompt;
 use crate::domain::question_context::{Line, Purpose, QuestionContext};
 use crate::domain::vote::State as Ballot;
 use crate::domain::window;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, Reader};
 use crate::ports::language_model::{self, ModelRole, Request, Wording};
 use crate::settings;
@@ -96,7 +96,7 @@ impl State {
             Duty::Confirm(reply) => drop(reply.send(Ok(()))),
             Duty::EndRound(closed) => self.end_round(*closed),
             Duty::ShowDropped { companion, ticket } => self.note_dropped(&companion, ticket),
-            Duty::Tell(tale) => (*tale).tell(&self.place, &self.context),
+            Duty::Tell(tale) => (*tale).tell(&self.channel_key, &self.context),
         }
     }
 
@@ -139,9 +139,9 @@ impl State {
                 });
             }
         });
-        let asking = Asking { place: self.place.clone(), ticket, tell, arrival };
+        let asking = Asking { channel_key: self.channel_key.clone(), ticket, tell, arrival };
         let evaluate = Evaluate { asking, matter };
-        let at = CompanionKey(self.place.guild.clone(), companion.clone());
+        let at = CompanionKey(self.channel_key.guild.clone(), companion.clone());
         // A question that finds nobody is dropped, which tells us to ask again.
         match self.context.directory.find(&at) {
             Some(actor) => drop(actor.cast(CompanionMessage::Evaluate(Box::new(evaluate)))),
@@ -156,7 +156,7 @@ impl State {
 
     /// Tells this channel, or whoever is in its place then. One that is gone asks again when it is back.
     fn teller(&self) -> impl Fn(ChannelMessage) + Send + Sync + 'static {
-        let (context, at) = (self.context.clone(), ChannelActorKey(self.place.channel.clone()));
+        let (context, at) = (self.context.clone(), ChannelActorKey(self.channel_key.channel.clone()));
         move |message| {
             if let Some(channel) = context.directory.find(&at) {
                 let _ = channel.cast(message);
@@ -200,7 +200,7 @@ impl State {
             snapshot,
         };
         let arguments = reply::Arguments {
-            place: self.place.clone(),
+            channel_key: self.channel_key.clone(),
             ticket,
             companion: floor.companion.clone(),
             statement: Arc::new(statement),
@@ -213,7 +213,7 @@ impl State {
                 self.replies.insert(actor.get_id(), (ticket, actor.get_cell()));
             }
             Err(error) => {
-                tracing::error!(channel = %Plain(self.place.channel.as_str()), %error, "a reply could not be begun");
+                tracing::error!(channel = %Plain(self.channel_key.channel.as_str()), %error, "a reply could not be begun");
                 self.step(Input::ReplyFailed { ticket, error: "unreachable".into() });
             }
         }
@@ -226,7 +226,7 @@ impl State {
 
     /// Whether a companion is configured no more.
     fn is_absent(&self, companion: &CompanionId) -> bool {
-        self.context.residents.companion(&self.place.channel, companion).is_none()
+        self.context.residents.companion(&self.channel_key.channel, companion).is_none()
     }
 
     /// A reply's actor is gone. If its words never came, they are asked for again.
@@ -244,7 +244,7 @@ impl State {
         if *tries < REPLY_AGAIN_AT_MOST {
             let facts = ActorFacts {
                 sort: Sort::Reply.as_str(),
-                address: self.place.channel.as_str(),
+                address: self.channel_key.channel.as_str(),
                 ending: "it died before its words came",
                 at: self.context.clock.now(),
             };
@@ -257,10 +257,10 @@ impl State {
 
     /// Has the rolling summary refreshed, by the side model, in nobody's way.
     pub(super) fn summarise(&mut self, after: Seq, upto: Seq) {
-        let (place, context, channel) = (self.place.clone(), self.context.clone(), self.myself.clone());
+        let (channel_key, context, channel) = (self.channel_key.clone(), self.context.clone(), self.myself.clone());
         let previous = self.conversation.summary().text.clone();
         tokio::spawn(async move {
-            let turn = context.pool.turn_to_summarise(&place.guild, context.recorder.instruments()).await;
+            let turn = context.pool.turn_to_summarise(&channel_key.guild, context.recorder.instruments()).await;
             // A channel that is gone has it done again.
             if channel.get_status() >= ActorStatus::Stopping {
                 return;
@@ -271,7 +271,7 @@ impl State {
             }
             let range = Range { after, before: Some(upto.next()), limit: SUMMARISED_AT_MOST, newest_first: true };
             // Apart, so that whoever waits for its turn has no room for it yet.
-            let outcome = Box::pin(ask_for_summary(range, previous.as_deref(), &place, &context)).await;
+            let outcome = Box::pin(ask_for_summary(range, previous.as_deref(), &channel_key, &context)).await;
             let answer = outcome.as_ref().and_then(|outcome| outcome.result.as_ref().ok());
             let text = answer.map(|answer| answer.text().trim().into()).filter(|text: &Arc<str>| !text.is_empty());
             let _ = channel.cast(ChannelMessage::Summarised { upto, text, outcome });
@@ -280,33 +280,43 @@ impl State {
 }
 
 /// Asks for a summary of this stretch; none: it cannot be read.
-async fn ask_for_summary(range: Range, previous: Option<&str>, place: &Place, context: &ActorContext) -> Option<Box<Outcome>> {
+async fn ask_for_summary(
+    range: Range,
+    previous: Option<&str>,
+    channel_key: &ChannelKey,
+    context: &ActorContext,
+) -> Option<Box<Outcome>> {
     // Whoever takes words out of the record has told the channel before: what is read in between would bring them back.
-    let rewriting = tokio::time::timeout(REWRITING_AT_MOST, context.rewriting.of(place)).await.ok()?;
-    let events = Reader::new(&*context.store).events(place, range).await;
+    let rewriting = tokio::time::timeout(REWRITING_AT_MOST, context.rewriting.of(channel_key)).await.ok()?;
+    let events = Reader::new(&*context.store).events(channel_key, range).await;
     drop(rewriting);
     let request = match events {
-        Ok(events) => Arc::new(Wording::from(to_summarise(events, previous, place, &context.settings.prompt))),
+        Ok(events) => Arc::new(Wording::from(to_summarise(events, previous, channel_key, &context.settings.prompt))),
         Err(error) => {
-            tracing::warn!(channel = %Plain(place.channel.as_str()), %error, "what is to be summarised cannot be read");
+            tracing::warn!(channel = %Plain(channel_key.channel.as_str()), %error, "what is to be summarised cannot be read");
             return None;
         }
     };
     let outcome = context.pool.answer(request.clone(), Priority::Summary, context.pool.deadline(ModelRole::Side), None).await;
     // Of no turn: all that was settled since the last one led to it.
-    traces::tell_call(None, &request, &outcome, place, context);
+    traces::tell_call(None, &request, &outcome, channel_key, context);
     Some(Box::new(outcome))
 }
 
 /// Asks for a summary of these events, newest first. Once it is worded they are let go of: the answer may be waited for for long.
-fn to_summarise(events: Vec<Recorded>, previous: Option<&str>, place: &Place, words: &settings::prompt::Prompt) -> Request {
+fn to_summarise(
+    events: Vec<Recorded>,
+    previous: Option<&str>,
+    channel_key: &ChannelKey,
+    words: &settings::prompt::Prompt,
+) -> Request {
     let messages: Vec<Message> = events.into_iter().rev().filter_map(|recorded| said(recorded.event)).collect();
     let prompt = prompt::summary(previous, &messages.iter().collect::<Vec<_>>(), words);
     let newest = Line::newest_of(messages.iter());
     let request = Request {
         messages: language_model::Message::prompt(prompt.system, prompt.user),
         sizes: prompt.sizes,
-        ..Request::new(ModelRole::Side, place.guild.clone(), words.max_side_answer_tokens)
+        ..Request::new(ModelRole::Side, channel_key.guild.clone(), words.max_side_answer_tokens)
     };
     request.with(QuestionContext { purpose: Purpose::Summary, chattiness: "".into(), newest })
 }

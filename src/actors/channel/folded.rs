@@ -4,16 +4,16 @@ use crate::actors::runtime::context::ActorContext;
 use crate::domain::budget::Ledger;
 use crate::domain::conversation::{Conversation, Rules, World};
 use crate::domain::id::TurnId;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Restored;
 
 /// What a channel has in mind when it has read this, before it goes on. Nothing is used up by it, and nothing follows.
-pub fn folded(context: &ActorContext, place: &Place, restored: Restored) -> Conversation {
+pub fn folded(context: &ActorContext, channel_key: &ChannelKey, restored: Restored) -> Conversation {
     let mut conversation = restored.snapshot.map(|snapshot| snapshot.conversation).unwrap_or_default();
-    let tempers = context.residents.tempers(&place.channel);
+    let tempers = context.residents.tempers(&channel_key.channel);
     let mut ledger = Ledger::default();
     let mut world = World {
-        channel: &place.channel,
+        channel: &channel_key.channel,
         rules: Rules::from(&*context.settings),
         tempers: &tempers,
         jitter: &mut || context.chance.jitter(),

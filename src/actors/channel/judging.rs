@@ -31,10 +31,10 @@ impl State {
         let modality = messages.last().map_or(Modality::Text, |message| message.modality);
         let speaker = CompanionId::from(messages.last().map_or("", |message| &*message.from.id));
         let most = self.context.settings.prompt.max_side_answer_tokens;
-        let unworded = Request::new(ModelRole::Side, self.place.guild.clone(), most);
-        let (place, context) = (self.place.clone(), self.context.clone());
+        let unworded = Request::new(ModelRole::Side, self.channel_key.guild.clone(), most);
+        let (channel_key, context) = (self.channel_key.clone(), self.context.clone());
         let request = Wording::later(unworded, move |unworded| {
-            let _at_work = at_work(Address::Companion(place.guild.clone(), speaker.clone())).about(&place, &speaker);
+            let _at_work = at_work(Address::Companion(channel_key.guild.clone(), speaker.clone())).about(&channel_key, &speaker);
             let messages: Vec<&Message> = messages.iter().map(|message| &**message).collect();
             let Prompt { system, user, sizes } = prompt::judgement(&messages, &context.settings.prompt);
             let newest = Line::newest_of(messages.into_iter());
@@ -78,7 +78,7 @@ impl State {
             return;
         }
         self.spend(asked, &outcome);
-        self.traces.called(ticket, asked, &outcome, &self.place, &self.context);
+        self.traces.called(ticket, asked, &outcome, &self.channel_key, &self.context);
         let (score, call) = match &outcome.result {
             Ok(given) => {
                 let call = self.traces.call(ticket, asked, &given.text(), &outcome.facts);

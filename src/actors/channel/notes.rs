@@ -17,7 +17,7 @@ pub(super) struct Shown(BTreeMap<CompanionId, (u64, u64, Option<u64>)>);
 
 impl State {
     pub(super) fn show_note(&self, output: &Output) {
-        if !self.context.hub.is_watched(&self.place) {
+        if !self.context.hub.is_watched(&self.channel_key) {
             return;
         }
         match output {
@@ -39,13 +39,13 @@ impl State {
     }
 
     pub(super) fn note_dropped(&self, companion: &CompanionId, ticket: Option<Ticket>) {
-        if self.context.hub.is_watched(&self.place) {
+        if self.context.hub.is_watched(&self.channel_key) {
             self.show("dropped", companion, json!({ "ticket": ticket }));
         }
     }
 
     pub(super) fn show_counters(&mut self) {
-        if !self.context.hub.is_watched(&self.place) {
+        if !self.context.hub.is_watched(&self.channel_key) {
             return;
         }
         let mut shown = std::mem::take(&mut self.shown);
@@ -67,8 +67,8 @@ impl State {
     fn show(&self, event: &str, companion: &CompanionId, mut told: Value) {
         told["event"] = event.into();
         told["at"] = rfc3339(self.context.clock.now()).into();
-        told["channel"] = self.place.channel.as_str().into();
+        told["channel"] = self.channel_key.channel.as_str().into();
         told["companion"] = companion.as_str().into();
-        self.context.hub.publish(&self.place, Live::Note(told.to_string().into()));
+        self.context.hub.publish(&self.channel_key, Live::Note(told.to_string().into()));
     }
 }

@@ -67,9 +67,9 @@ impl State {
             self.context.pool.cancel(call);
         }
         let Some(companion) = self.asked.remove(&ticket) else { return };
-        if let Some(actor) = self.context.directory.find(&CompanionKey(self.place.guild.clone(), companion)) {
+        if let Some(actor) = self.context.directory.find(&CompanionKey(self.channel_key.guild.clone(), companion)) {
             // One that is gone has cancelled it.
-            let _ = actor.cast(CompanionMessage::Cancel { channel: self.place.channel.clone(), ticket });
+            let _ = actor.cast(CompanionMessage::Cancel { channel: self.channel_key.channel.clone(), ticket });
         }
     }
 
@@ -101,7 +101,7 @@ impl State {
             return;
         }
         self.spend(asked, &outcome);
-        self.traces.called(ticket, asked, &outcome, &self.place, &self.context);
+        self.traces.called(ticket, asked, &outcome, &self.channel_key, &self.context);
         match &outcome.result {
             Ok(given) => {
                 let call = self.traces.call(ticket, asked, &given.text(), &outcome.facts);

@@ -18,7 +18,7 @@ use crate::actors::runtime::supervision::child::TakenAlong;
 use crate::domain::budget::{DAY, Ledger, Use};
 use crate::domain::event::Recorded;
 use crate::domain::id::Seq;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{ReadError, Reader, Restored};
 use crate::journal::record::Used;
 use crate::telemetry::instruments::NONE;
@@ -29,31 +29,31 @@ const SCRIBE_PATIENCE: Duration = Duration::from_millis(20);
 const SCRIBE_TRIES: u32 = 500;
 
 /// Reads the record in a task of its own; the channel is told.
-pub(super) fn begin(place: Place, context: Arc<ActorContext>, books: Arc<Books>, channel: ActorRef<ChannelMessage>) {
+pub(super) fn begin(channel_key: ChannelKey, context: Arc<ActorContext>, books: Arc<Books>, channel: ActorRef<ChannelMessage>) {
     tokio::spawn(async move {
-        let restored = read(&place, &context, &books).await;
+        let restored = read(&channel_key, &context, &books).await;
         // A channel that is gone needs no answer.
         let _ = channel.cast(ChannelMessage::Restored(restored.map(Box::new)));
     });
 }
 
-async fn read(place: &Place, context: &ActorContext, books: &Books) -> Result<Restored, CannotRestore> {
+async fn read(channel_key: &ChannelKey, context: &ActorContext, books: &Books) -> Result<Restored, CannotRestore> {
     let reader = Reader::new(&*context.store);
-    if let Err(not_now) = fence(place, context).await {
+    if let Err(not_now) = fence(channel_key, context).await {
         // The scribe answers for no journal that it cannot open. What is wrong with this one says more.
-        reader.head(place).await?;
+        reader.head(channel_key).await?;
         return Err(not_now);
     }
-    books.is_open.get_or_try_init(|| open(place, context, books, reader)).await?;
-    Ok(reader.restore(place).await?)
+    books.is_open.get_or_try_init(|| open(channel_key, context, books, reader)).await?;
+    Ok(reader.restore(channel_key).await?)
 }
 
 /// Waits until everything that a predecessor left on its way is stored, or lost.
-async fn fence(place: &Place, context: &ActorContext) -> Result<(), CannotRestore> {
+async fn fence(channel_key: &ChannelKey, context: &ActorContext) -> Result<(), CannotRestore> {
     for _ in 0..SCRIBE_TRIES {
         if let Some(scribe) = context.directory.find(&ScribeKey()) {
             let (reply, settled) = Reply::awaited();
-            let fence = ScribeMessage::Fence(Fence { place: place.clone(), reply });
+            let fence = ScribeMessage::Fence(Fence { channel_key: channel_key.clone(), reply });
             if scribe.cast(fence).is_ok() {
                 match settled.await {
                     Ok(Ok(_)) => return Ok(()),
@@ -67,12 +67,12 @@ async fn fence(place: &Place, context: &ActorContext) -> Result<(), CannotRestor
     Err(CannotRestore::NotNow("the scribe does not answer".into()))
 }
 
-async fn open(place: &Place, context: &ActorContext, books: &Books, reader: Reader<'_>) -> Result<(), ReadError> {
+async fn open(channel_key: &ChannelKey, context: &ActorContext, books: &Books, reader: Reader<'_>) -> Result<(), ReadError> {
     let from = context.clock.now() - DAY;
     let (policy, tokens_per_day) = (&context.settings.gate, context.settings.models.guild_tokens_per_day);
     let mut used = Ledger::default();
     reader
-        .usage(&place.guild, from, None, |record| {
+        .usage(&channel_key.guild, from, None, |record| {
             let counted = match &record.used {
                 Used::Evaluation { companion } => Use::Evaluation { channel: &record.channel, companion },
                 Used::Address { person, message } => Use::Address { person, channel: &record.channel, message: *message },
@@ -87,7 +87,7 @@ async fn open(place: &Place, context: &ActorContext, books: &Books, reader: Read
         })
         .await?;
     // What is owed is promised before its channel has read of it.
-    for channel in reader.owing(&place.guild).await? {
+    for channel in reader.owing(&channel_key.guild).await? {
         used.promise_statement(&channel, true);
     }
     // All channels of the guild wait for this before they count anything of their own.
@@ -174,7 +174,7 @@ impl State {
                 let _ = channel.cast(ChannelMessage::Fenced(last));
             }
         });
-        self.send(ScribeMessage::Fence(Fence { place: self.place.clone(), reply }));
+        self.send(ScribeMessage::Fence(Fence { channel_key: self.channel_key.clone(), reply }));
     }
 
     /// A channel whose record is damaged stays away, so that it does not take its guild along, which leaves it alone; what is accepted for it

@@ -57,7 +57,7 @@ impl State {
         let Some(round) = self.conversation.round().filter(|round| round.message == message).cloned() else { return };
         let external = self.conversation.companions().filter(|view| view.gate.external);
         let arguments = Arguments {
-            place: self.place.clone(),
+            channel_key: self.channel_key.clone(),
             asked: self.round_asked.clone(),
             external: external.map(|view| view.companion.clone()).collect(),
             patience: round.deadline.since(self.pace.now(self.context.clock.now())),
@@ -70,7 +70,7 @@ impl State {
             Ok((actor, _)) => self.manager = Some(Managed { actor, round: message, number }),
             // Answers come straight to the channel then.
             Err(error) => {
-                tracing::error!(channel = %Plain(self.place.channel.as_str()), %error, "a turn-taking manager could not be started");
+                tracing::error!(channel = %Plain(self.channel_key.channel.as_str()), %error, "a turn-taking manager could not be started");
                 self.arm();
             }
         }
@@ -130,7 +130,7 @@ impl State {
         }
         let facts = ActorFacts {
             sort: Sort::TurnTakingManager.as_str(),
-            address: self.place.channel.as_str(),
+            address: self.channel_key.channel.as_str(),
             ending: "it died in an open round",
             at: self.context.clock.now(),
         };

@@ -30,7 +30,7 @@ impl State {
 
     /// What a question took that led to nothing: nobody waits for its answer any more.
     pub(super) fn spent_in_vain(&mut self, asked: &Request, outcome: &Outcome) {
-        tell_late_call(asked, outcome, &self.place, &self.context);
+        tell_late_call(asked, outcome, &self.channel_key, &self.context);
         self.spend(asked, outcome);
         self.count_tokens(outcome);
         self.record_spent();
@@ -80,7 +80,7 @@ impl State {
             return;
         }
         let free_at = free_at.map_or_else(|| "never".to_owned(), rfc3339);
-        let (guild, budget) = (Plain(self.place.guild.as_str()), budget.as_str());
+        let (guild, budget) = (Plain(self.channel_key.guild.as_str()), budget.as_str());
         tracing::warn!(%guild, budget, free_at, "a guild has used up its budget: its companions stay silent until it is free again");
     }
 

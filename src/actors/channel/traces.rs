@@ -19,7 +19,7 @@ use crate::domain::event::{Call, Decided, Evaluated, Event, Made, Recorded, Roun
 use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::record::Used;
 use crate::ports::language_model::Request;
 use crate::telemetry::trace::TurnTrace;
@@ -330,14 +330,21 @@ impl Traces {
         self.spent.remove(&ticket).unwrap_or_default()
     }
 
-    pub(super) fn called(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome, place: &Place, context: &ActorContext) {
+    pub(super) fn called(
+        &mut self,
+        ticket: Ticket,
+        asked: &Request,
+        outcome: &Outcome,
+        channel_key: &ChannelKey,
+        context: &ActorContext,
+    ) {
         if let Some(flight) = self.flights.get_mut(&ticket) {
             let (ended, facts) = (context.clock.now(), &outcome.facts);
             flight.is_called = true;
             flight.turn.effort.waited(ended - Duration::from_millis(facts.waited_ms + facts.model_ms), ended);
         }
         let under = self.flights.get(&ticket).map(|flight| flight.turn.trace.of(ticket));
-        tell_call(under, asked, outcome, place, context);
+        tell_call(under, asked, outcome, channel_key, context);
     }
 
     /// The side model could not say how much the last messages repeat each other.

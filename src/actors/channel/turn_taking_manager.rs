@@ -24,7 +24,7 @@ use crate::actors::runtime::watchdog::at_work;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::round::Round;
 use crate::domain::vote::{self, State as Ballot};
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::stamp::rfc3339;
 use crate::ports::language_model::Wording;
 use crate::telemetry::instruments::kinds::Counted;
@@ -35,7 +35,7 @@ pub struct TurnTakingManager;
 /// Which round it holds, and for whom.
 pub struct Arguments {
     /// Where.
-    pub place: Place,
+    pub channel_key: ChannelKey,
     /// The round as far as it has come.
     pub round: Round,
     /// Who was asked when it was opened.
@@ -52,7 +52,7 @@ pub struct Arguments {
 
 /// What it keeps: what is on record of the round, and whose State was published.
 pub struct State {
-    place: Place,
+    channel_key: ChannelKey,
     round: Round,
     asked: Vec<CompanionId>,
     external: BTreeSet<CompanionId>,
@@ -69,15 +69,15 @@ impl Actor for TurnTakingManager {
     type Arguments = Arguments;
 
     async fn pre_start(&self, myself: ActorRef<ManagerMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
-        let Arguments { place, round, asked, external, patience, channel, context } = arguments;
-        let registration = context.directory.register(&TurnTakingManagerKey(place.channel.clone()), &myself);
+        let Arguments { channel_key, round, asked, external, patience, channel, context } = arguments;
+        let registration = context.directory.register(&TurnTakingManagerKey(channel_key.channel.clone()), &myself);
         // It dies with its timer: another takes its place, or the channel watches the deadline.
         myself.send_after(patience, || ManagerMessage::Due);
         let known: Vec<Ballot> = round.states().cloned().collect();
         let counted = context.recorder.instruments().actors.one([Sort::TurnTakingManager.as_str()]);
         let mut state = State {
             published: BTreeSet::new(),
-            place,
+            channel_key,
             round,
             asked,
             external,
@@ -96,7 +96,7 @@ impl Actor for TurnTakingManager {
         message: ManagerMessage,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
-        let _at_work = at_work(Address::TurnTakingManager(state.place.channel.clone()));
+        let _at_work = at_work(Address::TurnTakingManager(state.channel_key.channel.clone()));
         match message {
             ManagerMessage::Answered { ticket, asked, outcome } => state.answered(ticket, asked, outcome)?,
             ManagerMessage::Submit { state: ballot, reply } => state.submit(ballot, reply),
@@ -139,10 +139,10 @@ impl State {
             if !self.published.insert(ballot.from.clone()) {
                 continue;
             }
-            if self.context.hub.is_watched(&self.place) {
-                self.context.hub.publish(&self.place, Live::Note(self.shown(&ballot).to_string().into()));
+            if self.context.hub.is_watched(&self.channel_key) {
+                self.context.hub.publish(&self.channel_key, Live::Note(self.shown(&ballot).to_string().into()));
             }
-            self.context.hub.publish_state(&self.place, ballot);
+            self.context.hub.publish_state(&self.channel_key, ballot);
         }
     }
 
@@ -150,7 +150,7 @@ impl State {
         let mut shown = serde_json::to_value(ballot).unwrap_or_else(|_| json!({}));
         shown["event"] = "state".into();
         shown["at"] = rfc3339(self.context.clock.now()).into();
-        shown["channel"] = self.place.channel.as_str().into();
+        shown["channel"] = self.channel_key.channel.as_str().into();
         shown
     }
 }

@@ -49,7 +49,7 @@ impl Flights {
 
     /// Nobody wants this answer any more.
     pub(super) fn cancel(&self, channel: &ChannelId, ticket: Ticket) {
-        let is_meant = |flight: &Flight| flight.asking.ticket == ticket && flight.asking.place.channel == *channel;
+        let is_meant = |flight: &Flight| flight.asking.ticket == ticket && flight.asking.channel_key.channel == *channel;
         let cancelled: Vec<Flight> = self.open().extract_if(|_, flight| is_meant(flight)).map(|(_, flight)| flight).collect();
         for flight in cancelled {
             self.call_off(&flight);

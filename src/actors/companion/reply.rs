@@ -23,7 +23,7 @@ use crate::domain::priority::Priority;
 use crate::domain::prompt::{self, StatementParts};
 use crate::domain::question_context::{Line, Purpose, QuestionContext};
 use crate::domain::statement::clean_statement;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::stamp::rfc3339;
 use crate::ports::clock::Clock;
 use crate::ports::language_model::{self, Draft, ModelRole, Request, Wording};
@@ -37,7 +37,7 @@ pub struct Reply;
 /// Everything that a statement is made from.
 pub struct Arguments {
     /// Where.
-    pub place: Place,
+    pub channel_key: ChannelKey,
     /// The reply's number.
     pub ticket: Ticket,
     /// Who speaks.
@@ -80,12 +80,12 @@ impl Actor for Reply {
             return Ok(());
         };
         let request = {
-            let address = Address::Reply(reply.place.channel.clone(), reply.ticket);
-            let _at_work = at_work(address).about(&reply.place, &reply.companion);
+            let address = Address::Reply(reply.channel_key.channel.clone(), reply.ticket);
+            let _at_work = at_work(address).about(&reply.channel_key, &reply.companion);
             Arc::new(Wording::from(request()))
         };
         let _typing = show_typing(reply);
-        let drafts = reply.context.hub.is_watched(&reply.place).then(|| show_drafts(reply));
+        let drafts = reply.context.hub.is_watched(&reply.channel_key).then(|| show_drafts(reply));
         let mut losses = 0;
         let outcome = loop {
             let (channel, asked) = (reply.channel.clone(), request.clone());
@@ -124,18 +124,18 @@ impl Actor for Reply {
 /// Gets its words from the companion, and asks again for those that are lost with it. None: it is configured no more, or did not answer in
 /// time.
 async fn words(reply: &Arguments, deadline: Instant) -> Option<Words> {
-    let at = CompanionKey(reply.place.guild.clone(), reply.companion.clone());
+    let at = CompanionKey(reply.channel_key.guild.clone(), reply.companion.clone());
     let mut losses = 0;
     loop {
         let (sender, words) = oneshot::channel();
-        let speak = Speak { place: reply.place.clone(), statement: reply.statement.clone(), words: sender };
+        let speak = Speak { channel_key: reply.channel_key.clone(), statement: reply.statement.clone(), words: sender };
         if let Some(companion) = reply.context.directory.find(&at) {
             let _ = companion.cast(CompanionMessage::Word(Box::new(speak)));
             if let Ok(Ok(words)) = tokio::time::timeout_at(deadline, words).await {
                 return Some(words);
             }
         }
-        reply.context.residents.companion(&reply.place.channel, &reply.companion)?;
+        reply.context.residents.companion(&reply.channel_key.channel, &reply.companion)?;
         losses += 1;
         let pause = asked_again_after(losses);
         if Instant::now() + pause >= deadline {
@@ -180,12 +180,12 @@ pub(super) fn worded(statement: &Statement, settings: &Settings, guild: GuildId,
 
 /// Shows that somebody is writing, where the platform has a sign for it, until this is dropped.
 fn show_typing(reply: &Arguments) -> Option<Typing> {
-    let platform = reply.context.platforms.of(&reply.place.channel)?.clone();
+    let platform = reply.context.platforms.of(&reply.channel_key.channel)?.clone();
     let shows = platform.capabilities().typing_shows?;
-    let place = reply.place.clone();
+    let channel_key = reply.channel_key.clone();
     let signs = tokio::spawn(async move {
         loop {
-            platform.typing(&place.guild, &place.channel).await;
+            platform.typing(&channel_key.guild, &channel_key.channel).await;
             // A little earlier than it fades.
             tokio::time::sleep(shows.mul_f64(0.8)).await;
         }
@@ -207,7 +207,7 @@ fn show_drafts(reply: &Arguments) -> mpsc::UnboundedSender<Draft> {
     let mut shown = Shown {
         hub: reply.context.hub.clone(),
         clock: reply.context.clock.clone(),
-        place: reply.place.clone(),
+        channel_key: reply.channel_key.clone(),
         companion: reply.companion.clone(),
         ticket: reply.ticket,
         text: String::new(),
@@ -229,7 +229,7 @@ fn show_drafts(reply: &Arguments) -> mpsc::UnboundedSender<Draft> {
 struct Shown {
     hub: Hub,
     clock: Arc<dyn Clock>,
-    place: Place,
+    channel_key: ChannelKey,
     companion: CompanionId,
     ticket: Ticket,
     text: String,
@@ -250,7 +250,7 @@ impl Shown {
 
     /// Tells what came since the last time; to everybody the whole text if somebody has come who was told nothing of it.
     fn show(&mut self) {
-        let Some(newest) = self.hub.newest_watcher(&self.place) else {
+        let Some(newest) = self.hub.newest_watcher(&self.channel_key) else {
             self.told = None;
             return;
         };
@@ -258,13 +258,13 @@ impl Shown {
         let draft = json!({
             "event": "draft",
             "at": rfc3339(self.clock.now()),
-            "channel": self.place.channel,
+            "channel": self.channel_key.channel,
             "companion": self.companion,
             "ticket": self.ticket,
             "whole": told.is_none(),
             "text": &self.text[told.unwrap_or(0)..],
         });
-        self.hub.publish(&self.place, Live::Note(draft.to_string().into()));
+        self.hub.publish(&self.channel_key, Live::Note(draft.to_string().into()));
         self.told = Some((self.text.len(), newest));
     }
 }
@@ -277,12 +277,12 @@ mod tests {
     use crate::actors::runtime::hub::Watcher;
     use crate::adapters::system::SystemClock;
 
-    fn shown(hub: &Hub, place: &Place) -> Shown {
-        let (hub, place) = (hub.clone(), place.clone());
+    fn shown(hub: &Hub, channel_key: &ChannelKey) -> Shown {
+        let (hub, channel_key) = (hub.clone(), channel_key.clone());
         Shown {
             hub,
             clock: Arc::new(SystemClock),
-            place,
+            channel_key,
             companion: "aria".into(),
             ticket: Ticket(3),
             text: String::new(),
@@ -303,13 +303,13 @@ mod tests {
 
     #[tokio::test]
     async fn who_watches_is_told_what_came_and_who_joins_later_the_whole() {
-        let (hub, place) = (Hub::new(), Place::new(&"home".into(), &"lobby".into()));
-        let mut first = hub.watch(&place);
-        let mut shown = shown(&hub, &place);
+        let (hub, channel_key) = (Hub::new(), ChannelKey::new(&"home".into(), &"lobby".into()));
+        let mut first = hub.watch(&channel_key);
+        let mut shown = shown(&hub, &channel_key);
 
         says(&mut shown, "Once");
         says(&mut shown, " upön");
-        let mut second = hub.watch(&place);
+        let mut second = hub.watch(&channel_key);
         says(&mut shown, " a");
         says(&mut shown, " time");
         shown.take(Draft::Anew);
@@ -326,13 +326,13 @@ mod tests {
 
     #[tokio::test]
     async fn who_comes_back_after_nobody_watched_is_told_the_whole() {
-        let (hub, place) = (Hub::new(), Place::new(&"home".into(), &"lobby".into()));
-        let mut shown = shown(&hub, &place);
-        let first = hub.watch(&place);
+        let (hub, channel_key) = (Hub::new(), ChannelKey::new(&"home".into(), &"lobby".into()));
+        let mut shown = shown(&hub, &channel_key);
+        let first = hub.watch(&channel_key);
         says(&mut shown, "Once");
         drop(first);
 
-        let mut second = hub.watch(&place);
+        let mut second = hub.watch(&channel_key);
         says(&mut shown, " more");
 
         assert_eq!(next(&mut second).await, (true, "Once more".to_owned()));

@@ -67,8 +67,10 @@ async fn take_up_in(context: &ActorContext, ward: Ward) -> Result<(), StillLeft>
     let mut noted: BTreeMap<GuildId, Noted> = BTreeMap::new();
     for (note, _) in reader.all(key::unlistings(ward)).await? {
         let (Some(no), Some(seq)) = (key::channel_before_number(&note), note.last_number().map(Seq)) else { continue };
-        match reader.place_of(ward, no).await {
-            Ok(Some(place)) => noted.entry(place.guild).or_default().entry((no, stretch(seq))).or_default().push(note),
+        match reader.channel_key_of(ward, no).await {
+            Ok(Some(channel_key)) => {
+                noted.entry(channel_key.guild).or_default().entry((no, stretch(seq))).or_default().push(note)
+            }
             Ok(None) => {}
             Err(error) => tell(ward, &error.into()),
         }
@@ -89,8 +91,8 @@ async fn take_up_in(context: &ActorContext, ward: Ward) -> Result<(), StillLeft>
 
 /// Whoever asks for a journal has it swept.
 async fn sweep(context: &ActorContext, ward: Ward, no: ChannelNo) -> Result<(), StillLeft> {
-    if let Some(place) = Reader::new(&*context.store).place_of(ward, no).await? {
-        fence(context, &place).await?;
+    if let Some(channel_key) = Reader::new(&*context.store).channel_key_of(ward, no).await? {
+        fence(context, &channel_key).await?;
     }
     Ok(())
 }
@@ -98,10 +100,10 @@ async fn sweep(context: &ActorContext, ward: Ward, no: ChannelNo) -> Result<(), 
 /// Takes back what was noted and still has words, and takes out of the index who has nothing left in the stretch.
 async fn take_back_noted(context: &ActorContext, ward: Ward, no: ChannelNo, leaving: Leaving<'_>) -> Result<(), StillLeft> {
     let reader = Reader::new(&*context.store);
-    let Some(place) = reader.place_of(ward, no).await? else { return Ok(()) };
+    let Some(channel_key) = reader.channel_key_of(ward, no).await? else { return Ok(()) };
     let noted = leaving.notes.iter().filter_map(Key::last_number).map(Seq).collect();
-    take_back(context, &place, &noted).await?;
-    Ok(unlist(context, &place, leaving).await?)
+    take_back(context, &channel_key, &noted).await?;
+    Ok(unlist(context, &channel_key, leaving).await?)
 }
 
 /// Who is listed in these stretches. The index leads from people to stretches, so all of the guild's is read.

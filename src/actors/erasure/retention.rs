@@ -23,8 +23,8 @@ use crate::actors::writer::{Pace, Sweep};
 use crate::domain::event::Recorded;
 use crate::domain::id::{GuildId, Seq, Ward};
 use crate::domain::moment::Moment;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::place::Place;
 use crate::journal::reader::{Head, Range, ReadError, Reader, Restored};
 use crate::journal::record::{ChannelRecord, SnapshotRecord, decode, decode_event, encode_snapshot};
 use crate::ports::store::key::{ChannelNo, Key, Kind};
@@ -138,9 +138,9 @@ async fn pass_ward(context: &ActorContext, kept_from: KeptFrom<'_>, ward: Ward, 
                 }
             };
             let Some(before) = kept_from(&record.guild) else { continue };
-            let place = Place::new(&record.guild, &record.channel);
+            let channel_key = ChannelKey::new(&record.guild, &record.channel);
             guilds.insert(record.guild);
-            pass_channel(context, place, before, passed).await;
+            pass_channel(context, channel_key, before, passed).await;
         }
     }
     for guild in guilds {
@@ -157,11 +157,11 @@ async fn pass_ward(context: &ActorContext, kept_from: KeptFrom<'_>, ward: Ward, 
     Ok(())
 }
 
-async fn pass_channel(context: &ActorContext, place: Place, before: Moment, passed: &mut Passed) {
-    let (whose, own) = (place.clone(), context.clone());
+async fn pass_channel(context: &ActorContext, channel_key: ChannelKey, before: Moment, passed: &mut Passed) {
+    let (whose, own) = (channel_key.clone(), context.clone());
     // In a task of its own: a channel whose record kills whoever reads it holds up no other.
     let deleted = tokio::spawn(async move { delete_before(&own, &whose, before).await }).await;
-    let (guild, channel) = (Plain(place.guild.as_str()), Plain(place.channel.as_str()));
+    let (guild, channel) = (Plain(channel_key.guild.as_str()), Plain(channel_key.channel.as_str()));
     match deleted {
         Ok(Ok(0)) => {}
         Ok(Ok(events)) => {
@@ -190,18 +190,22 @@ pub fn kept_from(context: &ActorContext, guild: &GuildId) -> Option<Moment> {
 ///
 /// # Errors
 /// [`NotDeleted`].
-pub async fn delete_before(context: &ActorContext, place: &Place, before: Moment) -> Result<u64, NotDeleted> {
+pub async fn delete_before(context: &ActorContext, channel_key: &ChannelKey, before: Moment) -> Result<u64, NotDeleted> {
     let reader = Reader::new(&*context.store);
-    let Some(below) = raise_mark(context, &reader, place, before).await? else { return Ok(0) };
-    let Some(no) = reader.channel_no(place).await? else { return Ok(0) };
-    let begins = Key::event(place.ward(), no, Seq::NONE);
-    let is_clear =
-        context.store.scan(begins, Key::event(place.ward(), no, below), false, 1).await.map_err(ReadError::from)?.is_empty();
+    let Some(below) = raise_mark(context, &reader, channel_key, before).await? else { return Ok(0) };
+    let Some(no) = reader.channel_no(channel_key).await? else { return Ok(0) };
+    let begins = Key::event(channel_key.ward(), no, Seq::NONE);
+    let is_clear = context
+        .store
+        .scan(begins, Key::event(channel_key.ward(), no, below), false, 1)
+        .await
+        .map_err(ReadError::from)?
+        .is_empty();
     if is_clear {
         return Ok(0);
     }
     let scribe = the_scribe(context)?;
-    let sweep = Sweep { store: context.store.clone(), scribe, place: place.clone(), no, below, pace: Pace::Patient };
+    let sweep = Sweep { store: context.store.clone(), scribe, channel_key: channel_key.clone(), no, below, pace: Pace::Patient };
     Ok(sweep.remove_all().await?)
 }
 
@@ -209,27 +213,27 @@ pub async fn delete_before(context: &ActorContext, place: &Place, before: Moment
 async fn raise_mark(
     context: &ActorContext,
     reader: &Reader<'_>,
-    place: &Place,
+    channel_key: &ChannelKey,
     before: Moment,
 ) -> Result<Option<Seq>, NotDeleted> {
     // Nobody takes words out meanwhile and writes the snapshot again.
-    let _turn = context.rewriting.of(place).await;
-    let head = reader.head(place).await?;
+    let _turn = context.rewriting.of(channel_key).await;
+    let head = reader.head(channel_key).await?;
     let Some(no) = head.no else { return Ok(None) };
     if head.swept_below > Seq::NONE {
         return Ok(Some(head.swept_below));
     }
-    let mut kept = kept_after(reader, place, &head, before).await?;
+    let mut kept = kept_after(reader, channel_key, &head, before).await?;
     if kept <= head.lowest.max(Seq(1)) {
-        kept = oldest_kept(context, place.ward(), no, kept, before).await?;
+        kept = oldest_kept(context, channel_key.ward(), no, kept, before).await?;
     }
     // Lest what it has in mind comes on record again with its next snapshot.
-    if let Some(channel) = context.directory.find(&ChannelActorKey(place.channel.clone())) {
+    if let Some(channel) = context.directory.find(&ChannelActorKey(channel_key.channel.clone())) {
         let _ = channel.cast(ChannelMessage::LetGo(kept));
     }
     let is_older_on_record = kept > head.lowest.max(Seq(1));
-    if is_older_on_record || snapshot_holds_older(context, &key::snapshot(place.ward(), no), kept).await? {
-        renew_snapshot(context, reader, place, &head, kept).await
+    if is_older_on_record || snapshot_holds_older(context, &key::snapshot(channel_key.ward(), no), kept).await? {
+        renew_snapshot(context, reader, channel_key, &head, kept).await
     } else {
         // What an interrupted pass has left is swept.
         Ok(Some(kept.min(head.lowest)))
@@ -262,22 +266,22 @@ async fn snapshot_holds_older(context: &ActorContext, key: &Key, kept: Seq) -> R
 async fn renew_snapshot(
     context: &ActorContext,
     reader: &Reader<'_>,
-    place: &Place,
+    channel_key: &ChannelKey,
     head: &Head,
     kept: Seq,
 ) -> Result<Option<Seq>, NotDeleted> {
     // A channel that is awake has let the words go when it answers, and what it wrote before is stored when the scribe answers: no
     // snapshot with these words comes after this one.
-    let is_awake = || context.directory.find(&ChannelActorKey(place.channel.clone())).is_some();
+    let is_awake = || context.directory.find(&ChannelActorKey(channel_key.channel.clone())).is_some();
     let was_awake = is_awake();
-    let look = look(context, &place.channel).await;
-    fence(context, place).await?;
-    let mut restored = reader.restore(place).await?;
+    let look = look(context, &channel_key.channel).await;
+    fence(context, channel_key).await?;
+    let mut restored = reader.restore(channel_key).await?;
     let unhandled = (was_awake || is_awake()).then(|| leave_unhandled(&mut restored, look.as_ref())).flatten();
     // A channel that is awake may have written a newer snapshot after its head was read.
     let last = restored.snapshot.as_ref().map_or(restored.head, |snapshot| snapshot.made.max(restored.head));
     let answered = restored.owed.iter().filter_map(|(_, record)| record.messages.iter().min()).min().copied();
-    let mut conversation = folded(context, place, restored);
+    let mut conversation = folded(context, channel_key, restored);
     let kept_for = [answered, unhandled].into_iter().flatten().min().unwrap_or(last.next());
     let needed = kept_for.min(last.next()).min(conversation.needed_from());
     let gone = kept.min(needed);
@@ -288,7 +292,7 @@ async fn renew_snapshot(
     if conversation.let_go(gone) || below > head.lowest {
         let snapshot = Some(encode_snapshot(last, &conversation));
         let (reply, done) = Reply::awaited();
-        tell_scribe(context, ScribeMessage::Expire(Expire { place: place.clone(), below, snapshot, reply }))?;
+        tell_scribe(context, ScribeMessage::Expire(Expire { channel_key: channel_key.clone(), below, snapshot, reply }))?;
         done.await.unwrap_or(Err(Lost::Unknown))?;
     }
     Ok(Some(gone))
@@ -308,14 +312,14 @@ fn leave_unhandled(restored: &mut Restored, look: Option<&Look>) -> Option<Seq> 
 }
 
 /// The number of the first event that happened at this moment or later, found by halving; one past the end, if there is none.
-async fn kept_after(reader: &Reader<'_>, place: &Place, head: &Head, before: Moment) -> Result<Seq, ReadError> {
+async fn kept_after(reader: &Reader<'_>, channel_key: &ChannelKey, head: &Head, before: Moment) -> Result<Seq, ReadError> {
     let (mut low, mut high) = (head.lowest.max(Seq(1)), head.last.next());
     // Mostly nothing is too old.
     let mut middle = low;
     while low < high {
         // What cannot be read is as old as what comes next.
         let range = Range { after: Seq(middle.0 - 1), before: Some(high), limit: NEIGHBOURS, newest_first: false };
-        match reader.legible(place, range).await?.events.first() {
+        match reader.legible(channel_key, range).await?.events.first() {
             Some(recorded) if recorded.at < before => low = recorded.seq.next(),
             _ => high = middle,
         }

@@ -19,8 +19,8 @@ use crate::domain::message::Message;
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 use crate::domain::window::RECENT_TURNS;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::place::Place;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::record::{SetAsideRecord, SnapshotRecord, UsageRecord, Used, decode, encode, encode_snapshot};
 use crate::journal::redaction::{is_wordless, without_words};
@@ -44,9 +44,9 @@ pub enum NotRewritten {
 }
 
 impl NotRewritten {
-    fn of(self, place: &Place) -> Self {
+    fn of(self, channel_key: &ChannelKey) -> Self {
         match self {
-            Self::Unread(error) => Self::Unread(error.of(place)),
+            Self::Unread(error) => Self::Unread(error.of(channel_key)),
             Self::Unstored(error) => Self::Unstored(error),
         }
     }
@@ -63,47 +63,53 @@ impl From<Lost> for NotRewritten {
 ///
 /// # Errors
 /// [`NotRewritten`].
-pub async fn take_back(context: &ActorContext, place: &Place, messages: &BTreeSet<Seq>) -> Result<(), NotRewritten> {
-    let (context, place, messages) = (context.clone(), place.clone(), messages.clone());
+pub async fn take_back(context: &ActorContext, channel_key: &ChannelKey, messages: &BTreeSet<Seq>) -> Result<(), NotRewritten> {
+    let (context, channel_key, messages) = (context.clone(), channel_key.clone(), messages.clone());
     let taking_back = tokio::spawn(async move {
-        let taken_back = take_back_wholly(&context, &place, &messages).await;
-        taken_back.map_err(|error| error.of(&place))
+        let taken_back = take_back_wholly(&context, &channel_key, &messages).await;
+        taken_back.map_err(|error| error.of(&channel_key))
     });
     taking_back.await.unwrap_or_else(|_| Err(Lost::Unknown.into()))
 }
 
-async fn take_back_wholly(context: &ActorContext, place: &Place, messages: &BTreeSet<Seq>) -> Result<(), NotRewritten> {
-    let _turn = context.rewriting.of(place).await;
+async fn take_back_wholly(
+    context: &ActorContext,
+    channel_key: &ChannelKey,
+    messages: &BTreeSet<Seq>,
+) -> Result<(), NotRewritten> {
+    let _turn = context.rewriting.of(channel_key).await;
     let reader = Reader::new(&*context.store);
-    let messages = still_there(&reader, place, messages).await?;
-    let Some(no) = reader.channel_no(place).await?.filter(|_| !messages.is_empty()) else { return Ok(()) };
+    let messages = still_there(&reader, channel_key, messages).await?;
+    let Some(no) = reader.channel_no(channel_key).await?.filter(|_| !messages.is_empty()) else { return Ok(()) };
     // What is noted is taken back at the next start, if this is interrupted.
-    let notes = messages.iter().map(|seq| Write::Put(key::unlisting(place.ward(), no, *seq), encode(&())));
-    administer(context, place.ward(), notes.collect()).await.map_err(|contested| match contested {
+    let notes = messages.iter().map(|seq| Write::Put(key::unlisting(channel_key.ward(), no, *seq), encode(&())));
+    administer(context, channel_key.ward(), notes.collect()).await.map_err(|contested| match contested {
         Contested::Lost(lost) => lost,
         // Nothing of it has to be new.
         Contested::Exists { .. } => Lost::Unknown,
     })?;
     let gone = messages.iter().copied().collect();
-    let_go(context, place, &gone).await?;
-    let told = told_of(&reader, place, &gone).await?;
+    let_go(context, channel_key, &gone).await?;
+    let told = told_of(&reader, channel_key, &gone).await?;
     if !told.illegible.is_empty() {
-        let (guild, channel) = (Plain(place.guild.as_str()), Plain(place.channel.as_str()));
+        let (guild, channel) = (Plain(channel_key.guild.as_str()), Plain(channel_key.channel.as_str()));
         let entries = told.illegible.len();
         tracing::warn!(%guild, %channel, entries, "entries of this journal cannot be read: whether they tell of what was taken back is not known");
     }
-    let unnamed = unnamed(context, place, &gone, &told.asked_at).await?;
-    take_messages_out(context, place, &messages, told.bare, unnamed).await
+    let unnamed = unnamed(context, channel_key, &gone, &told.asked_at).await?;
+    take_messages_out(context, channel_key, &messages, told.bare, unnamed).await
 }
 
 /// Has a conversation that is under way let messages go: what it makes of them after this has no words.
 ///
 /// # Errors
 /// [`NotRewritten`].
-pub async fn let_go(context: &ActorContext, place: &Place, messages: &BTreeSet<Seq>) -> Result<(), NotRewritten> {
-    Inbound::new(context.clone()).accept(place, Event::Deleted { messages: messages.iter().copied().collect() }, None).await?;
+pub async fn let_go(context: &ActorContext, channel_key: &ChannelKey, messages: &BTreeSet<Seq>) -> Result<(), NotRewritten> {
+    Inbound::new(context.clone())
+        .accept(channel_key, Event::Deleted { messages: messages.iter().copied().collect() }, None)
+        .await?;
     // What it made of them before it heard of this is on record now.
-    Ok(settled(context, place).await?)
+    Ok(settled(context, channel_key).await?)
 }
 
 /// Takes words out as [`take_words_out`], of these messages and what tells of them; and whoever said nothing else out of the index of
@@ -113,18 +119,18 @@ pub async fn let_go(context: &ActorContext, place: &Place, messages: &BTreeSet<S
 /// [`NotRewritten`].
 pub async fn take_messages_out(
     context: &ActorContext,
-    place: &Place,
+    channel_key: &ChannelKey,
     messages: &[Seq],
     events: Vec<Recorded>,
     mut writes: Vec<Write>,
 ) -> Result<(), NotRewritten> {
-    let left = left_by(&Reader::new(&*context.store), place, messages).await?;
+    let left = left_by(&Reader::new(&*context.store), channel_key, messages).await?;
     // That somebody may have nothing left is noted with taking the words out: whoever is interrupted then is done with words, and nothing
     // tells any more who said them.
     writes.extend(left.values().flat_map(|left| &left.notes).map(|note| Write::Put(note.clone(), encode(&()))));
-    take_words_out(context, place, events, writes).await?;
+    take_words_out(context, channel_key, events, writes).await?;
     for (stretch, Left { people, notes }) in &left {
-        unlist(context, place, Leaving { stretch: *stretch, below: Seq::NONE, people, notes }).await?;
+        unlist(context, channel_key, Leaving { stretch: *stretch, below: Seq::NONE, people, notes }).await?;
     }
     Ok(())
 }
@@ -132,19 +138,19 @@ pub async fn take_messages_out(
 /// What was used at these moments because one of these messages addressed somebody, of nobody.
 async fn unnamed(
     context: &ActorContext,
-    place: &Place,
+    channel_key: &ChannelKey,
     gone: &BTreeSet<Seq>,
     asked_at: &BTreeSet<Moment>,
 ) -> Result<Vec<Write>, ReadError> {
     let mut writes = Vec::new();
     for at in asked_at {
         let next = Moment::from_micros(at.as_micros().saturating_add(1));
-        let (from, to) = (key::usage_from(&place.guild, *at), key::usage_from(&place.guild, next));
+        let (from, to) = (key::usage_from(&channel_key.guild, *at), key::usage_from(&channel_key.guild, next));
         for (key, value) in context.store.scan(from, to, false, usize::MAX).await? {
             // What cannot be read names nobody that anyone could tell.
             let Ok(record) = decode::<UsageRecord>(&key, &value) else { continue };
             if matches!(&record.used, Used::Address { message, .. } if gone.contains(message))
-                && record.channel == place.channel
+                && record.channel == channel_key.channel
                 && let Some(record) = without_person(&record)
             {
                 writes.push(Write::Put(key, encode(&record)));
@@ -163,16 +169,16 @@ struct Left {
 }
 
 /// Whom these messages leave, by stretch: afterwards nothing tells any more who said them.
-async fn left_by(reader: &Reader<'_>, place: &Place, messages: &[Seq]) -> Result<BTreeMap<Seq, Left>, ReadError> {
+async fn left_by(reader: &Reader<'_>, channel_key: &ChannelKey, messages: &[Seq]) -> Result<BTreeMap<Seq, Left>, ReadError> {
     let mut left: BTreeMap<_, Left> = BTreeMap::new();
-    let Some(no) = reader.channel_no(place).await? else { return Ok(left) };
+    let Some(no) = reader.channel_no(channel_key).await? else { return Ok(left) };
     for seq in messages {
-        let recorded = reader.event(place, *seq).await?;
+        let recorded = reader.event(channel_key, *seq).await?;
         let person = recorded.as_ref().and_then(|recorded| speaker(&recorded.event));
         let Left { people, notes } = left.entry(stretch(*seq)).or_default();
         people.extend(person.map(|id| PersonId::from(&**id)));
         // Of a companion's, too: that it was to be taken back is noted, and no more to be done.
-        notes.push(key::unlisting(place.ward(), no, *seq));
+        notes.push(key::unlisting(channel_key.ward(), no, *seq));
     }
     Ok(left)
 }
@@ -181,10 +187,15 @@ async fn left_by(reader: &Reader<'_>, place: &Place, messages: &[Seq]) -> Result
 ///
 /// # Errors
 /// [`NotRewritten`].
-pub async fn replace_words(context: &ActorContext, place: &Place, seq: Seq, text: Arc<str>) -> Result<bool, NotRewritten> {
-    let _turn = context.rewriting.of(place).await;
+pub async fn replace_words(
+    context: &ActorContext,
+    channel_key: &ChannelKey,
+    seq: Seq,
+    text: Arc<str>,
+) -> Result<bool, NotRewritten> {
+    let _turn = context.rewriting.of(channel_key).await;
     let Some(Recorded { at, handled, turn, event: Event::Said { message, reply_to, reply, said_at }, .. }) =
-        Reader::new(&*context.store).event(place, seq).await?
+        Reader::new(&*context.store).event(channel_key, seq).await?
     else {
         return Ok(false);
     };
@@ -192,9 +203,9 @@ pub async fn replace_words(context: &ActorContext, place: &Place, seq: Seq, text
         return Ok(false);
     }
     if message.text != text {
-        Inbound::new(context.clone()).accept(place, Event::Edited { message: seq, text: text.clone() }, None).await?;
+        Inbound::new(context.clone()).accept(channel_key, Event::Edited { message: seq, text: text.clone() }, None).await?;
         let event = Event::Said { message: Message { text, ..message }, reply_to, reply, said_at };
-        scrub(context, place, vec![Recorded { seq, at, handled, turn, event }], Vec::new()).await?;
+        scrub(context, channel_key, vec![Recorded { seq, at, handled, turn, event }], Vec::new()).await?;
     }
     Ok(true)
 }
@@ -206,51 +217,55 @@ pub async fn replace_words(context: &ActorContext, place: &Place, seq: Seq, text
 /// [`NotRewritten`].
 pub async fn take_words_out(
     context: &ActorContext,
-    place: &Place,
+    channel_key: &ChannelKey,
     events: Vec<Recorded>,
     writes: Vec<Write>,
 ) -> Result<(), NotRewritten> {
-    take_them_out(context, place, events, writes).await.map_err(|error| error.of(place))
+    take_them_out(context, channel_key, events, writes).await.map_err(|error| error.of(channel_key))
 }
 
 async fn take_them_out(
     context: &ActorContext,
-    place: &Place,
+    channel_key: &ChannelKey,
     events: Vec<Recorded>,
     mut writes: Vec<Write>,
 ) -> Result<(), NotRewritten> {
     // A channel that is awake has let the words go when it answers, and what it wrote before is stored when the scribe answers: no
     // snapshot with these words comes after this one.
-    settled(context, place).await?;
-    writes.extend(bare_snapshot(context, place, &events).await?);
-    writes.extend(without_errors(&Reader::new(&*context.store), place, &events).await?);
+    settled(context, channel_key).await?;
+    writes.extend(bare_snapshot(context, channel_key, &events).await?);
+    writes.extend(without_errors(&Reader::new(&*context.store), channel_key, &events).await?);
     // Many words go a bounded part at a time. Whoever is interrupted finds the rest by doing the same again, so what leads there goes last:
     // the messages after all that came of them. What is made from all of them goes first.
     let mut rest = events;
     while rest.len() > MOST_AT_ONCE {
         let newest = rest.split_off(rest.len() - MOST_AT_ONCE);
-        scrub(context, place, newest, std::mem::take(&mut writes)).await?;
+        scrub(context, channel_key, newest, std::mem::take(&mut writes)).await?;
     }
-    Ok(scrub(context, place, rest, writes).await?)
+    Ok(scrub(context, channel_key, rest, writes).await?)
 }
 
 /// Whether a room has a snapshot that cannot be read: what it holds of anything stays in it.
-pub async fn has_illegible_snapshot(store: &dyn Store, place: &Place) -> Result<bool, ReadError> {
-    let Some(no) = Reader::new(store).channel_no(place).await? else { return Ok(false) };
-    let key = key::snapshot(place.ward(), no);
+pub async fn has_illegible_snapshot(store: &dyn Store, channel_key: &ChannelKey) -> Result<bool, ReadError> {
+    let Some(no) = Reader::new(store).channel_no(channel_key).await? else { return Ok(false) };
+    let key = key::snapshot(channel_key.ward(), no);
     let stored = store.get(key.clone()).await?;
     Ok(stored.is_some_and(|value| decode::<SnapshotRecord>(&key, &value).is_err()))
 }
 
-async fn bare_snapshot(context: &ActorContext, place: &Place, events: &[Recorded]) -> Result<Option<Write>, ReadError> {
-    let Some(no) = Reader::new(&*context.store).channel_no(place).await? else { return Ok(None) };
-    let key = key::snapshot(place.ward(), no);
+async fn bare_snapshot(
+    context: &ActorContext,
+    channel_key: &ChannelKey,
+    events: &[Recorded],
+) -> Result<Option<Write>, ReadError> {
+    let Some(no) = Reader::new(&*context.store).channel_no(channel_key).await? else { return Ok(None) };
+    let key = key::snapshot(channel_key.ward(), no);
     let Some(value) = context.store.get(key.clone()).await? else { return Ok(None) };
     let mut snapshot: SnapshotRecord = match decode(&key, &value) {
         Ok(snapshot) => snapshot,
         // It shows nobody anything, and keeps nobody from taking back what is on record beside it.
         Err(error) => {
-            tracing::warn!(channel = %Plain(place.channel.as_str()), %error, "what a snapshot holds of this stays in it");
+            tracing::warn!(channel = %Plain(channel_key.channel.as_str()), %error, "what a snapshot holds of this stays in it");
             return Ok(None);
         }
     };
@@ -261,11 +276,11 @@ async fn bare_snapshot(context: &ActorContext, place: &Place, events: &[Recorded
 }
 
 /// What was set aside of these messages is never handled, and of no use any more: how a handler died can quote what it read.
-async fn without_errors(reader: &Reader<'_>, place: &Place, events: &[Recorded]) -> Result<Vec<Write>, ReadError> {
-    let Some(no) = reader.channel_no(place).await? else { return Ok(Vec::new()) };
+async fn without_errors(reader: &Reader<'_>, channel_key: &ChannelKey, events: &[Recorded]) -> Result<Vec<Write>, ReadError> {
+    let Some(no) = reader.channel_no(channel_key).await? else { return Ok(Vec::new()) };
     let said = events.iter().filter(|recorded| matches!(recorded.event, Event::Said { .. }));
     let gone: BTreeSet<Seq> = said.map(|recorded| recorded.seq).collect();
-    let stored = reader.all(key::all_set_aside(place.ward(), no)).await?;
+    let stored = reader.all(key::all_set_aside(channel_key.ward(), no)).await?;
     // One that cannot be read shows nobody anything, and keeps nobody from taking back what is beside it.
     let records = stored.iter().filter_map(|(key, value)| decode::<SetAsideRecord>(key, value).ok());
     let closed = records.filter(|record| gone.contains(&record.seq)).map(|record| SetAsideRecord {
@@ -273,18 +288,18 @@ async fn without_errors(reader: &Reader<'_>, place: &Place, events: &[Recorded])
         is_closed: true,
         ..record
     });
-    Ok(closed.map(|record| Write::Put(key::set_aside(place.ward(), no, record.seq), encode(&record))).collect())
+    Ok(closed.map(|record| Write::Put(key::set_aside(channel_key.ward(), no, record.seq), encode(&record))).collect())
 }
 
 /// Those of these messages that still have words, in order. One that cannot be read keeps no other from being taken back.
-async fn still_there(reader: &Reader<'_>, place: &Place, messages: &BTreeSet<Seq>) -> Result<Vec<Seq>, ReadError> {
+async fn still_there(reader: &Reader<'_>, channel_key: &ChannelKey, messages: &BTreeSet<Seq>) -> Result<Vec<Seq>, ReadError> {
     let (mut found, mut illegible) = (Vec::new(), None);
     for seq in messages {
-        match reader.event(place, *seq).await {
+        match reader.event(channel_key, *seq).await {
             Ok(Some(Recorded { event: Event::Said { message, .. }, .. })) if !is_wordless(&message) => found.push(*seq),
             Ok(_) => {}
             Err(error @ (ReadError::Record(_) | ReadError::Illegible { .. })) => {
-                tracing::warn!(channel = %Plain(place.channel.as_str()), %seq, %error, "a message that is to be taken back cannot be read");
+                tracing::warn!(channel = %Plain(channel_key.channel.as_str()), %seq, %error, "a message that is to be taken back cannot be read");
                 illegible = Some(error);
             }
             Err(error) => return Err(error),
@@ -297,14 +312,18 @@ async fn still_there(reader: &Reader<'_>, place: &Place, messages: &BTreeSet<Seq
 }
 
 /// What companions answered to any of these messages, as far as it has words.
-pub async fn answers_to(reader: &Reader<'_>, place: &Place, messages: &BTreeSet<Seq>) -> Result<BTreeSet<Seq>, ReadError> {
+pub async fn answers_to(
+    reader: &Reader<'_>,
+    channel_key: &ChannelKey,
+    messages: &BTreeSet<Seq>,
+) -> Result<BTreeSet<Seq>, ReadError> {
     const PAGE: usize = 512;
     let mut answers = BTreeSet::new();
     let mut owed = BTreeSet::new();
     let Some(first) = messages.first() else { return Ok(answers) };
     let mut after = *first;
     loop {
-        let page = reader.legible(place, Range { after, before: None, limit: PAGE, newest_first: false }).await?;
+        let page = reader.legible(channel_key, Range { after, before: None, limit: PAGE, newest_first: false }).await?;
         let Some(last) = page.last else { return Ok(answers) };
         after = last;
         for recorded in &page.events {
@@ -357,7 +376,7 @@ pub struct Told {
 }
 
 /// What a channel's record tells of these messages.
-pub async fn told_of(reader: &Reader<'_>, place: &Place, gone: &BTreeSet<Seq>) -> Result<Told, ReadError> {
+pub async fn told_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTreeSet<Seq>) -> Result<Told, ReadError> {
     const PAGE: usize = 512;
     let Some(first) = gone.first() else { return Ok(Told::default()) };
     let (mut bare, mut asked_at, mut illegible) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
@@ -367,7 +386,7 @@ pub async fn told_of(reader: &Reader<'_>, place: &Place, gone: &BTreeSet<Seq>) -
     // Whether the summary that prompts show may hold something of them.
     let mut is_summed_up = false;
     loop {
-        let page = reader.legible(place, Range { after, before: None, limit: PAGE, newest_first: false }).await?;
+        let page = reader.legible(channel_key, Range { after, before: None, limit: PAGE, newest_first: false }).await?;
         let Some(last) = page.last else { break };
         after = last;
         illegible.extend(page.illegible);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Mutex as Waited, OwnedMutexGuard};
 
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 
 /// Whose turn it is to change the words of a channel. Cheap to clone; all clones are one. Keeps nothing of a channel in which nobody has the
 /// turn or waits for it.
@@ -13,7 +13,7 @@ use crate::journal::place::Place;
 pub struct Turns(Arc<Mutex<Lines>>);
 
 /// Of each channel in which somebody has the turn, or waits for it, the line.
-type Lines = HashMap<Place, Arc<Waited<()>>>;
+type Lines = HashMap<ChannelKey, Arc<Waited<()>>>;
 
 /// The turn to change the words of a channel, until it is dropped.
 #[derive(Debug)]
@@ -27,15 +27,15 @@ pub struct Turn {
 #[derive(Debug)]
 struct InLine {
     turns: Turns,
-    place: Place,
+    channel_key: ChannelKey,
     line: Option<Arc<Waited<()>>>,
 }
 
 impl Turns {
     /// Waits for the turn to change the words of a channel, and has it until what is returned is dropped.
-    pub async fn of(&self, place: &Place) -> Turn {
-        let line = self.lines().entry(place.clone()).or_default().clone();
-        let in_line = InLine { turns: self.clone(), place: place.clone(), line: Some(line.clone()) };
+    pub async fn of(&self, channel_key: &ChannelKey) -> Turn {
+        let line = self.lines().entry(channel_key.clone()).or_default().clone();
+        let in_line = InLine { turns: self.clone(), channel_key: channel_key.clone(), line: Some(line.clone()) };
         Turn { _held: line.lock_owned().await, _in_line: in_line }
     }
 
@@ -49,8 +49,8 @@ impl Drop for InLine {
         let mut lines = self.turns.lines();
         self.line = None;
         // That of the list: whoever else is in line has one, too, and joins or leaves it only while the list is held.
-        if lines.get(&self.place).is_some_and(|line| Arc::strong_count(line) == 1) {
-            lines.remove(&self.place);
+        if lines.get(&self.channel_key).is_some_and(|line| Arc::strong_count(line) == 1) {
+            lines.remove(&self.channel_key);
         }
     }
 }
@@ -62,8 +62,8 @@ mod tests {
 
     use super::*;
 
-    fn channel(number: u32) -> Place {
-        Place::new(&"home".into(), &format!("console:{number}").as_str().into())
+    fn channel(number: u32) -> ChannelKey {
+        ChannelKey::new(&"home".into(), &format!("console:{number}").as_str().into())
     }
 
     #[tokio::test]

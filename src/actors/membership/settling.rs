@@ -19,8 +19,8 @@ use crate::actors::runtime::hub::Live;
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Ward};
 use crate::domain::names::SharedName;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::place::Place;
 use crate::journal::record::{RoomRecord, encode};
 use crate::journal::residence::{self, Residence};
 use crate::ports::hearing::Spot;
@@ -62,8 +62,8 @@ async fn change(context: &ActorContext, channel: &ChannelId, mut residence: Resi
     context.residents.put(channel, residence.clone())?;
     // On record before anybody can say something here: who comes later has not heard what was said before. What is missed here for a
     // failure, the channel makes up for.
-    let place = Place::new(&residence.guild, channel);
-    let recorded = record(context, &place, news(before.as_ref(), &residence)).await;
+    let channel_key = ChannelKey::new(&residence.guild, channel);
+    let recorded = record(context, &channel_key, news(before.as_ref(), &residence)).await;
     drop(moving);
     tell_guild(context, &residence.guild, channel);
     tell_threads(context, channel).await;
@@ -82,19 +82,19 @@ pub async fn close(context: &ActorContext, turn: &Turn, channel: &ChannelId) -> 
 
 async fn end(context: &ActorContext, channel: &ChannelId) -> Result<(), Unsettled> {
     let Some(residence) = context.residents.take(channel) else { return Ok(()) };
-    let place = Place::new(&residence.guild, channel);
-    if let Some(guild) = context.directory.find(&GuildKey(place.guild.clone())) {
+    let channel_key = ChannelKey::new(&residence.guild, channel);
+    if let Some(guild) = context.directory.find(&GuildKey(channel_key.guild.clone())) {
         // A guild that is gone has taken its channels along. What the channel still has on its way is refused by the scribe once the
         // journal is deleted.
         let _ = guild.cast(GuildMessage::Close(channel.clone()));
     }
-    if let Err(error) = take_away(context, &place).await {
+    if let Err(error) = take_away(context, &channel_key).await {
         // It fitted before; if it does not any more, it does not after the next start either.
         drop(context.residents.put(channel, residence));
         return Err(error.into());
     }
     // Whoever watches looks up whether the room is still there.
-    context.hub.publish(&place, Live::Note(json!({ "event": "closed", "channel": channel }).to_string().into()));
+    context.hub.publish(&channel_key, Live::Note(json!({ "event": "closed", "channel": channel }).to_string().into()));
     tell_threads(context, channel).await;
     Ok(())
 }
@@ -210,7 +210,7 @@ async fn enter(
 ) -> Result<(), Unsettled> {
     let guild = residence.guild.clone();
     let moving = context.residents.moving(channel);
-    record(context, &Place::new(&guild, channel), news(before, &residence)).await?;
+    record(context, &ChannelKey::new(&guild, channel), news(before, &residence)).await?;
     store_residence(context, channel, &residence).await?;
     context.residents.put(channel, residence)?;
     drop(moving);
@@ -232,10 +232,10 @@ async fn tell_threads(context: &ActorContext, channel: &ChannelId) {
     }
 }
 
-async fn record(context: &ActorContext, place: &Place, news: Vec<Event>) -> Result<(), writer::Refused> {
+async fn record(context: &ActorContext, channel_key: &ChannelKey, news: Vec<Event>) -> Result<(), writer::Refused> {
     let inbound = Inbound::new(context.clone());
     for event in news {
-        inbound.accept(place, event, None).await?;
+        inbound.accept(channel_key, event, None).await?;
     }
     Ok(())
 }
@@ -271,9 +271,9 @@ fn news(before: Option<&Residence>, after: &Residence) -> Vec<Event> {
 
 /// The residence first: a room of the directory always has one.
 async fn store_residence(context: &ActorContext, channel: &ChannelId, residence: &Residence) -> Result<(), Contested> {
-    let place = Place::new(&residence.guild, channel);
+    let channel_key = ChannelKey::new(&residence.guild, channel);
     let record = RoomRecord { room: channel.clone(), guild: residence.guild.clone(), created_at: residence.created_at };
-    store(context, place.ward(), vec![Write::Put(residence::key(&place), encode(residence))]).await?;
+    store(context, channel_key.ward(), vec![Write::Put(residence::key(&channel_key), encode(residence))]).await?;
     store(context, Ward(0), vec![Write::Put(key::room(channel), encode(&record))]).await
 }
 
@@ -284,13 +284,13 @@ async fn store(context: &ActorContext, ward: Ward, writes: Vec<Write>) -> Result
 }
 
 /// The history first: as long as a part is left, the room is found, and can be taken away again.
-async fn take_away(context: &ActorContext, place: &Place) -> Result<(), Contested> {
+async fn take_away(context: &ActorContext, channel_key: &ChannelKey) -> Result<(), Contested> {
     let (reply, done) = Reply::awaited();
-    ask_scribe(context, ScribeMessage::DeleteChannel(DeleteChannel { place: place.clone(), reply }))?;
+    ask_scribe(context, ScribeMessage::DeleteChannel(DeleteChannel { channel_key: channel_key.clone(), reply }))?;
     done.await.unwrap_or(Err(Lost::Unknown))?;
     // A residence that nothing leads to does no harm, and is written over when the room is made again.
-    store(context, Ward(0), vec![Write::Remove(key::room(&place.channel))]).await?;
-    store(context, place.ward(), vec![Write::Remove(residence::key(place))]).await
+    store(context, Ward(0), vec![Write::Remove(key::room(&channel_key.channel))]).await?;
+    store(context, channel_key.ward(), vec![Write::Remove(residence::key(channel_key))]).await
 }
 
 fn ask_scribe(context: &ActorContext, message: ScribeMessage) -> Result<(), Lost> {

@@ -10,7 +10,7 @@ use crate::domain::closing::Stage;
 use crate::domain::id::{ChannelId, Ticket};
 use crate::domain::message::{Message, Modality};
 use crate::domain::trigger::Trigger;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::Request;
 
 /// What a companion is asked.
@@ -61,7 +61,7 @@ pub struct Matter {
 /// A statement to be worded.
 pub struct Speak {
     /// Where.
-    pub place: Place,
+    pub channel_key: ChannelKey,
     /// What it is made from.
     pub statement: Arc<Statement>,
     /// Where the words of the request go, once the turn to ask has come. Dropped: there are none.
@@ -106,7 +106,7 @@ pub type Tell = Arc<dyn Fn(ChannelMessage) + Send + Sync>;
 /// A question of a channel on its way to the pool.
 pub struct Asking {
     /// Where.
-    pub place: Place,
+    pub channel_key: ChannelKey,
     /// The question's number.
     pub ticket: Ticket,
     /// Tells the channel what comes of it.

@@ -8,7 +8,7 @@ use crate::domain::conversation::Conversation;
 use crate::domain::event::{Event, Made, Recorded};
 use crate::domain::id::{Seq, Ticket, TurnId, Ward};
 use crate::domain::moment::Moment;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Head, ReadError};
 use crate::journal::record::{OutboxRecord, Used};
 use crate::ports::store::key::Key;
@@ -45,13 +45,13 @@ pub enum Own {
     /// A ward was taken, or not.
     Taken(Ward, Result<Held, ReadError>),
     /// It was looked up where a journal stands.
-    Opened(Place, Result<Head, ReadError>),
+    Opened(ChannelKey, Result<Head, ReadError>),
     /// The store has answered what came of this group.
     Committed(u64, Result<Vec<Result<(), Refusal>>, StoreError>),
     /// What remained of a deleted channel below this number is gone.
     Swept {
         /// The channel's place.
-        place: Place,
+        channel_key: ChannelKey,
         /// The first number that is left.
         below: Seq,
         /// Who waits for it.
@@ -74,7 +74,7 @@ pub struct Held {
 #[derive(Debug)]
 pub struct Accept {
     /// Where.
-    pub place: Place,
+    pub channel_key: ChannelKey,
     /// When it happened; none: when the scribe hears of it. Never before the channel's newest event.
     pub at: Option<Moment>,
     /// What happened; one that [is heard](Event::is_heard).
@@ -89,7 +89,7 @@ pub struct Accept {
 #[derive(Debug)]
 pub struct Record {
     /// Where.
-    pub place: Place,
+    pub channel_key: ChannelKey,
     /// When it happened, by the conversation's clock.
     pub at: Moment,
     /// What happened.
@@ -119,7 +119,7 @@ pub enum OutboxWrite {
 #[derive(Debug)]
 pub struct Post {
     /// Where.
-    pub place: Place,
+    pub channel_key: ChannelKey,
     /// When; none: when the scribe hears of it.
     pub at: Option<Moment>,
     /// The statement.
@@ -153,7 +153,7 @@ pub struct Administer {
 #[derive(Debug)]
 pub struct DeleteChannel {
     /// Which one.
-    pub place: Place,
+    pub channel_key: ChannelKey,
     /// Where the outcome goes.
     pub reply: Reply<()>,
 }
@@ -162,7 +162,7 @@ pub struct DeleteChannel {
 #[derive(Debug)]
 pub struct Scrub {
     /// Where.
-    pub place: Place,
+    pub channel_key: ChannelKey,
     /// The events as they are to read from now on; see [`without_words`](crate::journal::redaction::without_words).
     pub events: Vec<Recorded>,
     /// Other keys of the channel to change: the snapshot that quotes them, what was set aside of them.
@@ -176,7 +176,7 @@ pub struct Scrub {
 #[derive(Debug)]
 pub struct Expire {
     /// Where.
-    pub place: Place,
+    pub channel_key: ChannelKey,
     /// The lowest number that the journal still owes. The stored snapshot contains everything below.
     pub below: Seq,
     /// The conversation's snapshot, as it is to be kept from now on, if it is to change.
@@ -189,7 +189,7 @@ pub struct Expire {
 #[derive(Debug)]
 pub struct Unlist {
     /// Where.
-    pub place: Place,
+    pub channel_key: ChannelKey,
     /// A number in the newest of these [stretches](crate::journal::speakers).
     pub stretch: Seq,
     /// Their keys in the index, and what notes that they are to go.
@@ -205,7 +205,7 @@ pub struct Unlist {
 #[derive(Debug)]
 pub struct Fence {
     /// Where.
-    pub place: Place,
+    pub channel_key: ChannelKey,
     /// Where the number of the journal's last event goes.
     pub reply: Reply<Seq>,
 }

@@ -25,7 +25,7 @@ use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, Lasting}
 use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Seq, Ward};
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::operations::{self, ActorFacts};
 use crate::telemetry::plain::Plain;
@@ -156,8 +156,8 @@ impl State {
         }
         let anew = || Arc::new(InHand::of(&channel, &self.context.hung));
         let in_hand = self.in_hand.entry(channel.clone()).or_insert_with(anew).clone();
-        let place = Place::new(&self.guild, &channel);
-        let arguments = channel::Arguments { place, context: self.context.clone(), books: self.books.clone(), in_hand };
+        let channel_key = ChannelKey::new(&self.guild, &channel);
+        let arguments = channel::Arguments { channel_key, context: self.context.clone(), books: self.books.clone(), in_hand };
         let spec = ChildSpec::of(Lasting::Transient, move || (Channel, arguments.clone()));
         let is_new = self.children.start(Child::Channel(channel.clone()), spec);
         if !is_new && self.context.directory.find(&ChannelActorKey(channel.clone())).is_none() {
@@ -313,11 +313,11 @@ impl State {
     }
 
     fn set_aside(&self, channel: ChannelId, seq: Seq, error: String) {
-        let (place, context) = (Place::new(&self.guild, &channel), self.context.clone());
+        let (channel_key, context) = (ChannelKey::new(&self.guild, &channel), self.context.clone());
         tokio::spawn(async move {
             // If it is lost, the message kills three more times and is set aside then.
-            if !set_aside::put(&context, &place, seq, &error).await {
-                tracing::warn!(channel = %Plain(place.channel.as_str()), %seq, "it could not be set aside, and will be when it has killed again");
+            if !set_aside::put(&context, &channel_key, seq, &error).await {
+                tracing::warn!(channel = %Plain(channel_key.channel.as_str()), %seq, "it could not be set aside, and will be when it has killed again");
             }
         });
     }

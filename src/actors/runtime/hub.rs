@@ -12,7 +12,7 @@ use tokio::sync::broadcast::error::RecvError;
 pub use self::last_said::LastSaid;
 use crate::domain::event::Recorded;
 use crate::domain::vote::State;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 
 /// How far somebody who watches may fall behind, in items of one channel, before items are missed.
 pub const BACKLOG: usize = 256;
@@ -41,7 +41,7 @@ pub struct Hub {
 
 #[derive(Debug)]
 struct Topic<T> {
-    watched: Mutex<HashMap<Place, Watched<T>>>,
+    watched: Mutex<HashMap<ChannelKey, Watched<T>>>,
     /// How many ever came to watch.
     joined: AtomicU64,
     // Read without the lock, so that publishing costs one load while nobody watches anything.
@@ -59,7 +59,7 @@ struct Watched<T> {
 /// Somebody who watches one channel: all that happens there, or the States of its rounds.
 #[derive(Debug)]
 pub struct Watcher<T = Live> {
-    place: Place,
+    channel_key: ChannelKey,
     items: broadcast::Receiver<T>,
     topic: Arc<Topic<T>>,
 }
@@ -71,25 +71,25 @@ impl Hub {
     }
 
     /// Watches a channel: everything published from now on. Read the journal after this, not before, and nothing is missed.
-    pub fn watch(&self, place: &Place) -> Watcher {
-        Topic::watch(&self.live, place)
+    pub fn watch(&self, channel_key: &ChannelKey) -> Watcher {
+        Topic::watch(&self.live, channel_key)
     }
 
     /// Watches the `states` topic of a channel: every State of its rounds from now on. One may come twice, when whoever published it had to
     /// be replaced.
-    pub fn watch_states(&self, place: &Place) -> Watcher<State> {
-        Topic::watch(&self.states, place)
+    pub fn watch_states(&self, channel_key: &ChannelKey) -> Watcher<State> {
+        Topic::watch(&self.states, channel_key)
     }
 
     /// Tells whoever watches this channel.
-    pub fn publish(&self, place: &Place, item: Live) {
-        self.last_said.outdated(place);
-        self.live.publish(place, item);
+    pub fn publish(&self, channel_key: &ChannelKey, item: Live) {
+        self.last_said.outdated(channel_key);
+        self.live.publish(channel_key, item);
     }
 
     /// Tells whoever watches the `states` topic of this channel.
-    pub fn publish_state(&self, place: &Place, state: State) {
-        self.states.publish(place, state);
+    pub fn publish_state(&self, channel_key: &ChannelKey, state: State) {
+        self.states.publish(channel_key, state);
     }
 
     /// When something was last said, by channel.
@@ -98,16 +98,16 @@ impl Hub {
     }
 
     /// Whether somebody watches this channel: whether making a note is worth the while.
-    pub fn is_watched(&self, place: &Place) -> bool {
-        self.live.count.load(Ordering::Acquire) > 0 && self.live.lock().contains_key(place)
+    pub fn is_watched(&self, channel_key: &ChannelKey) -> bool {
+        self.live.count.load(Ordering::Acquire) > 0 && self.live.lock().contains_key(channel_key)
     }
 
     /// A number that grows with everybody who comes to watch this channel; none if nobody watches it.
-    pub fn newest_watcher(&self, place: &Place) -> Option<u64> {
+    pub fn newest_watcher(&self, channel_key: &ChannelKey) -> Option<u64> {
         if self.live.count.load(Ordering::Acquire) == 0 {
             return None;
         }
-        self.live.lock().get(place).map(|watched| watched.newest)
+        self.live.lock().get(channel_key).map(|watched| watched.newest)
     }
 
     /// How many channels are watched.
@@ -135,37 +135,37 @@ impl<T> Drop for Watcher<T> {
     fn drop(&mut self) {
         let mut watched = self.topic.lock();
         // This watcher's own receiver still counts.
-        if watched.get(&self.place).is_some_and(|watched| watched.items.receiver_count() <= 1) {
-            watched.remove(&self.place);
+        if watched.get(&self.channel_key).is_some_and(|watched| watched.items.receiver_count() <= 1) {
+            watched.remove(&self.channel_key);
         }
         self.topic.count.store(watched.len(), Ordering::Release);
     }
 }
 
 impl<T> Topic<T> {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Place, Watched<T>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ChannelKey, Watched<T>>> {
         // No code that holds the lock can panic halfway through a change.
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T: Clone> Topic<T> {
-    fn watch(topic: &Arc<Self>, place: &Place) -> Watcher<T> {
+    fn watch(topic: &Arc<Self>, channel_key: &ChannelKey) -> Watcher<T> {
         let mut watched = topic.lock();
         let newest = topic.joined.fetch_add(1, Ordering::Relaxed);
         let channel = || Watched { items: broadcast::channel(BACKLOG).0, newest };
-        let of_place = watched.entry(place.clone()).or_insert_with(channel);
+        let of_place = watched.entry(channel_key.clone()).or_insert_with(channel);
         of_place.newest = newest;
         let items = of_place.items.subscribe();
         topic.count.store(watched.len(), Ordering::Release);
-        Watcher { place: place.clone(), items, topic: topic.clone() }
+        Watcher { channel_key: channel_key.clone(), items, topic: topic.clone() }
     }
 
-    fn publish(&self, place: &Place, item: T) {
+    fn publish(&self, channel_key: &ChannelKey, item: T) {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
         }
-        if let Some(watched) = self.lock().get(place) {
+        if let Some(watched) = self.lock().get(channel_key) {
             // Nobody to receive it is no error.
             let _ = watched.items.send(item);
         }

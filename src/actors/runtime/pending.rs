@@ -10,7 +10,7 @@ use crate::actors::messages::writer::{Fence, ScribeMessage};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildsKey, ScribeKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::id::Ward;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Pending, Reader};
 use crate::journal::record::ChannelRecord;
 use crate::ports::store::Store;
@@ -77,14 +77,15 @@ pub(super) fn tell_nameless(ward: Ward, pending: &Pending) {
 pub(super) fn look_again(context: ActorContext) {
     tokio::spawn(async move {
         let residences = context.residents.all();
-        let actor_keys = residences.into_iter().map(|(channel, residence)| Place::new(&residence.guild, &channel));
-        let one_of_each_ward: BTreeMap<Ward, Place> = actor_keys.map(|place| (place.ward(), place)).collect();
+        let actor_keys = residences.into_iter().map(|(channel, residence)| ChannelKey::new(&residence.guild, &channel));
+        let one_of_each_ward: BTreeMap<Ward, ChannelKey> =
+            actor_keys.map(|channel_key| (channel_key.ward(), channel_key)).collect();
         let wards = one_of_each_ward.keys().copied().collect();
-        for place in one_of_each_ward.into_values() {
+        for channel_key in one_of_each_ward.into_values() {
             let (reply, settled) = Reply::awaited();
             if let Some(scribe) = context.directory.find(&ScribeKey()) {
                 // By taking the ward for this, the new scribe settles what the old one left. One that is gone as well is replaced, too.
-                let _ = scribe.cast(ScribeMessage::Fence(Fence { place, reply }));
+                let _ = scribe.cast(ScribeMessage::Fence(Fence { channel_key, reply }));
             }
             if !matches!(settled.await, Ok(Ok(_))) {
                 return;

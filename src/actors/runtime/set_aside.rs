@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::reaching::administer;
 use crate::domain::id::{ChannelId, Seq};
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::place::Place;
 use crate::journal::reader::Reader;
 use crate::journal::record::{SetAsideRecord, encode};
 use crate::ports::store::Write;
@@ -103,18 +103,18 @@ impl Suspects {
 }
 
 /// Sets a message aside: its channel passes it over from its next start on. False: it is not certain that this is on record.
-pub async fn put(context: &ActorContext, place: &Place, seq: Seq, error: &str) -> bool {
-    let Ok(Some(no)) = Reader::new(&*context.store).channel_no(place).await else { return false };
+pub async fn put(context: &ActorContext, channel_key: &ChannelKey, seq: Seq, error: &str) -> bool {
+    let Ok(Some(no)) = Reader::new(&*context.store).channel_no(channel_key).await else { return false };
     let record = SetAsideRecord {
-        guild: place.guild.clone(),
-        channel: place.channel.clone(),
+        guild: channel_key.guild.clone(),
+        channel: channel_key.channel.clone(),
         seq,
         at: context.clock.now(),
         deaths: DEATHS_TO_SET_ASIDE,
         error: error.into(),
         is_closed: false,
     };
-    let ward = place.ward();
+    let ward = channel_key.ward();
     let is_set_aside = administer(context, ward, vec![Write::Put(key::set_aside(ward, no, seq), encode(&record))]).await.is_ok();
     if is_set_aside {
         context.recorder.instruments().messages_set_aside.add(1, NONE);

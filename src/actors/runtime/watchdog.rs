@@ -16,7 +16,7 @@ use tokio::task::AbortHandle;
 
 use crate::actors::runtime::directory::Address;
 use crate::domain::id::{CompanionId, Seq};
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::telemetry::plain::Plain;
 
 /// How often the task beats and the thread looks.
@@ -72,8 +72,8 @@ pub fn at_message(seq: Seq) {
 
 impl AtWork {
     /// Shows for whom words are made, where the actor's address does not tell all of it.
-    pub fn about(self, place: &Place, companion: &CompanionId) -> Self {
-        let about = About { place: place.clone(), companion: companion.clone() };
+    pub fn about(self, channel_key: &ChannelKey, companion: &CompanionId) -> Self {
+        let about = About { channel_key: channel_key.clone(), companion: companion.clone() };
         self.0.at.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(about);
         self
     }
@@ -89,7 +89,7 @@ impl Drop for AtWork {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
     /// Where.
-    pub place: Place,
+    pub channel_key: ChannelKey,
     /// Who asks, or speaks.
     pub companion: CompanionId,
 }
@@ -133,8 +133,8 @@ impl Watchdog {
         Self::start_with(limit, |stall| {
             let Stall { silent, at, about, message } = &stall;
             let seq = message.map(|seq| seq.0);
-            let guild = about.as_ref().map(|about| tracing::field::display(Plain(about.place.guild.as_str())));
-            let channel = about.as_ref().map(|about| tracing::field::display(Plain(about.place.channel.as_str())));
+            let guild = about.as_ref().map(|about| tracing::field::display(Plain(about.channel_key.guild.as_str())));
+            let channel = about.as_ref().map(|about| tracing::field::display(Plain(about.channel_key.channel.as_str())));
             let companion = about.as_ref().map(|about| tracing::field::display(Plain(about.companion.as_str())));
             match at {
                 Some(actor) => {

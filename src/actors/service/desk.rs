@@ -12,7 +12,7 @@ use crate::actors::messages::writer::{Accepted, Contested, Lost};
 use crate::actors::writer::reaching;
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, Seq, Ward};
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::residence::Residence;
 use crate::ports::backend::Refused;
@@ -24,18 +24,18 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl ActorBackend {
     /// A room that is there, and who lives in it.
-    pub(super) fn room_of(&self, room: &RoomId) -> Result<(Place, Residence), Refused> {
+    pub(super) fn room_of(&self, room: &RoomId) -> Result<(ChannelKey, Residence), Refused> {
         let channel = room.channel();
         let residence = self.context.residents.get(&channel).ok_or_else(|| self.no_room(room))?;
-        Ok((Place::new(&residence.guild, &channel), residence))
+        Ok((ChannelKey::new(&residence.guild, &channel), residence))
     }
 
     pub(super) fn reader(&self) -> Reader<'_> {
         Reader::new(&*self.context.store)
     }
 
-    pub(super) async fn accept(&self, place: &Place, event: Event, id: Option<Arc<str>>) -> Result<Accepted, Refused> {
-        self.inbound.accept(place, event, id).await.map_err(refused)
+    pub(super) async fn accept(&self, channel_key: &ChannelKey, event: Event, id: Option<Arc<str>>) -> Result<Accepted, Refused> {
+        self.inbound.accept(channel_key, event, id).await.map_err(refused)
     }
 
     pub(super) async fn administer(&self, ward: Ward, writes: Vec<Write>) -> Result<(), Refused> {
@@ -43,8 +43,8 @@ impl ActorBackend {
     }
 
     /// The number of the journal's last event, once everything that was asked for before is settled and handed to its channel.
-    pub(super) async fn fence(&self, place: &Place) -> Result<Seq, Refused> {
-        reaching::fence(&self.context, place).await.map_err(|lost| refused_write(&lost))
+    pub(super) async fn fence(&self, channel_key: &ChannelKey) -> Result<Seq, Refused> {
+        reaching::fence(&self.context, channel_key).await.map_err(|lost| refused_write(&lost))
     }
 
     /// How a channel stands, if it is awake and answers in time. It has then handled all that was handed to it before.

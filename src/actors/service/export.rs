@@ -13,7 +13,7 @@ use super::ActorBackend;
 use super::desk::{damaged, unread};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ward};
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::redaction::is_wordless;
 use crate::ports::backend::Refused;
@@ -29,24 +29,28 @@ const MOST_SCRIPTED: usize = 200_000;
 
 impl ActorBackend {
     pub(super) async fn read_out(&self, query: ExportQuery) -> Result<Lines, Refused> {
-        let places: VecDeque<Place> = match &query.room {
+        let channel_keys: VecDeque<ChannelKey> = match &query.room {
             Some(room) => [self.room_to_read(room)?.0].into(),
-            None => {
-                self.context.residents.all().iter().map(|(channel, residence)| Place::new(&residence.guild, channel)).collect()
-            }
+            None => self
+                .context
+                .residents
+                .all()
+                .iter()
+                .map(|(channel, residence)| ChannelKey::new(&residence.guild, channel))
+                .collect(),
         };
-        match (query.form, places.front()) {
-            (ExportForm::Json, _) => Ok(events(self.context.store.clone(), places)),
-            (ExportForm::Replay, Some(place)) => {
+        match (query.form, channel_keys.front()) {
+            (ExportForm::Json, _) => Ok(events(self.context.store.clone(), channel_keys)),
+            (ExportForm::Replay, Some(channel_key)) => {
                 let range = Range { after: Seq::NONE, before: None, limit: MOST_SCRIPTED + 1, newest_first: false };
-                let events = self.reader().events(place, range).await.map_err(unread)?;
+                let events = self.reader().events(channel_key, range).await.map_err(unread)?;
                 if events.len() > MOST_SCRIPTED {
                     let detail = format!(
                         "the room has more than {MOST_SCRIPTED} events, which is too much for one script; export it as JSON"
                     );
                     return Err(Refused::TooLarge(detail));
                 }
-                let script = script::of(place, &events, &self.context.residents, &self.context.settings);
+                let script = script::of(channel_key, &events, &self.context.residents, &self.context.settings);
                 Ok(stream::iter([Ok(script.to_string())]).boxed())
             }
             (ExportForm::Replay, None) => Err(Refused::NotFound("there is no room of which a script could be made".into())),
@@ -67,16 +71,16 @@ impl ActorBackend {
         let (mut said, mut illegible, mut nameless) = (Vec::new(), 0, 0);
         let mut unreadable = None;
         for (no, stretches) in &listed {
-            let Some(place) = self.named(ward, *no).await? else {
+            let Some(channel_key) = self.named(ward, *no).await? else {
                 nameless += 1;
                 continue;
             };
             match self.reader().said_in(ward, *no, stretches.keys(), &id).await {
                 Ok(there) => {
-                    said.extend(there.theirs.into_iter().map(|seq| (place.clone(), seq)));
+                    said.extend(there.theirs.into_iter().map(|seq| (channel_key.clone(), seq)));
                     illegible += there.illegible.len();
                 }
-                Err(error) if error.is_damage() => drop(unreadable.get_or_insert_with(|| error.of(&place))),
+                Err(error) if error.is_damage() => drop(unreadable.get_or_insert_with(|| error.of(&channel_key))),
                 Err(error) => return Err(unread(error)),
             }
         }
@@ -91,10 +95,10 @@ impl ActorBackend {
             (illegible > 0).then(|| cannot_be_read(several(illegible, "entry", "entries")))
         };
         let missing = missing.map(|missing| Err(damaged(format!("{missing}; the rest is read out"))));
-        let lines = stream::iter(said).filter_map(move |(place, seq)| {
+        let lines = stream::iter(said).filter_map(move |(channel_key, seq)| {
             let store = store.clone();
             async move {
-                let line = said_line(&Reader::new(&*store), &place, seq).await;
+                let line = said_line(&Reader::new(&*store), &channel_key, seq).await;
                 line.map_err(unread).transpose()
             }
         });
@@ -104,23 +108,23 @@ impl ActorBackend {
 
 impl ActorBackend {
     /// Which channel has this number; none: it cannot be told.
-    pub(super) async fn named(&self, ward: Ward, no: ChannelNo) -> Result<Option<Place>, Refused> {
-        match self.reader().place_of(ward, no).await {
+    pub(super) async fn named(&self, ward: Ward, no: ChannelNo) -> Result<Option<ChannelKey>, Refused> {
+        match self.reader().channel_key_of(ward, no).await {
             Err(error) if error.is_damage() => Ok(None),
-            place => place.map_err(unread),
+            channel_key => channel_key.map_err(unread),
         }
     }
 }
 
-async fn said_line(reader: &Reader<'_>, place: &Place, seq: Seq) -> Result<Option<String>, ReadError> {
-    let recorded = reader.event(place, seq).await?;
+async fn said_line(reader: &Reader<'_>, channel_key: &ChannelKey, seq: Seq) -> Result<Option<String>, ReadError> {
+    let recorded = reader.event(channel_key, seq).await?;
     let has_words = |recorded: &Recorded| matches!(&recorded.event, Event::Said { message, .. } if !is_wordless(message));
-    Ok(recorded.filter(has_words).map(|recorded| line(place, &recorded)))
+    Ok(recorded.filter(has_words).map(|recorded| line(channel_key, &recorded)))
 }
 
 /// Reads out the events of these journals, one after the other.
-fn events(store: Arc<dyn Store>, places: VecDeque<Place>) -> Lines {
-    let reading = Reading { store, places, after: Seq::NONE, ready: VecDeque::new() };
+fn events(store: Arc<dyn Store>, channel_keys: VecDeque<ChannelKey>) -> Lines {
+    let reading = Reading { store, channel_keys, after: Seq::NONE, ready: VecDeque::new() };
     let lines = stream::unfold(Some(reading), |reading| async move {
         let mut reading = reading?;
         match reading.next().await {
@@ -134,7 +138,7 @@ fn events(store: Arc<dyn Store>, places: VecDeque<Place>) -> Lines {
 
 struct Reading {
     store: Arc<dyn Store>,
-    places: VecDeque<Place>,
+    channel_keys: VecDeque<ChannelKey>,
     after: Seq,
     ready: VecDeque<String>,
 }
@@ -145,14 +149,14 @@ impl Reading {
             if let Some(line) = self.ready.pop_front() {
                 return Ok(Some(line));
             }
-            let Some(place) = self.places.front() else { return Ok(None) };
+            let Some(channel_key) = self.channel_keys.front() else { return Ok(None) };
             let range = Range { after: self.after, before: None, limit: PAGE, newest_first: false };
-            let page = Reader::new(&*self.store).events(place, range).await?;
-            self.ready.extend(page.iter().map(|recorded| line(place, recorded)));
+            let page = Reader::new(&*self.store).events(channel_key, range).await?;
+            self.ready.extend(page.iter().map(|recorded| line(channel_key, recorded)));
             match page.last().filter(|_| page.len() == PAGE) {
                 Some(last) => self.after = last.seq,
                 None => {
-                    self.places.pop_front();
+                    self.channel_keys.pop_front();
                     self.after = Seq::NONE;
                 }
             }
@@ -160,10 +164,10 @@ impl Reading {
     }
 }
 
-fn line(place: &Place, recorded: &Recorded) -> String {
+fn line(channel_key: &ChannelKey, recorded: &Recorded) -> String {
     let mut object = Map::new();
-    object.insert("guild".into(), place.guild.as_str().into());
-    object.insert("channel".into(), place.channel.as_str().into());
+    object.insert("guild".into(), channel_key.guild.as_str().into());
+    object.insert("channel".into(), channel_key.channel.as_str().into());
     if let Ok(Value::Object(fields)) = serde_json::to_value(recorded) {
         object.extend(fields);
     }

@@ -12,7 +12,7 @@ use crate::actors::messages::turn_taking_manager::{ManagerMessage, NotTaken};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, TurnTakingManagerKey};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::vote::State;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::Refused;
 use crate::ports::backend::messages::Words;
 use crate::ports::backend::room::RoomId;
@@ -22,10 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 impl ActorBackend {
     pub(super) async fn take_vote(&self, room: &RoomId, state: State) -> Result<(), Refused> {
-        let place = self.stage_of(room, &state.from)?;
-        let channel_place = ChannelActorKey(place.channel.clone());
+        let channel_key = self.stage_of(room, &state.from)?;
+        let channel_place = ChannelActorKey(channel_key.channel.clone());
         let held_by = self.context.directory.find(&channel_place).map(|channel| channel.get_id());
-        if let Some(manager) = self.context.directory.find(&TurnTakingManagerKey(place.channel)) {
+        if let Some(manager) = self.context.directory.find(&TurnTakingManagerKey(channel_key.channel)) {
             let state = state.clone();
             match asked(|reply| manager.cast(ManagerMessage::Submit { state, reply })).await {
                 Ok(taken) => return taken.map_err(|objection| refused(&objection)),
@@ -46,10 +46,10 @@ impl ActorBackend {
     }
 
     pub(super) async fn take_words(&self, room: &RoomId, words: Words) -> Result<Seq, Refused> {
-        let place = self.stage_of(room, &words.from)?;
+        let channel_key = self.stage_of(room, &words.from)?;
         let Words { from, message_id, text } = words;
         let message_id = message_id.to_string();
-        let Some(channel) = self.context.directory.find(&ChannelActorKey(place.channel)) else {
+        let Some(channel) = self.context.directory.find(&ChannelActorKey(channel_key.channel)) else {
             // A channel that sleeps gave nobody the floor.
             return Err(refused(&NotTaken::NotSelected { from, message_id }));
         };
@@ -57,8 +57,8 @@ impl ActorBackend {
     }
 
     /// Where this companion is present and is played by a program outside.
-    fn stage_of(&self, room: &RoomId, companion: &CompanionId) -> Result<Place, Refused> {
-        let (place, residence) = self.room_of(room)?;
+    fn stage_of(&self, room: &RoomId, companion: &CompanionId) -> Result<ChannelKey, Refused> {
+        let (channel_key, residence) = self.room_of(room)?;
         if !self.is_written_here(room) {
             let platform = self.platform(room);
             return Err(Refused::Conflict(format!(
@@ -66,7 +66,7 @@ impl ActorBackend {
             )));
         }
         match (residence.companions.contains(companion), residence.is_external(companion)) {
-            (true, true) => Ok(place),
+            (true, true) => Ok(channel_key),
             (true, false) => Err(refused(&NotTaken::NotExternal { from: companion.clone() })),
             (false, _) => Err(Refused::Conflict(format!(
                 "{companion} is not in room {room}; PUT /api/rooms/{room} with {{\"id\": \"{companion}\", \"external\": true}} among its \

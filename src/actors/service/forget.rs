@@ -12,8 +12,8 @@ use crate::actors::writer::reaching::{the_scribe, unlist};
 use crate::actors::writer::{Leaving, Pace, Sweep, strike};
 use crate::domain::event::Event;
 use crate::domain::id::{GuildId, PersonId, Seq, Ward};
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::place::Place;
 use crate::journal::reader::{Head, Said};
 use crate::journal::record::{UsageRecord, Used, decode, encode};
 use crate::journal::speakers::{after_stretch, stretch};
@@ -50,36 +50,36 @@ impl ActorBackend {
         // What cannot be read of one channel keeps nobody from being forgotten in the others.
         let mut unreadable = None;
         for (no, stretches) in listed {
-            let Some(place) = self.named(ward, no).await? else {
+            let Some(channel_key) = self.named(ward, no).await? else {
                 nameless.get_or_insert(no);
                 continue;
             };
-            match self.forget_there(&place, no, &person, stretches, answers, &mut forgotten).await {
+            match self.forget_there(&channel_key, no, &person, stretches, answers, &mut forgotten).await {
                 Ok(There::Nothing) => {}
-                Ok(There::Owed) => drop(answering.get_or_insert(place)),
+                Ok(There::Owed) => drop(answering.get_or_insert(channel_key)),
                 Ok(There::Illegible(entries)) => {
-                    let (_, all) = illegible.get_or_insert((place, 0));
+                    let (_, all) = illegible.get_or_insert((channel_key, 0));
                     *all += entries;
                 }
-                Err(Refused::Damaged(detail)) => drop(unreadable.get_or_insert((place, detail))),
+                Err(Refused::Damaged(detail)) => drop(unreadable.get_or_insert((channel_key, detail))),
                 Err(refused) => return Err(refused),
             }
         }
         let (has_used, unread_usage) = self.forget_usage(&guild, &person).await?;
-        if let Some((place, detail)) = unreadable {
+        if let Some((channel_key, detail)) = unreadable {
             return Err(Refused::Damaged(format!(
-                "in {place} what they said cannot be forgotten, or not wholly: {detail}; elsewhere all that can be read is forgotten; do \
+                "in {channel_key} what they said cannot be forgotten, or not wholly: {detail}; elsewhere all that can be read is forgotten; do \
                  this again once that is mended"
             )));
         }
-        if let Some((place, entries)) = illegible {
+        if let Some((channel_key, entries)) = illegible {
             let which = if entries == 1 {
                 "1 entry cannot be read and may be theirs, or tell of them".to_owned()
             } else {
                 format!("{entries} entries cannot be read and may be theirs, or tell of them")
             };
             return Err(damaged(format!(
-                "{which}, the first in {place}: all that can be read is forgotten; restore a backup or delete the room, and do this again"
+                "{which}, the first in {channel_key}: all that can be read is forgotten; restore a backup or delete the room, and do this again"
             )));
         }
         if let Some(key) = unread_usage {
@@ -94,9 +94,9 @@ impl ActorBackend {
                 no.0, ward.0
             )));
         }
-        if let Some(place) = answering {
+        if let Some(channel_key) = answering {
             return Err(unavailable(&format!(
-                "in {place} a companion owes an answer to what they said, which would come after: nothing is forgotten there yet; try again, \
+                "in {channel_key} a companion owes an answer to what they said, which would come after: nothing is forgotten there yet; try again, \
                  or leave the answers"
             )));
         }
@@ -115,24 +115,27 @@ impl ActorBackend {
     /// Forgets a person in one of the channels in which they are listed.
     async fn forget_there(
         &self,
-        place: &Place,
+        channel_key: &ChannelKey,
         no: ChannelNo,
         person: &PersonId,
         mut stretches: BTreeMap<Seq, Vec<Key>>,
         answers: bool,
         forgotten: &mut Forgotten,
     ) -> Result<There, Refused> {
-        let _turn = self.context.rewriting.of(place).await;
+        let _turn = self.context.rewriting.of(channel_key).await;
         // A stretch that is full now is read once: nothing more is said in it.
-        let head = self.reader().head(place).await.map_err(unread)?;
-        self.sweep(place, &head).await.map_err(|lost| not_rewritten(lost.into()))?;
-        let Said { theirs, mut illegible } =
-            self.reader().said_in(place.ward(), no, stretches.keys(), person).await.map_err(|error| unread(error.of(place)))?;
-        let Some(telling) = self.forget_in(place, theirs, answers, forgotten).await? else { return Ok(There::Owed) };
+        let head = self.reader().head(channel_key).await.map_err(unread)?;
+        self.sweep(channel_key, &head).await.map_err(|lost| not_rewritten(lost.into()))?;
+        let Said { theirs, mut illegible } = self
+            .reader()
+            .said_in(channel_key.ward(), no, stretches.keys(), person)
+            .await
+            .map_err(|error| unread(error.of(channel_key)))?;
+        let Some(telling) = self.forget_in(channel_key, theirs, answers, forgotten).await? else { return Ok(There::Owed) };
         // Where something may be theirs they stay listed.
         stretches.retain(|first, _| illegible.range(first..&after_stretch(*first)).next().is_none());
         // Last of all: whoever is interrupted finds the rest by doing the same again.
-        self.unlist(place, person, stretches, head.last).await.map_err(|lost| not_rewritten(lost.into()))?;
+        self.unlist(channel_key, person, stretches, head.last).await.map_err(|lost| not_rewritten(lost.into()))?;
         illegible.extend(telling);
         Ok(if illegible.is_empty() { There::Nothing } else { There::Illegible(illegible.len()) })
     }
@@ -141,25 +144,25 @@ impl ActorBackend {
     /// the snapshot among them; none: not done, because answers are to go too and one is still being made.
     async fn forget_in(
         &self,
-        place: &Place,
+        channel_key: &ChannelKey,
         mut gone: BTreeSet<Seq>,
         answers: bool,
         forgotten: &mut Forgotten,
     ) -> Result<Option<BTreeSet<Seq>>, Refused> {
-        if answers && self.is_answered_now(place, &gone).await? {
+        if answers && self.is_answered_now(channel_key, &gone).await? {
             return Ok(None);
         }
-        self.delete(place, &gone).await?;
+        self.delete(channel_key, &gone).await?;
         if answers {
-            if self.is_answered_now(place, &gone).await? {
+            if self.is_answered_now(channel_key, &gone).await? {
                 return Ok(None);
             }
-            let answers = answers_to(&self.reader(), place, &gone).await.map_err(unread)?;
-            self.delete(place, &answers).await?;
+            let answers = answers_to(&self.reader(), channel_key, &gone).await.map_err(unread)?;
+            self.delete(channel_key, &answers).await?;
             gone.extend(answers);
         }
-        let Told { bare: events, mut illegible, .. } = told_of(&self.reader(), place, &gone).await.map_err(unread)?;
-        if has_illegible_snapshot(&*self.context.store, place).await.map_err(unread)? {
+        let Told { bare: events, mut illegible, .. } = told_of(&self.reader(), channel_key, &gone).await.map_err(unread)?;
+        if has_illegible_snapshot(&*self.context.store, channel_key).await.map_err(unread)? {
             // No event has this number.
             illegible.insert(Seq::NONE);
         }
@@ -191,44 +194,50 @@ impl ActorBackend {
                 | Event::ReplyFailed { .. } => {}
             }
         }
-        take_words_out(&self.context, place, events, Vec::new()).await.map_err(not_rewritten)?;
+        take_words_out(&self.context, channel_key, events, Vec::new()).await.map_err(not_rewritten)?;
         Ok(Some(illegible))
     }
 
     /// Conversations that are under way let these messages go.
-    async fn delete(&self, place: &Place, gone: &BTreeSet<Seq>) -> Result<(), Refused> {
+    async fn delete(&self, channel_key: &ChannelKey, gone: &BTreeSet<Seq>) -> Result<(), Refused> {
         if gone.is_empty() {
             return Ok(());
         }
-        let_go(&self.context, place, gone).await.map_err(not_rewritten)
+        let_go(&self.context, channel_key, gone).await.map_err(not_rewritten)
     }
 
     /// Whether a companion owes an answer to any of these messages: it would come after they are gone.
-    async fn is_answered_now(&self, place: &Place, gone: &BTreeSet<Seq>) -> Result<bool, Refused> {
-        let owed = self.reader().outbox(place).await.map_err(unread)?;
+    async fn is_answered_now(&self, channel_key: &ChannelKey, gone: &BTreeSet<Seq>) -> Result<bool, Refused> {
+        let owed = self.reader().outbox(channel_key).await.map_err(unread)?;
         Ok(owed.iter().any(|(_, reply)| reply.messages.iter().any(|seq| gone.contains(seq))))
     }
 
     /// What a deletion of the whole channel left, because it was interrupted, nobody can read; but there it is.
-    async fn sweep(&self, place: &Place, head: &Head) -> Result<(), Lost> {
+    async fn sweep(&self, channel_key: &ChannelKey, head: &Head) -> Result<(), Lost> {
         let (Some(no), below @ Seq(1..)) = (head.no, head.swept_below) else { return Ok(()) };
         let (store, scribe) = (self.context.store.clone(), the_scribe(&self.context)?);
-        Sweep { store, scribe, place: place.clone(), no, below, pace: Pace::AtOnce }.remove_all().await.map(drop)
+        Sweep { store, scribe, channel_key: channel_key.clone(), no, below, pace: Pace::AtOnce }.remove_all().await.map(drop)
     }
 
     /// Takes a person out of the index for stretches of which nothing was theirs any more when the journal had come to this number.
-    async fn unlist(&self, place: &Place, person: &PersonId, stretches: BTreeMap<Seq, Vec<Key>>, last: Seq) -> Result<(), Lost> {
+    async fn unlist(
+        &self,
+        channel_key: &ChannelKey,
+        person: &PersonId,
+        stretches: BTreeMap<Seq, Vec<Key>>,
+        last: Seq,
+    ) -> Result<(), Lost> {
         let mut full = stretches;
         let open = full.split_off(&stretch(last.next()));
         if let Some(newest) = full.last_key_value().map(|(newest, _)| *newest) {
             let keys: Vec<Key> = full.into_values().flatten().collect();
             for keys in keys.chunks(PAGE) {
-                strike(&the_scribe(&self.context)?, place, newest, keys.to_vec(), last).await?;
+                strike(&the_scribe(&self.context)?, channel_key, newest, keys.to_vec(), last).await?;
             }
         }
         for stretch in open.into_keys() {
             let people = &BTreeSet::from([person.clone()]);
-            unlist(&self.context, place, Leaving { stretch, below: Seq::NONE, people, notes: &[] }).await?;
+            unlist(&self.context, channel_key, Leaving { stretch, below: Seq::NONE, people, notes: &[] }).await?;
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ use crate::domain::event::{Event, Gap, Recorded};
 use crate::domain::id::{ChannelId, GuildId, PersonId, Seq};
 use crate::domain::message::Role;
 use crate::domain::moment::Moment;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::record::PartRecord;
 use crate::journal::residence::Residence;
@@ -45,7 +45,7 @@ impl Hearing for Inbound {
         if !self.listens(spot) {
             return Ok(None);
         }
-        let newest = self.newest_id(&place_of(spot)).await.map_err(unread)?;
+        let newest = self.newest_id(&channel_key_of(spot)).await.map_err(unread)?;
         Ok(self.since(spot).map(|since| Reached { newest, since }))
     }
 
@@ -64,9 +64,9 @@ impl Hearing for Inbound {
             }
             Err(error) => return Err(unsettled(error)),
         }
-        let place = place_of(spot);
+        let channel_key = channel_key_of(spot);
         let reply_to = match &utterance.answers {
-            Some(answers) => self.replied(&place, answers).await.map_err(unread)?,
+            Some(answers) => self.replied(&channel_key, answers).await.map_err(unread)?,
             None => None,
         };
         let Utterance { id, from, text, own_words, modality, lull_endpoint, at, mentions, to_all, answers: _ } = utterance;
@@ -82,7 +82,7 @@ impl Hearing for Inbound {
             to_all,
             said_at: Some(at),
         };
-        let accepted = self.say(&place, speech).await.map_err(refused)?;
+        let accepted = self.say(&channel_key, speech).await.map_err(refused)?;
         Ok(accepted.map_or(
             Taken::Not,
             |accepted| {
@@ -95,28 +95,28 @@ impl Hearing for Inbound {
         if is_blank(&text) {
             return self.deleted(spot, &[id.into()]).await;
         }
-        let place = place_of(spot);
-        let Some((seq, recorded)) = self.on_record(&place, id).await.map_err(unread)? else { return Ok(()) };
+        let channel_key = channel_key_of(spot);
+        let Some((seq, recorded)) = self.on_record(&channel_key, id).await.map_err(unread)? else { return Ok(()) };
         // What companions said, nobody but we could change, and we do not.
         let is_to_change = matches!(&recorded.event, Event::Said { message, .. }
             if message.from.role != Role::Companion && !self.is_ignored(spot, &message.from.id));
         if is_to_change {
-            replace_words(&self.context, &place, seq, text).await.map_err(not_rewritten)?;
+            replace_words(&self.context, &channel_key, seq, text).await.map_err(not_rewritten)?;
         }
         Ok(())
     }
 
     async fn deleted(&self, spot: &Spot, ids: &[Arc<str>]) -> Result<(), NotTaken> {
-        let (place, reader) = (place_of(spot), self.reader());
+        let (channel_key, reader) = (channel_key_of(spot), self.reader());
         // Before it is looked up what is on record: a statement comes there and leaves the outbox in one.
-        let on_its_way = match self.on_its_way(&place).await {
+        let on_its_way = match self.on_its_way(&channel_key).await {
             // A statement that cannot be read is posted by nobody.
             Err(error) if error.is_damage() => Vec::new(),
             read => read.map_err(unread)?,
         };
         let (mut messages, mut unknown, mut illegible) = (BTreeSet::new(), Vec::new(), None);
         for id in ids {
-            match reader.message(&place, id).await {
+            match reader.message(&channel_key, id).await {
                 Ok(Some(seq)) => drop(messages.insert(seq)),
                 Ok(None) => unknown.push(id),
                 // It keeps no other from being taken back.
@@ -125,7 +125,7 @@ impl Hearing for Inbound {
             }
         }
         if !messages.is_empty() {
-            take_back(&self.context, &place, &messages).await.map_err(not_rewritten)?;
+            take_back(&self.context, &channel_key, &messages).await.map_err(not_rewritten)?;
         }
         let may_be_known_soon = |part: &PartRecord| match part {
             PartRecord::Sent { id } => unknown.contains(&id),
@@ -147,7 +147,7 @@ impl Hearing for Inbound {
         // A gap is told once, however often it is read up to it.
         let id = missed.as_ref().map(|missed| Arc::from(format!("gap:{}-{}", missed.after, missed.before)));
         let missed = missed.map(|Missed { after, before, why }| Gap { after, before, why: why.into() });
-        self.accept(&place_of(spot), Event::CaughtUp { read, missed }, id).await.map(drop).map_err(refused)
+        self.accept(&channel_key_of(spot), Event::CaughtUp { read, missed }, id).await.map(drop).map_err(refused)
     }
 
     async fn channel_gone(&self, guild: &GuildId, channel: &ChannelId) -> Result<(), NotTaken> {
@@ -158,9 +158,11 @@ impl Hearing for Inbound {
         let all = self.context.residents.all().into_iter();
         let actor_keys: Vec<_> = all
             .filter(|(_, residence)| residence.guild == *guild)
-            .map(|(channel, residence)| Place::new(&residence.guild, &channel))
+            .map(|(channel, residence)| ChannelKey::new(&residence.guild, &channel))
             .collect();
-        let clear = |place: Place| async move { self.accept(&place, Event::Cleared, None).await.map(drop).map_err(refused) };
+        let clear = |channel_key: ChannelKey| async move {
+            self.accept(&channel_key, Event::Cleared, None).await.map(drop).map_err(refused)
+        };
         stream::iter(actor_keys).map(clear).buffer_unordered(CLEARED_AT_ONCE).try_collect().await
     }
 
@@ -199,11 +201,11 @@ impl Inbound {
 
     /// The id of the newest message that was heard; one whose words were taken out has no id any more. What companions said tells nothing:
     /// it is on record as soon as it is posted, though what was said before it may still have to be read.
-    async fn newest_id(&self, place: &Place) -> Result<Option<Arc<str>>, ReadError> {
+    async fn newest_id(&self, channel_key: &ChannelKey) -> Result<Option<Arc<str>>, ReadError> {
         let mut before = None;
         loop {
             let range = Range { after: Seq::NONE, before, limit: PAGE, newest_first: true };
-            let page = self.reader().legible(place, range).await?;
+            let page = self.reader().legible(channel_key, range).await?;
             let id = page.events.iter().find_map(|recorded| match &recorded.event {
                 Event::Said { message, .. } if message.from.role != Role::Companion => message.id.clone(),
                 _ => None,
@@ -217,32 +219,36 @@ impl Inbound {
 
     /// The parts of statements that are being posted: they are on record, and known by their ids, once all of a statement is. Nobody posts
     /// anything where the channel sleeps, or is kept away.
-    async fn on_its_way(&self, place: &Place) -> Result<Vec<PartRecord>, ReadError> {
-        if self.context.directory.find(&ChannelActorKey(place.channel.clone())).is_none() {
+    async fn on_its_way(&self, channel_key: &ChannelKey) -> Result<Vec<PartRecord>, ReadError> {
+        if self.context.directory.find(&ChannelActorKey(channel_key.channel.clone())).is_none() {
             return Ok(Vec::new());
         }
-        let owed = self.reader().outbox(place).await?;
+        let owed = self.reader().outbox(channel_key).await?;
         Ok(owed.into_iter().flat_map(|(_, owed)| owed.parts).collect())
     }
 
-    async fn replied(&self, place: &Place, answers: &Answers) -> Result<Option<crate::actors::inbound::Replied>, ReadError> {
-        let on_record = match self.on_record(place, &answers.message).await {
+    async fn replied(
+        &self,
+        channel_key: &ChannelKey,
+        answers: &Answers,
+    ) -> Result<Option<crate::actors::inbound::Replied>, ReadError> {
+        let on_record = match self.on_record(channel_key, &answers.message).await {
             // What is said to it is heard all the same.
             Err(ReadError::Illegible { .. }) => None,
             read => read?,
         };
-        let names = self.context.residents.names(&place.guild);
+        let names = self.context.residents.names(&channel_key.guild);
         Ok(replied(on_record.as_ref().map(|(_, recorded)| recorded), answers.by.as_ref(), names.as_deref()))
     }
 
-    async fn on_record(&self, place: &Place, id: &str) -> Result<Option<(Seq, Recorded)>, ReadError> {
-        let Some(seq) = self.reader().message(place, id).await? else { return Ok(None) };
-        Ok(self.reader().event(place, seq).await?.map(|recorded| (seq, recorded)))
+    async fn on_record(&self, channel_key: &ChannelKey, id: &str) -> Result<Option<(Seq, Recorded)>, ReadError> {
+        let Some(seq) = self.reader().message(channel_key, id).await? else { return Ok(None) };
+        Ok(self.reader().event(channel_key, seq).await?.map(|recorded| (seq, recorded)))
     }
 }
 
-fn place_of(spot: &Spot) -> Place {
-    Place::new(&spot.guild, &spot.channel)
+fn channel_key_of(spot: &Spot) -> ChannelKey {
+    ChannelKey::new(&spot.guild, &spot.channel)
 }
 
 fn is_blank(text: &str) -> bool {
@@ -304,7 +310,7 @@ mod tests {
     #[test]
     fn what_may_succeed_later_is_told_apart_from_what_never_will() {
         let after = Duration::from_secs(7);
-        let place = Place::new(&"home".into(), &"discord:1".into());
+        let channel_key = ChannelKey::new(&"home".into(), &"discord:1".into());
         for (error, later) in [
             (refused(writer::Refused::Busy { retry_after: after }), Some(after)),
             (refused(Lost::Unknown.into()), Some(RETRY_AFTER)),
@@ -316,7 +322,7 @@ mod tests {
             (not_rewritten(NotRewritten::Unstored(Lost::Unknown.into())), Some(RETRY_AFTER)),
             (unread(StoreError::Failed("gone".into()).into()), Some(RETRY_AFTER)),
             (unread(StoreError::Damaged("torn".into()).into()), None),
-            (unread(ReadError::Gap { place, expected: Seq(1), found: Seq(2) }), None),
+            (unread(ReadError::Gap { channel_key, expected: Seq(1), found: Seq(2) }), None),
         ] {
             let told = match &error {
                 NotTaken::Later { after, .. } => Some(*after),

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::ActorBackend;
 use super::desk::unread;
 use crate::domain::id::{GuildId, PersonId};
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::place::Place;
 use crate::journal::residence::Residence;
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
@@ -18,7 +18,7 @@ const LOOKED_THROUGH: usize = 2_000;
 
 impl ActorBackend {
     /// A room that is to be read. Who asks about a channel of another platform may be somebody there, whom no other place concerns.
-    pub(super) fn room_to_read(&self, room: &RoomId) -> Result<(Place, Residence), Refused> {
+    pub(super) fn room_to_read(&self, room: &RoomId) -> Result<(ChannelKey, Residence), Refused> {
         self.room_of(room).map_err(|refused| {
             let rooms = self.context.residents.all().into_iter().filter_map(|(channel, _)| RoomId::of(&channel));
             let rooms: BTreeSet<String> = rooms.filter(|room| self.is_written_here(room)).map(|room| room.to_string()).collect();

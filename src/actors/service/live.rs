@@ -24,23 +24,23 @@ const PAGE: usize = 128;
 
 impl ActorBackend {
     pub(super) async fn watch(&self, room: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused> {
-        let (place, residence) = self.room_of(room)?;
+        let (channel_key, residence) = self.room_of(room)?;
         // Watched before the record is read, so that nothing falls between the two.
-        let watcher = self.context.hub.watch(&place);
-        let last = self.fence(&place).await?;
+        let watcher = self.context.hub.watch(&channel_key);
+        let last = self.fence(&channel_key).await?;
         // The state is asked for after the fence: it contains everything up to `last`.
         let state = self.look_into(room).await?;
         let hello = json!({
             "event": "hello",
             "at": rfc3339(self.context.clock.now()),
-            "channel": place.channel,
+            "channel": channel_key.channel,
             "last": last,
             "state": state,
         });
         let subscription = Subscription {
             context: self.context.clone(),
             watcher,
-            teller: Teller::new(place, room.clone()),
+            teller: Teller::new(channel_key, room.clone()),
             born: residence.created_at,
             told: after.unwrap_or(last).min(last),
             last,
@@ -86,7 +86,7 @@ impl Subscription {
                 self.context.recorder.instruments().live_missed.add(items, NONE);
                 Lagged
             })?;
-            let residence = self.context.residents.get(&self.teller.place.channel);
+            let residence = self.context.residents.get(&self.teller.channel_key.channel);
             if residence.is_none_or(|residence| residence.created_at != self.born) {
                 return Ok(None);
             }
@@ -106,7 +106,7 @@ impl Subscription {
         let context = self.context.clone();
         let reader = Reader::new(&*context.store);
         let range = Range { after: self.told, before: Some(self.last.next()), limit: PAGE, newest_first: false };
-        let missed = reader.events(&self.teller.place, range).await.map_err(unreadable)?;
+        let missed = reader.events(&self.teller.channel_key, range).await.map_err(unreadable)?;
         self.told = if missed.len() < PAGE { self.last } else { missed.last().map_or(self.last, |recorded| recorded.seq) };
         for recorded in &missed {
             self.ready.extend(self.teller.tell(&reader, recorded).await.map_err(unreadable)?);

@@ -12,7 +12,7 @@ use crate::domain::address::at_names;
 use crate::domain::event::Event;
 use crate::domain::id::Seq;
 use crate::domain::message::{Author, Role};
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::redaction::is_wordless;
 use crate::ports::backend::Refused;
 use crate::ports::backend::messages::NewMessage;
@@ -20,16 +20,16 @@ use crate::ports::backend::room::RoomId;
 
 impl ActorBackend {
     pub(super) async fn take_in(&self, room: &RoomId, message: NewMessage) -> Result<Seq, Refused> {
-        let (place, _) = self.room_of(room)?;
+        let (channel_key, _) = self.room_of(room)?;
         self.check_writable(room)?;
         // The first to come with this id counts, whatever the second says.
         if let Some(id) = &message.id
-            && let Some(known) = self.known_as(&place, id).await?
+            && let Some(known) = self.known_as(&channel_key, id).await?
         {
             return Ok(known);
         }
         let reply_to = match message.reply_to {
-            Some(seq) => Some(self.answered(&place, seq).await?),
+            Some(seq) => Some(self.answered(&channel_key, seq).await?),
             None => None,
         };
         let mut mentions = message.mentions;
@@ -46,14 +46,14 @@ impl ActorBackend {
             to_all: false,
             said_at: None,
         };
-        let accepted = self.inbound.say(&place, speech).await.map_err(refused)?;
+        let accepted = self.inbound.say(&channel_key, speech).await.map_err(refused)?;
         accepted.map(|accepted| accepted.seq).ok_or_else(|| broken("what a person says was not admitted"))
     }
 
     pub(super) async fn replace_words(&self, room: &RoomId, seq: Seq, text: Arc<str>) -> Result<Seq, Refused> {
-        let (place, _) = self.room_of(room)?;
+        let (channel_key, _) = self.room_of(room)?;
         self.check_writable(room)?;
-        if replace_words(&self.context, &place, seq, text).await.map_err(not_rewritten)? {
+        if replace_words(&self.context, &channel_key, seq, text).await.map_err(not_rewritten)? {
             Ok(seq)
         } else {
             Err(no_message(room, seq))
@@ -61,31 +61,31 @@ impl ActorBackend {
     }
 
     pub(super) async fn take_back(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused> {
-        let (place, _) = self.room_of(room)?;
+        let (channel_key, _) = self.room_of(room)?;
         self.check_writable(room)?;
-        let recorded = self.reader().event(&place, seq).await.map_err(unread)?;
+        let recorded = self.reader().event(&channel_key, seq).await.map_err(unread)?;
         recorded.filter(|recorded| matches!(recorded.event, Event::Said { .. })).ok_or_else(|| no_message(room, seq))?;
-        take_back(&self.context, &place, &BTreeSet::from([seq])).await.map_err(not_rewritten)?;
+        take_back(&self.context, &channel_key, &BTreeSet::from([seq])).await.map_err(not_rewritten)?;
         Ok(seq)
     }
 
     pub(super) async fn drop_what_goes_on(&self, room: &RoomId) -> Result<(), Refused> {
-        let (place, _) = self.room_of(room)?;
-        self.accept(&place, Event::Cleared, None).await.map(drop)
+        let (channel_key, _) = self.room_of(room)?;
+        self.accept(&channel_key, Event::Cleared, None).await.map(drop)
     }
 
     /// The number of the message with this id, once that is settled: what can be read may not be stored for good yet.
-    async fn known_as(&self, place: &Place, id: &str) -> Result<Option<Seq>, Refused> {
-        if self.reader().message(place, id).await.map_err(unread)?.is_none() {
+    async fn known_as(&self, channel_key: &ChannelKey, id: &str) -> Result<Option<Seq>, Refused> {
+        if self.reader().message(channel_key, id).await.map_err(unread)?.is_none() {
             return Ok(None);
         }
-        fence(&self.context, place).await.map_err(|lost| refused(lost.into()))?;
+        fence(&self.context, channel_key).await.map_err(|lost| refused(lost.into()))?;
         // What was lost after all is not there any more, and is taken in as new.
-        self.reader().message(place, id).await.map_err(unread)
+        self.reader().message(channel_key, id).await.map_err(unread)
     }
 
-    async fn answered(&self, place: &Place, seq: Seq) -> Result<Replied, Refused> {
-        let recorded = self.reader().event(place, seq).await.map_err(unread)?;
+    async fn answered(&self, channel_key: &ChannelKey, seq: Seq) -> Result<Replied, Refused> {
+        let recorded = self.reader().event(channel_key, seq).await.map_err(unread)?;
         match recorded.map(|recorded| recorded.event) {
             Some(Event::Said { message, .. }) if !is_wordless(&message) => {
                 Ok(Replied { seq: Some(seq), author: message.from.id, role: message.from.role })

@@ -17,8 +17,8 @@ use crate::actors::messages::guilds::{Cause, GuildsMessage, LeftAlone, Quarantin
 use crate::actors::runtime::actor_keys::GuildsKey;
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, Seq, Ward};
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::place::Place;
 use crate::journal::reader::ReadError;
 use crate::journal::record::{SetAsideRecord, decode, encode};
 use crate::journal::redaction::without_words;
@@ -96,15 +96,16 @@ impl ActorBackend {
     }
 
     /// Why nothing goes on in a channel, if it is left alone, or its guild is kept away; none as well, if nobody says so in time.
-    pub(super) async fn kept_away(&self, place: &Place) -> Option<KeptAway> {
+    pub(super) async fn kept_away(&self, channel_key: &ChannelKey) -> Option<KeptAway> {
         let asked = tokio::time::timeout(PATIENCE, self.ask_guilds(GuildsMessage::KeptAway)).await;
         let crate::actors::messages::guilds::KeptAway { guilds, channels } = asked.ok()?.ok()?;
-        if let Some(Quarantined { guild, until, reason, .. }) = guilds.into_iter().find(|entry| entry.guild == place.guild) {
+        if let Some(Quarantined { guild, until, reason, .. }) = guilds.into_iter().find(|entry| entry.guild == channel_key.guild)
+        {
             let detail = format!("its guild is kept away for a while, because it kept failing ({reason}); release it or wait");
             return Some(KeptAway { id: Some(guild.as_str().into()), until: Some(until.into()), detail });
         }
         let LeftAlone { channel, cause, until, reason, .. } =
-            channels.into_iter().find(|entry| entry.channel == place.channel)?;
+            channels.into_iter().find(|entry| entry.channel == channel_key.channel)?;
         let detail = match cause {
             Cause::Died => format!(
                 "it is left alone for a while, because it died whenever it went on from its record ({reason}); release it or wait, and if \
@@ -132,8 +133,8 @@ impl ActorBackend {
 
     pub(super) async fn retry_entry(&self, entry: &str) -> Result<(), Refused> {
         let (id, record) = self.entry(entry).await?;
-        let place = Place::new(&record.guild, &record.channel);
-        if let Some(old) = self.reader().event(&place, record.seq).await.map_err(unread)? {
+        let channel_key = ChannelKey::new(&record.guild, &record.channel);
+        if let Some(old) = self.reader().event(&channel_key, record.seq).await.map_err(unread)? {
             if !old.event.is_heard() {
                 let (seq, channel) = (record.seq, &record.channel);
                 let detail =
@@ -142,18 +143,18 @@ impl ActorBackend {
             }
             // With an id, so that trying again after a failure in the middle hears it once only.
             let again: Arc<str> = again_as(id.ward, id.no, id.seq).into();
-            let accepted = self.accept(&place, heard_again(&old.event), Some(again)).await?;
+            let accepted = self.accept(&channel_key, heard_again(&old.event), Some(again)).await?;
             if let Event::Said { message, .. } = &old.event {
-                let _turn = self.context.rewriting.of(&place).await;
+                let _turn = self.context.rewriting.of(&channel_key).await;
                 // Whoever changes or takes back the message where it was said means the one that is read now.
                 if let Some(its_own) = &message.id {
                     let key = key::message_id(id.ward, id.no, its_own);
                     self.administer(id.ward, vec![Write::Put(key, encode(&accepted.seq))]).await?;
                 }
-                self.accept(&place, Event::Deleted { messages: vec![old.seq] }, None).await?;
+                self.accept(&channel_key, Event::Deleted { messages: vec![old.seq] }, None).await?;
                 // With the words goes what was set aside.
                 let bare = vec![without_words(&old)];
-                return take_messages_out(&self.context, &place, &[old.seq], bare, Vec::new()).await.map_err(not_rewritten);
+                return take_messages_out(&self.context, &channel_key, &[old.seq], bare, Vec::new()).await.map_err(not_rewritten);
             }
         }
         self.hide(id, record).await

@@ -11,7 +11,7 @@ use crate::domain::decision::Decision;
 use crate::domain::event::{Decided, Event, Recorded, RoundClosed};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Message, Role};
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::redaction::is_wordless;
 use crate::ports::backend::Refused;
@@ -31,32 +31,32 @@ const TEXTS: usize = 1_024;
 
 impl ActorBackend {
     pub(super) async fn read_history(&self, room: &RoomId, query: HistoryQuery) -> Result<History, Refused> {
-        let (place, _) = self.room_of(room)?;
+        let (channel_key, _) = self.room_of(room)?;
         let wanted = Wanted { after: query.after, before: query.before, limit: query.limit, most: usize::MAX };
-        let messages = found(&self.reader(), &place, wanted, |recorded| told_message(recorded).into_iter().collect()).await;
+        let messages = found(&self.reader(), &channel_key, wanted, |recorded| told_message(recorded).into_iter().collect()).await;
         Ok(History { messages: messages.map_err(unread)? })
     }
 
     pub(super) async fn read_decisions(&self, query: DecisionQuery) -> Result<Decisions, Refused> {
-        let mut places = Vec::new();
+        let mut channel_keys = Vec::new();
         match &query.room {
-            Some(room) => places.push((room.clone(), self.room_of(room)?.0)),
+            Some(room) => channel_keys.push((room.clone(), self.room_of(room)?.0)),
             None => {
                 let rooms = self.context.residents.all().into_iter();
-                places
-                    .extend(rooms.filter_map(|(channel, residence)| {
-                        Some((RoomId::of(&channel)?, Place::new(&residence.guild, &channel)))
-                    }));
+                channel_keys.extend(rooms.filter_map(|(channel, residence)| {
+                    Some((RoomId::of(&channel)?, ChannelKey::new(&residence.guild, &channel)))
+                }));
             }
         }
-        let share = (NEWEST_OF_ALL / places.len().max(1)).clamp(NEWEST_AT_LEAST, NEWEST_OF_EACH);
+        let share = (NEWEST_OF_ALL / channel_keys.len().max(1)).clamp(NEWEST_AT_LEAST, NEWEST_OF_EACH);
         let most = if query.room.is_some() { usize::MAX } else { share };
         let (mut all, mut unreadable) = (Vec::new(), BTreeSet::new());
         // What cannot be read of one room keeps nobody from what was decided in the others.
         let is_passed_over = |error: &ReadError| query.room.is_none() && error.is_damage();
-        for (at, (_, place)) in places.iter().enumerate() {
+        for (at, (_, channel_key)) in channel_keys.iter().enumerate() {
             let wanted = Wanted { after: query.after, before: None, limit: query.limit, most };
-            let found = found(&self.reader(), place, wanted, |recorded| decisions_in(recorded, query.companion.as_ref())).await;
+            let found =
+                found(&self.reader(), channel_key, wanted, |recorded| decisions_in(recorded, query.companion.as_ref())).await;
             match found {
                 Err(error) if is_passed_over(&error) => drop(unreadable.insert(at)),
                 found => all.extend(found.map_err(unread)?.into_iter().map(|found| (at, found))),
@@ -75,13 +75,13 @@ impl ActorBackend {
         }
         let mut told = BTreeMap::new();
         for (at, of_room) in by_room {
-            let (room, place) = &places[at];
-            match self.told_decisions(room, place, of_room).await {
+            let (room, channel_key) = &channel_keys[at];
+            match self.told_decisions(room, channel_key, of_room).await {
                 Err(error) if is_passed_over(&error) => drop(unreadable.insert(at)),
                 decisions => told.extend(decisions.map_err(unread)?),
             }
         }
-        let unreadable = unreadable.into_iter().map(|at| places[at].0.clone()).collect();
+        let unreadable = unreadable.into_iter().map(|at| channel_keys[at].0.clone()).collect();
         Ok(Decisions { decisions: told.into_values().collect(), unreadable })
     }
 
@@ -89,15 +89,15 @@ impl ActorBackend {
     async fn told_decisions(
         &self,
         room: &RoomId,
-        place: &Place,
+        channel_key: &ChannelKey,
         all: Vec<(usize, (Recorded, CompanionId))>,
     ) -> Result<Vec<(usize, DecisionRecord)>, ReadError> {
         let ballots = all.iter().filter_map(|(_, (recorded, _))| ballot_in(recorded));
-        let elections = Elections::read(&self.reader(), place, ballots).await?;
+        let elections = Elections::read(&self.reader(), channel_key, ballots).await?;
         let (mut texts, mut decisions) = (Texts::default(), Vec::new());
         for (order, (recorded, companion)) in all {
             let Event::Decided(decided) = &recorded.event else { continue };
-            let settled = texts.of(&self.reader(), place, &decided.messages).await?;
+            let settled = texts.of(&self.reader(), channel_key, &decided.messages).await?;
             let mut decision = record(&recorded, decided, &companion, room, settled);
             let floor = ballot_in(&recorded).and_then(|seq| elections.floor(seq, &companion));
             decision.more.extend(floor.map(|floor| ("floor".to_owned(), floor.into())));
@@ -107,25 +107,26 @@ impl ActorBackend {
     }
 
     /// When something was last said, as far as the newest page tells; with a page full of other things, when the last of them happened.
-    pub(super) async fn last_said(&self, place: &Place) -> Result<Option<Stamp>, ReadError> {
-        let reading = match self.context.hub.last_said().get(place) {
+    pub(super) async fn last_said(&self, channel_key: &ChannelKey) -> Result<Option<Stamp>, ReadError> {
+        let reading = match self.context.hub.last_said().get(channel_key) {
             Ok(at) => return Ok(at),
             Err(reading) => reading,
         };
-        let at = match self.read_last_said(place).await {
+        let at = match self.read_last_said(channel_key).await {
             // What cannot be read of one room keeps nobody from the list of all.
             Err(error) if error.is_damage() => None,
             read => read?,
         };
-        self.context.hub.last_said().read(place, reading, at);
+        self.context.hub.last_said().read(channel_key, reading, at);
         Ok(at)
     }
 
-    async fn read_last_said(&self, place: &Place) -> Result<Option<Stamp>, ReadError> {
+    async fn read_last_said(&self, channel_key: &ChannelKey) -> Result<Option<Stamp>, ReadError> {
         let mut newest = Vec::new();
         // Mostly it is among the first few.
         for limit in [8, 64] {
-            let page = self.reader().legible(place, Range { after: Seq::NONE, before: None, limit, newest_first: true }).await?;
+            let page =
+                self.reader().legible(channel_key, Range { after: Seq::NONE, before: None, limit, newest_first: true }).await?;
             if let Some(said) = page.events.iter().find_map(told_message) {
                 return Ok(Some(said.at));
             }
@@ -150,7 +151,7 @@ pub(super) struct Wanted {
 /// What is found in the journal's events, oldest first. An event with several finds gives all of them, or none.
 pub(super) async fn found<T>(
     reader: &Reader<'_>,
-    place: &Place,
+    channel_key: &ChannelKey,
     wanted: Wanted,
     take: impl Fn(&Recorded) -> Vec<T>,
 ) -> Result<Vec<T>, ReadError> {
@@ -160,7 +161,7 @@ pub(super) async fn found<T>(
     let mut found: Vec<Vec<T>> = Vec::new();
     let (mut count, mut read) = (0, 0);
     'pages: while read < wanted.most {
-        let page = reader.events(place, range).await?;
+        let page = reader.events(channel_key, range).await?;
         read += page.len();
         let is_last = page.len() < limit;
         for recorded in &page {
@@ -278,7 +279,11 @@ pub(super) struct Elections(BTreeMap<Seq, Option<RoundClosed>>);
 
 impl Elections {
     /// How the rounds ended that these decisions were made in, as far as they have.
-    pub(super) async fn read(reader: &Reader<'_>, place: &Place, ballots: impl Iterator<Item = Seq>) -> Result<Self, ReadError> {
+    pub(super) async fn read(
+        reader: &Reader<'_>,
+        channel_key: &ChannelKey,
+        ballots: impl Iterator<Item = Seq>,
+    ) -> Result<Self, ReadError> {
         let ballots: BTreeSet<_> = ballots.collect();
         let mut elections = Self::default();
         let mut range = Range { after: Seq::NONE, before: None, limit: PAGE, newest_first: false };
@@ -286,7 +291,7 @@ impl Elections {
             // The one before it may have been in the same round.
             while elections.0.range(ballot..).next().is_none() {
                 range.after = range.after.max(ballot);
-                let page = reader.events(place, range).await?;
+                let page = reader.events(channel_key, range).await?;
                 for recorded in &page {
                     range.after = recorded.seq;
                     match &recorded.event {
@@ -346,12 +351,17 @@ impl Texts {
     }
 
     /// What these messages say, without those that were taken back.
-    pub(super) async fn of(&mut self, reader: &Reader<'_>, place: &Place, messages: &[Seq]) -> Result<Vec<Arc<str>>, ReadError> {
+    pub(super) async fn of(
+        &mut self,
+        reader: &Reader<'_>,
+        channel_key: &ChannelKey,
+        messages: &[Seq],
+    ) -> Result<Vec<Arc<str>>, ReadError> {
         let missing = || messages.iter().filter(|seq| !self.0.contains_key(seq));
         if let (Some(first), Some(last)) = (missing().min().copied(), missing().max().copied()) {
             let (mut after, before) = (Seq(first.0.saturating_sub(1)), Some(last.next()));
             loop {
-                let page = reader.events(place, Range { after, before, limit: PAGE, newest_first: false }).await?;
+                let page = reader.events(channel_key, Range { after, before, limit: PAGE, newest_first: false }).await?;
                 let is_last = page.len() < PAGE;
                 for recorded in page {
                     after = recorded.seq;

@@ -18,7 +18,7 @@ use crate::domain::id::{ChannelId, CompanionId};
 use crate::domain::lookalike::look_alike;
 use crate::domain::names::SharedName;
 use crate::domain::text::one_line;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::record::{RoomRecord, decode};
 use crate::journal::residence::{self, External, Residence};
@@ -72,12 +72,12 @@ pub async fn move_in(context: &ActorContext, rooms: &[console::Room]) -> Result<
     // A ward at a time: each by itself would be a way to the disk and back for each room.
     let mut wards = BTreeMap::new();
     for RoomRecord { room, guild, .. } in reader.rooms().await? {
-        let place = Place::new(&guild, &room);
-        let residences = match wards.entry(place.ward()) {
+        let channel_key = ChannelKey::new(&guild, &room);
+        let residences = match wards.entry(channel_key.ward()) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(reader.residences(place.ward()).await?),
+            Entry::Vacant(new) => new.insert(reader.residences(channel_key.ward()).await?),
         };
-        let key = residence::key(&place);
+        let key = residence::key(&channel_key);
         let Some(value) = residences.remove(&key) else { continue };
         let residence: Residence = decode(&key, &value).map_err(ReadError::from)?;
         for companion in &residence.companions {
@@ -170,7 +170,7 @@ impl ActorBackend {
 
     pub(super) async fn change_room(&self, room: &RoomId, patch: RoomPatch) -> Result<Room, Refused> {
         let turn = self.context.residents.turn().await;
-        let (place, mut residence) = self.room_of(room)?;
+        let (channel_key, mut residence) = self.room_of(room)?;
         match patch.paused {
             Override::Keep => {}
             Override::TakeBack => residence.paused = false,
@@ -197,18 +197,19 @@ impl ActorBackend {
             }
         }
         residence.stands_alone = residence.within.is_some();
-        settling::settle(&self.context, &turn, &place.channel, residence.clone()).await.map_err(unsettled)?;
-        for channel in std::iter::once(place.channel.clone()).chain(self.context.residents.living_by(&place.channel)) {
-            let place = Place::new(&place.guild, &channel);
-            tempered.iter().for_each(|companion| self.show_tempered(&place, companion));
+        settling::settle(&self.context, &turn, &channel_key.channel, residence.clone()).await.map_err(unsettled)?;
+        for channel in std::iter::once(channel_key.channel.clone()).chain(self.context.residents.living_by(&channel_key.channel))
+        {
+            let channel_key = ChannelKey::new(&channel_key.guild, &channel);
+            tempered.iter().for_each(|companion| self.show_tempered(&channel_key, companion));
         }
         self.viewed(room.clone(), &residence).await
     }
 
     pub(super) async fn close_room(&self, room: &RoomId) -> Result<(), Refused> {
         let turn = self.context.residents.turn().await;
-        let (place, _) = self.room_of(room)?;
-        settling::close(&self.context, &turn, &place.channel).await.map_err(unsettled)
+        let (channel_key, _) = self.room_of(room)?;
+        settling::close(&self.context, &turn, &channel_key.channel).await.map_err(unsettled)
     }
 
     pub(super) fn list_companions(&self) -> Companions {
@@ -238,8 +239,8 @@ impl ActorBackend {
                 .map_err(|message| invalid("guild", message.strip_prefix("= ").unwrap_or(&message)))?;
         }
         let cast = self.context.residents.cast();
-        for (place, invited) in plan.companions.iter().enumerate() {
-            let field = format!("companions[{place}]");
+        for (channel_key, invited) in plan.companions.iter().enumerate() {
+            let field = format!("companions[{channel_key}]");
             if invited.external && !self.is_written_here(room) {
                 let id = &invited.id;
                 let detail = format!(
@@ -307,22 +308,22 @@ impl ActorBackend {
         Ok(())
     }
 
-    fn show_tempered(&self, place: &Place, companion: &CompanionId) {
-        if !self.context.hub.is_watched(place) {
+    fn show_tempered(&self, channel_key: &ChannelKey, companion: &CompanionId) {
+        if !self.context.hub.is_watched(channel_key) {
             return;
         }
-        let Some(settings) = self.context.residents.companion(&place.channel, companion) else { return };
+        let Some(settings) = self.context.residents.companion(&channel_key.channel, companion) else { return };
         let note = json!({
             "event": "tempered",
             "at": rfc3339(self.context.clock.now()),
-            "channel": place.channel,
+            "channel": channel_key.channel,
             "companion": companion,
             "interjection": settings.interjection.as_str(),
             "chattiness": settings.chattiness,
             "text_lull_timeout": settings.text_lull_timeout,
             "voice_lull_timeout": settings.voice_lull_timeout,
         });
-        self.context.hub.publish(place, Live::Note(note.to_string().into()));
+        self.context.hub.publish(channel_key, Live::Note(note.to_string().into()));
     }
 
     pub(super) async fn viewed(&self, id: RoomId, residence: &Residence) -> Result<Room, Refused> {
@@ -338,7 +339,7 @@ impl ActorBackend {
                 paused: residence.is_paused(companion),
             })
         };
-        let last_at = self.last_said(&Place::new(&residence.guild, &channel)).await.map_err(unread)?;
+        let last_at = self.last_said(&ChannelKey::new(&residence.guild, &channel)).await.map_err(unread)?;
         let title = self.context.platforms.of(&channel).and_then(|platform| platform.title(&channel));
         let title = title.map(|title| one_line(&title, LONGEST_TITLE)).filter(|title| !title.is_empty());
         Ok(Room {

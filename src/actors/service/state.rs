@@ -13,7 +13,7 @@ use crate::actors::runtime::actor_keys::SwitchboardKey;
 use crate::domain::conversation::{Rules, Turn};
 use crate::domain::id::CompanionId;
 use crate::domain::round::Round;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{ReadError, RestoredSoFar};
 use crate::journal::residence::Residence;
 use crate::ports::backend::Refused;
@@ -33,13 +33,13 @@ pub(super) struct Stand {
 
 impl ActorBackend {
     pub(super) async fn look_into(&self, room: &RoomId) -> Result<RoomState, Refused> {
-        let (place, residence) = self.room_of(room)?;
-        let Stand { look, kept_away, .. } = self.stand(&place).await.map_err(unread)?;
+        let (channel_key, residence) = self.room_of(room)?;
+        let Stand { look, kept_away, .. } = self.stand(&channel_key).await.map_err(unread)?;
         let conversation = &look.conversation;
         let companions = residence
             .companions
             .iter()
-            .filter_map(|id| Some((id, self.context.residents.companion(&place.channel, id)?)))
+            .filter_map(|id| Some((id, self.context.residents.companion(&channel_key.channel, id)?)))
             .map(|(id, settings)| self.companion_state(id, &settings, &residence, &look))
             .collect();
         let floor = conversation.floor().map(|floor| Floor {
@@ -73,16 +73,16 @@ impl ActorBackend {
     }
 
     /// How a channel stands: asked, or folded from the record when it sleeps. One that has something to do is woken.
-    pub(super) async fn stand(&self, place: &Place) -> Result<Stand, ReadError> {
-        if let Some(look) = self.look(&place.channel).await {
+    pub(super) async fn stand(&self, channel_key: &ChannelKey) -> Result<Stand, ReadError> {
+        if let Some(look) = self.look(&channel_key.channel).await {
             return Ok(Stand { look, kept_away: None, is_cut_short: false });
         }
-        let RestoredSoFar { mut restored, wrong } = self.reader().restore_so_far(place).await?;
+        let RestoredSoFar { mut restored, wrong } = self.reader().restore_so_far(channel_key).await?;
         let asked = std::mem::take(&mut restored.asked);
         let snapshot = restored.snapshot.as_ref().map(|snapshot| snapshot.conversation.clone());
         // What kills its channel may kill whoever else follows the same record.
-        let followed = catch_unwind(AssertUnwindSafe(|| folded(&self.context, place, restored)));
-        let mut kept_away = self.kept_away(place).await;
+        let followed = catch_unwind(AssertUnwindSafe(|| folded(&self.context, channel_key, restored)));
+        let mut kept_away = self.kept_away(channel_key).await;
         let conversation = followed.unwrap_or_else(|_| {
             kept_away.get_or_insert_with(not_followed);
             snapshot.unwrap_or_default()
@@ -95,7 +95,7 @@ impl ActorBackend {
             && let Some(switchboard) = self.context.directory.find(&SwitchboardKey())
         {
             // One that is being restarted misses nothing for good: what is accepted is pending.
-            let _ = switchboard.cast(SwitchboardMessage::Wake(place.guild.clone(), place.channel.clone()));
+            let _ = switchboard.cast(SwitchboardMessage::Wake(channel_key.guild.clone(), channel_key.channel.clone()));
         }
         let look = Look { conversation, asked, since: HashMap::new() };
         Ok(Stand { look, kept_away, is_cut_short: wrong.is_some() })

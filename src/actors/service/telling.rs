@@ -9,7 +9,7 @@ use crate::domain::decision::Decision;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::Seq;
 use crate::domain::message::Role;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::redaction::is_wordless;
 use crate::ports::backend::live::Live;
@@ -18,15 +18,15 @@ use crate::ports::backend::stamp::rfc3339;
 
 /// Tells the events of one room, in the order of their numbers.
 pub(super) struct Teller {
-    pub(super) place: Place,
+    pub(super) channel_key: ChannelKey,
     room: RoomId,
     texts: Texts,
 }
 
 impl Teller {
     /// Tells the events of this room.
-    pub(super) fn new(place: Place, room: RoomId) -> Self {
-        Self { place, room, texts: Texts::default() }
+    pub(super) fn new(channel_key: ChannelKey, room: RoomId) -> Self {
+        Self { channel_key, room, texts: Texts::default() }
     }
 
     /// The objects for one event. Only the last of them carries the number to resume after, so that none is left out when a connection breaks
@@ -39,7 +39,7 @@ impl Teller {
             object.insert("event".into(), event.into());
             object.insert("seq".into(), json!(recorded.seq));
             object.insert("at".into(), rfc3339(recorded.at).into());
-            object.insert("channel".into(), json!(self.place.channel));
+            object.insert("channel".into(), json!(self.channel_key.channel));
             if let Value::Object(fields) = fields {
                 object.extend(fields);
             }
@@ -182,6 +182,6 @@ impl Teller {
     }
 
     async fn texts(&mut self, reader: &Reader<'_>, messages: &[Seq]) -> Result<Vec<Arc<str>>, ReadError> {
-        self.texts.of(reader, &self.place, messages).await
+        self.texts.of(reader, &self.channel_key, messages).await
     }
 }

@@ -26,7 +26,7 @@ use super::desk::{invalid, unread};
 use crate::domain::decision::Decision;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Legible, Range, ReadError, Reader};
 use crate::journal::residence::Residence;
 use crate::ports::backend::Refused;
@@ -40,7 +40,7 @@ use words::decided_because;
 struct Scene<'a> {
     backend: &'a ActorBackend,
     room: RoomId,
-    place: Place,
+    channel_key: ChannelKey,
     residence: Residence,
     /// What cannot be read of the record, as far as it was looked through.
     illegible: Mutex<BTreeSet<Seq>>,
@@ -57,8 +57,8 @@ struct Who {
 
 impl ActorBackend {
     pub(super) async fn tell_why(&self, query: WhyQuery) -> Result<Why, Refused> {
-        let (place, residence) = self.room_to_read(&query.room)?;
-        let scene = Scene { backend: self, room: query.room, place, residence, illegible: Mutex::default() };
+        let (channel_key, residence) = self.room_to_read(&query.room)?;
+        let scene = Scene { backend: self, room: query.room, channel_key, residence, illegible: Mutex::default() };
         let mut why = scene.tell(query.companion.as_deref(), query.at).await?;
         why.story.extend(scene.not_told());
         Ok(why)
@@ -87,7 +87,7 @@ impl Scene<'_> {
 
     /// What is on record here, as far as it can be read. What cannot be is told at the end.
     async fn entries(&self, range: Range) -> Result<Legible, ReadError> {
-        let page = self.reader().legible(&self.place, range).await?;
+        let page = self.reader().legible(&self.channel_key, range).await?;
         self.illegible.lock().unwrap_or_else(PoisonError::into_inner).extend(&page.illegible);
         Ok(page)
     }
@@ -113,7 +113,7 @@ impl Scene<'_> {
     }
 
     fn who(&self, id: &CompanionId) -> Who {
-        let settings = self.backend.context.residents.companion(&self.place.channel, id);
+        let settings = self.backend.context.residents.companion(&self.channel_key.channel, id);
         let name = settings.as_ref().map_or_else(|| Arc::from(id.as_str()), |settings| settings.name.clone());
         Who { id: id.clone(), name, is_external: self.residence.is_external(id), settings }
     }
@@ -164,7 +164,7 @@ impl Scene<'_> {
             let told: BTreeSet<_> = why.story.iter().filter_map(|line| line.seq).collect();
             let later = self.since(since, &who).await.map_err(unread)?;
             why.story.extend(later.into_iter().filter(|line| line.seq.is_none_or(|seq| !told.contains(&seq))));
-            let stand = self.backend.stand(&self.place).await.map_err(unread)?;
+            let stand = self.backend.stand(&self.channel_key).await.map_err(unread)?;
             why.story.extend(asked.as_ref().and_then(|decided| self.over_since(decided, &stand.look)));
             in_order(&mut why.story);
             let waiting = self.waiting_for(&who, &stand).await;
@@ -178,7 +178,7 @@ impl Scene<'_> {
     /// In short: the newest decision of everybody who is present, up to a moment or now.
     async fn everybody(&self, at: Option<&WhyAt>) -> Result<Why, Refused> {
         let newest = self.newest(&self.residence.companions, at).await.map_err(unread)?;
-        let stand = if at.is_none() { Some(self.backend.stand(&self.place).await.map_err(unread)?) } else { None };
+        let stand = if at.is_none() { Some(self.backend.stand(&self.channel_key).await.map_err(unread)?) } else { None };
         let mut companions = Vec::new();
         for id in &self.residence.companions {
             let who = self.who(id);

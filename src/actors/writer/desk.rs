@@ -15,8 +15,8 @@ use crate::actors::messages::writer::{
 use crate::actors::runtime::hub::Live;
 use crate::domain::event::Recorded;
 use crate::domain::id::{Seq, Ward};
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::erased;
-use crate::journal::place::Place;
 use crate::journal::reader::{Head, ReadError};
 use crate::journal::record::decode;
 use crate::ports::store::key::{ChannelNo, Key};
@@ -29,11 +29,11 @@ pub(super) enum Errand {
     /// Take a ward.
     Take(Ward),
     /// Look up where a journal stands.
-    Open(Place),
+    Open(ChannelKey),
     /// Commit a group, by its number. Groups are handed to the store in the order of numbers.
     Commit(u64, Vec<Batch>),
     /// Take away what remains of a deleted channel.
-    Sweep { place: Place, no: ChannelNo, below: Seq, reply: Reply<()> },
+    Sweep { channel_key: ChannelKey, no: ChannelNo, below: Seq, reply: Reply<()> },
 }
 
 /// The scribe's desk.
@@ -51,7 +51,7 @@ pub(super) struct Desk {
     /// How many groups were formed.
     groups: u64,
     /// Journals that cannot be read: each is told of once, however often it is tried.
-    unreadable: HashSet<Place>,
+    unreadable: HashSet<ChannelKey>,
     /// Why nothing is written any more.
     broken: Option<Arc<str>>,
     /// What is to be done next.
@@ -66,7 +66,7 @@ enum Hold {
 
 enum Waiter {
     /// A journal to be looked up.
-    Journal(Place),
+    Journal(ChannelKey),
     /// A request that concerns no journal.
     Request(Box<Request>),
 }
@@ -79,9 +79,9 @@ struct Flight {
     number: u64,
     planned: Vec<Planned>,
     /// Where journals stand once it is committed.
-    standings: HashMap<Place, Standing>,
+    standings: HashMap<ChannelKey, Standing>,
     /// Journals for which something was refused in a group before it, which this one did not know.
-    behind: HashSet<Place>,
+    behind: HashSet<ChannelKey>,
     /// What is to be done again of that group: before what is to be done again of this one.
     again: VecDeque<Request>,
     /// What came of it, while one before it is not answered.
@@ -138,17 +138,17 @@ impl Desk {
         if let Some(why) = &self.broken {
             return request.fail(Lost::Unavailable(why.clone()));
         }
-        let Some(place) = request.place().cloned() else {
+        let Some(channel_key) = request.channel_key().cloned() else {
             return self.take_in_administrative(request);
         };
-        match self.shelf.place(request, place, &mut self.ready) {
+        match self.shelf.channel_key(request, channel_key, &mut self.ready) {
             Placed::Ready => {}
             Placed::Waits => self.waiting += 1,
-            Placed::First(place) => {
+            Placed::First(channel_key) => {
                 self.waiting += 1;
-                match self.waiters(place.ward()) {
-                    Some(waiters) => waiters.push(Waiter::Journal(place)),
-                    None => self.errands.push(Errand::Open(place)),
+                match self.waiters(channel_key.ward()) {
+                    Some(waiters) => waiters.push(Waiter::Journal(channel_key)),
+                    None => self.errands.push(Errand::Open(channel_key)),
                 }
             }
         }
@@ -186,7 +186,7 @@ impl Desk {
         let Some(Hold::Taking(waiters)) = self.wards.insert(ward, Hold::Held(held)) else { return };
         for waiter in waiters {
             match waiter {
-                Waiter::Journal(place) => self.errands.push(Errand::Open(place)),
+                Waiter::Journal(channel_key) => self.errands.push(Errand::Open(channel_key)),
                 Waiter::Request(request) => {
                     self.waiting -= 1;
                     self.ready.push_back(*request);
@@ -196,22 +196,22 @@ impl Desk {
     }
 
     /// It was looked up where a journal stands. One that cannot be read is no harm to the others.
-    pub(super) fn open(&mut self, place: Place, head: Result<Head, ReadError>) {
+    pub(super) fn open(&mut self, channel_key: ChannelKey, head: Result<Head, ReadError>) {
         match head {
             Ok(head) => {
-                self.unreadable.remove(&place);
+                self.unreadable.remove(&channel_key);
                 if let (Some(no), below @ Seq(1..)) = (head.no, head.swept_below) {
-                    self.errands.push(Errand::Sweep { place: place.clone(), no, below, reply: Reply::unheard() });
+                    self.errands.push(Errand::Sweep { channel_key: channel_key.clone(), no, below, reply: Reply::unheard() });
                 }
-                let requests = self.shelf.open(place, head.into());
+                let requests = self.shelf.open(channel_key, head.into());
                 self.waiting = self.waiting.saturating_sub(requests.len());
                 self.ready.extend(requests);
             }
             Err(error) => {
-                if self.unreadable.insert(place.clone()) {
-                    tracing::error!(guild = %Plain(place.guild.as_str()), channel = %Plain(place.channel.as_str()), %error, "a journal cannot be opened");
+                if self.unreadable.insert(channel_key.clone()) {
+                    tracing::error!(guild = %Plain(channel_key.guild.as_str()), channel = %Plain(channel_key.channel.as_str()), %error, "a journal cannot be opened");
                 }
-                let requests = self.shelf.give_up(&place);
+                let requests = self.shelf.give_up(&channel_key);
                 self.waiting = self.waiting.saturating_sub(requests.len());
                 let lost = Lost::from(error);
                 requests.into_iter().for_each(|request| request.fail(lost.clone()));
@@ -232,9 +232,9 @@ impl Desk {
     }
 
     /// Where a journal stands once all is committed that is on its way.
-    fn standing(&self, place: &Place) -> Option<&Standing> {
-        let on_its_way = self.flights.iter().rev().find_map(|flight| flight.standings.get(place));
-        on_its_way.or_else(|| self.shelf.standing(place))
+    fn standing(&self, channel_key: &ChannelKey) -> Option<&Standing> {
+        let on_its_way = self.flights.iter().rev().find_map(|flight| flight.standings.get(channel_key));
+        on_its_way.or_else(|| self.shelf.standing(channel_key))
     }
 
     /// The next group and its number, if there is way for it and something can be written.
@@ -242,15 +242,15 @@ impl Desk {
         if self.broken.is_some() || !self.is_free() {
             return None;
         }
-        let mut standings: HashMap<Place, Standing> = HashMap::new();
+        let mut standings: HashMap<ChannelKey, Standing> = HashMap::new();
         let (mut planned, mut batches, mut bytes) = (Vec::new(), Vec::new(), 0);
         while batches.len() < self.with.bounds.group_batches
             && bytes < self.with.bounds.group_bytes
             && let Some(request) = self.ready.pop_front()
         {
             // Only what lies in a ward that is held becomes ready; a reply that is dropped answers all the same.
-            let place = request.place();
-            let known = place.and_then(|place| standings.get(place).or_else(|| self.standing(place)));
+            let channel_key = request.channel_key();
+            let known = channel_key.and_then(|channel_key| standings.get(channel_key).or_else(|| self.standing(channel_key)));
             let mut standing = known.cloned().unwrap_or_default();
             let Some(Hold::Held(ward)) = self.wards.get_mut(&request.ward()) else { continue };
             match plan(&request, ward, &mut standing) {
@@ -258,8 +258,8 @@ impl Desk {
                     if let Some(batch) = plan.batch.as_mut().filter(|_| request.erases()) {
                         batch.writes.push(erased::mark(batch.ward, self.with.clock.now()));
                     }
-                    if let Some(place) = place {
-                        standings.insert(place.clone(), standing.clone());
+                    if let Some(channel_key) = channel_key {
+                        standings.insert(channel_key.clone(), standing.clone());
                     }
                     let has_batch = plan.batch.is_some();
                     bytes += plan.batch.as_ref().map_or(0, weight);
@@ -320,23 +320,23 @@ impl Desk {
     fn conclude_each(
         &mut self,
         flight: Vec<Planned>,
-        mut refused: HashSet<Place>,
+        mut refused: HashSet<ChannelKey>,
         mut again: VecDeque<Request>,
         results: Vec<Result<(), Refusal>>,
     ) {
         let mut results = results.into_iter();
         let mut broken = None;
         for planned in flight {
-            let place = planned.request.place();
-            let is_behind_refused = place.is_some_and(|place| refused.contains(place));
+            let channel_key = planned.request.channel_key();
+            let is_behind_refused = channel_key.is_some_and(|channel_key| refused.contains(channel_key));
             let result = if planned.has_batch { results.next().unwrap_or(Ok(())) } else { Ok(()) };
             match result {
                 Ok(()) if is_behind_refused && !planned.has_batch => again.push_back(planned.request),
                 Ok(()) => self.settle(planned),
                 Err(Refusal::Gap { .. }) if is_behind_refused => again.push_back(planned.request),
                 Err(Refusal::Exists { key, value }) => {
-                    if let Some(place) = place {
-                        refused.insert(place.clone());
+                    if let Some(channel_key) = channel_key {
+                        refused.insert(channel_key.clone());
                     }
                     if let Err(why) = self.answer_existing(planned, &key, value) {
                         broken.get_or_insert(why);
@@ -373,10 +373,10 @@ impl Desk {
     /// A key that had to be new is there: a duplicate, if it is the message's id; a contest, if whoever asked expects one.
     fn answer_existing(&mut self, planned: Planned, key: &Key, value: Value) -> Result<(), String> {
         let Planned { request, standing, .. } = planned;
-        if let (Some(place), Some(id), Some(no)) = (request.place(), request.message_id(), standing.no)
-            && is_message_id(key, place.ward(), no, id)
+        if let (Some(channel_key), Some(id), Some(no)) = (request.channel_key(), request.message_id(), standing.no)
+            && is_message_id(key, channel_key.ward(), no, id)
         {
-            let place = place.clone();
+            let channel_key = channel_key.clone();
             let first = decode(key, &value).map(|seq| Accepted { seq, is_new: false });
             let unreadable = |error: String| Lost::Unreadable(error.into());
             match request {
@@ -384,7 +384,7 @@ impl Desk {
                 Request::Post(Post { reply, .. }) => reply.send(first.map_err(|error| unreadable(error.to_string()))),
                 _ => {}
             }
-            self.shelf.release(&place);
+            self.shelf.release(&channel_key);
             return Ok(());
         }
         match request {
@@ -404,19 +404,19 @@ impl Desk {
     fn settle(&mut self, planned: Planned) {
         let Planned { request, has_batch, standing, events } = planned;
         measures::committed(&request, &events, &self.with.platforms, &self.with.instruments);
-        let Some(place) = request.place().cloned() else {
+        let Some(channel_key) = request.channel_key().cloned() else {
             if let Request::Administer(Administer { reply, .. }) = request {
                 reply.send(Ok(()));
             }
             return;
         };
-        self.shelf.advance(&place, standing.clone());
+        self.shelf.advance(&channel_key, standing.clone());
         for recorded in events {
-            self.with.hub.publish(&place, Live::Recorded(recorded.clone()));
+            self.with.hub.publish(&channel_key, Live::Recorded(recorded.clone()));
             if recorded.event.is_heard() {
                 let committed = self.with.clock.now();
                 // Where nobody watches, nobody else has it.
-                (self.with.deliver)(&place.guild, &place.channel, Arc::unwrap_or_clone(recorded), committed);
+                (self.with.deliver)(&channel_key.guild, &channel_key.channel, Arc::unwrap_or_clone(recorded), committed);
             }
         }
         let last = standing.last;
@@ -427,8 +427,8 @@ impl Desk {
             Request::Record(Record { reply, made, .. }) => {
                 reply.send(Ok(Committed { first: Seq(last.next().0 - made.len() as u64), last }));
             }
-            Request::Delete(DeleteChannel { place, reply }) => match standing.no.filter(|_| has_batch) {
-                Some(no) => self.errands.push(Errand::Sweep { place, no, below: last.next(), reply }),
+            Request::Delete(DeleteChannel { channel_key, reply }) => match standing.no.filter(|_| has_batch) {
+                Some(no) => self.errands.push(Errand::Sweep { channel_key, no, below: last.next(), reply }),
                 None => reply.send(Ok(())),
             },
             Request::Scrub(Scrub { reply, .. }) | Request::Expire(Expire { reply, .. }) | Request::Swept { reply, .. } => {
@@ -438,12 +438,12 @@ impl Desk {
             Request::Fence(Fence { reply, .. }) => reply.send(Ok(last)),
             Request::Administer(_) => {}
         }
-        self.shelf.release(&place);
+        self.shelf.release(&channel_key);
     }
 
     fn fail(&mut self, request: Request, lost: Lost) {
-        if let Some(place) = request.place().cloned() {
-            self.shelf.release(&place);
+        if let Some(channel_key) = request.channel_key().cloned() {
+            self.shelf.release(&channel_key);
         }
         request.fail(lost);
     }

@@ -13,7 +13,7 @@ use crate::telemetry::instruments::{Instruments, NONE, platform_label};
 
 /// A request's events are committed.
 pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: &Platforms, instruments: &Instruments) {
-    let (Some(place), false) = (request.place(), events.is_empty()) else { return };
+    let (Some(channel_key), false) = (request.channel_key(), events.is_empty()) else { return };
     instruments.journal_events.add(events.len() as u64, NONE);
     if let Some(handed_over) = request.handed_over() {
         instruments.append_duration.record(handed_over.elapsed().as_secs_f64(), NONE);
@@ -21,7 +21,9 @@ pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: 
     for recorded in events {
         match &recorded.event {
             Event::Said { message, .. } => {
-                instruments.messages.add(1, [platform_label(platforms.name(&place.channel)), role_label(message.from.role)]);
+                instruments
+                    .messages
+                    .add(1, [platform_label(platforms.name(&channel_key.channel)), role_label(message.from.role)]);
             }
             Event::Evaluated(evaluated) => instruments.evaluations.add(1, [evaluated.trigger.as_str()]),
             Event::Edited { .. }

@@ -9,8 +9,8 @@ use crate::actors::messages::writer::{
 use crate::domain::event::{Event, Made, Recorded};
 use crate::domain::id::{PersonId, Seq, Ticket, TurnId, Ward};
 use crate::domain::moment::Moment;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::place::Place;
 use crate::journal::reader::Head;
 use crate::journal::record::{
     ChannelRecord, PendingRecord, UsageRecord, Used, encode, encode_event, encode_number, encode_snapshot,
@@ -65,13 +65,13 @@ impl From<Head> for Standing {
 /// Works out what a request comes to, and where its journal stands after it.
 pub(super) fn plan(request: &Request, ward: &mut Held, standing: &mut Standing) -> Result<Plan, Lost> {
     match request {
-        Request::Accept(Accept { place, at, event, id, .. }) => {
-            let mut page = Page::of(place, ward, standing);
+        Request::Accept(Accept { channel_key, at, event, id, .. }) => {
+            let mut page = Page::of(channel_key, ward, standing);
             page.hear(at.unwrap_or_default(), event, None, id.as_ref())?;
             Ok(page.finish())
         }
-        Request::Post(Post { place, at, event, turn, ids, ticket, usage, .. }) => {
-            let mut page = Page::of(place, ward, standing);
+        Request::Post(Post { channel_key, at, event, turn, ids, ticket, usage, .. }) => {
+            let mut page = Page::of(channel_key, ward, standing);
             page.hear(at.unwrap_or_default(), event, *turn, ids.first())?;
             ids.iter().skip(1).for_each(|id| page.name(id));
             page.fulfil(*ticket);
@@ -79,49 +79,49 @@ pub(super) fn plan(request: &Request, ward: &mut Held, standing: &mut Standing) 
             Ok(page.finish())
         }
         Request::Record(record) => plan_record(record, ward, standing),
-        Request::Delete(DeleteChannel { place, .. }) => {
+        Request::Delete(DeleteChannel { channel_key, .. }) => {
             if standing.no.is_none() {
                 return Ok(Plan::nothing());
             }
-            let mut page = Page::of(place, ward, standing);
+            let mut page = Page::of(channel_key, ward, standing);
             page.delete_all();
             Ok(page.finish())
         }
-        Request::Scrub(Scrub { place, events, writes, .. }) => {
+        Request::Scrub(Scrub { channel_key, events, writes, .. }) => {
             if standing.no.is_none() {
                 return Ok(Plan::nothing());
             }
-            let mut page = Page::of(place, ward, standing);
+            let mut page = Page::of(channel_key, ward, standing);
             page.rewrite(events);
             page.batch.writes.extend(writes.iter().cloned());
             Ok(page.finish())
         }
-        Request::Expire(Expire { place, below, snapshot, .. }) => {
+        Request::Expire(Expire { channel_key, below, snapshot, .. }) => {
             let is_outdated = *below <= standing.deleted_below || *below < standing.lowest || *below > standing.last.next();
             if standing.no.is_none() || is_outdated {
                 return Ok(Plan::nothing());
             }
-            let mut page = Page::of(place, ward, standing);
+            let mut page = Page::of(channel_key, ward, standing);
             page.let_go(*below, snapshot.as_ref());
             Ok(page.finish())
         }
-        Request::Unlist(Unlist { place, stretch, keys, as_of, .. }) => {
+        Request::Unlist(Unlist { channel_key, stretch, keys, as_of, .. }) => {
             // While it was open, somebody may have been heard again in it since, who is listed already.
             let was_open = speakers::stretch(as_of.next()) <= speakers::stretch(*stretch);
             if standing.no.is_none() || (was_open && standing.last != *as_of) {
                 return Ok(Plan::nothing());
             }
-            let mut page = Page::of(place, ward, standing);
+            let mut page = Page::of(channel_key, ward, standing);
             page.standing.listed = Listed::default();
             page.batch.writes.extend(keys.iter().cloned().map(Write::Remove));
             Ok(page.finish())
         }
-        Request::Swept { place, below, .. } => {
+        Request::Swept { channel_key, below, .. } => {
             // A later deletion has a sweep of its own, and its mark stays until that is done.
             if standing.no.is_none() || standing.deleted_below != *below {
                 return Ok(Plan::nothing());
             }
-            let mut page = Page::of(place, ward, standing);
+            let mut page = Page::of(channel_key, ward, standing);
             page.batch.writes.push(Write::Remove(key::sweep(page.batch.ward, page.no)));
             Ok(page.finish())
         }
@@ -145,7 +145,7 @@ pub(super) fn weight(batch: &Batch) -> usize {
 }
 
 fn plan_record(record: &Record, ward: &mut Held, standing: &mut Standing) -> Result<Plan, Lost> {
-    let Record { place, at, made, quiet, snapshot, outbox, usage, .. } = record;
+    let Record { channel_key, at, made, quiet, snapshot, outbox, usage, .. } = record;
     if made.iter().any(|made| made.event.is_heard()) {
         return Err(Lost::Unfit("an event from outside is accepted, not made"));
     }
@@ -153,7 +153,7 @@ fn plan_record(record: &Record, ward: &mut Held, standing: &mut Standing) -> Res
     if handled.min().is_some_and(|handled| handled < standing.deleted_below) {
         return Err(Lost::Deleted);
     }
-    let mut page = Page::of(place, ward, standing);
+    let mut page = Page::of(channel_key, ward, standing);
     for made in made {
         page.make(*at, made);
     }
@@ -182,7 +182,7 @@ impl Plan {
 
 /// A batch for one channel, in the making.
 struct Page<'a> {
-    place: &'a Place,
+    channel_key: &'a ChannelKey,
     no: ChannelNo,
     ward: &'a mut Held,
     standing: &'a mut Standing,
@@ -194,23 +194,23 @@ struct Page<'a> {
 
 impl<'a> Page<'a> {
     /// For this channel, which gets its number now if it has none.
-    fn of(place: &'a Place, ward: &'a mut Held, standing: &'a mut Standing) -> Self {
-        let name = place.ward();
+    fn of(channel_key: &'a ChannelKey, ward: &'a mut Held, standing: &'a mut Standing) -> Self {
+        let name = channel_key.ward();
         let mut batch = Batch { ward: name, term: ward.term, append: None, fresh: Vec::new(), writes: Vec::new() };
         let no = *standing.no.get_or_insert_with(|| {
             let no = ChannelNo(ward.next_channel);
             ward.next_channel += 1;
-            let record = ChannelRecord { guild: place.guild.clone(), channel: place.channel.clone() };
-            batch.fresh.push(key::channel_name(place));
+            let record = ChannelRecord { guild: channel_key.guild.clone(), channel: channel_key.channel.clone() };
+            batch.fresh.push(key::channel_name(channel_key));
             batch.writes.extend([
-                Write::Put(key::channel_name(place), encode(&no.0)),
+                Write::Put(key::channel_name(channel_key), encode(&no.0)),
                 Write::Put(key::channel_of(name, no), encode(&record)),
                 Write::Put(key::next_channel(name), encode(&ward.next_channel)),
             ]);
             no
         });
         let after = standing.last;
-        Self { place, no, ward, standing, batch, records: Vec::new(), after, events: Vec::new() }
+        Self { channel_key, no, ward, standing, batch, records: Vec::new(), after, events: Vec::new() }
     }
 
     fn hear(&mut self, at: Moment, event: &Event, turn: Option<TurnId>, id: Option<&Arc<str>>) -> Result<(), Lost> {
@@ -226,7 +226,7 @@ impl<'a> Page<'a> {
         if let Some(person) = speaker(event)
             && self.standing.listed.add(person, seq)
         {
-            let entry = key::person(&self.place.guild, &PersonId::from(&**person), self.no, seq);
+            let entry = key::person(&self.channel_key.guild, &PersonId::from(&**person), self.no, seq);
             self.batch.writes.push(Write::Put(entry, encode(&())));
         }
         self.standing.heard = seq;
@@ -285,8 +285,8 @@ impl<'a> Page<'a> {
         for used in usage {
             self.ward.usages = self.ward.usages.wrapping_add(1);
             let number = (self.ward.term.0 << 32) | u64::from(self.ward.usages);
-            let record = UsageRecord { at, channel: self.place.channel.clone(), used: used.clone() };
-            self.batch.writes.push(Write::Put(key::usage(&self.place.guild, at, self.no, number), encode(&record)));
+            let record = UsageRecord { at, channel: self.channel_key.channel.clone(), used: used.clone() };
+            self.batch.writes.push(Write::Put(key::usage(&self.channel_key.guild, at, self.no, number), encode(&record)));
         }
     }
 

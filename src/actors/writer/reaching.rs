@@ -14,7 +14,7 @@ use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::{self, Leaving};
 use crate::domain::event::Recorded;
 use crate::domain::id::{ChannelId, Seq, Ward};
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::ports::store::Write;
 
 /// How long an actor is waited for before the record is asked instead.
@@ -40,9 +40,14 @@ pub async fn administer(context: &ActorContext, ward: Ward, writes: Vec<Write>) 
 ///
 /// # Errors
 /// They were not stored, or may not have been.
-pub async fn scrub(context: &ActorContext, place: &Place, events: Vec<Recorded>, writes: Vec<Write>) -> Result<(), Lost> {
+pub async fn scrub(
+    context: &ActorContext,
+    channel_key: &ChannelKey,
+    events: Vec<Recorded>,
+    writes: Vec<Write>,
+) -> Result<(), Lost> {
     let (reply, done) = Reply::awaited();
-    tell_scribe(context, ScribeMessage::Scrub(Scrub { place: place.clone(), events, writes, reply }))?;
+    tell_scribe(context, ScribeMessage::Scrub(Scrub { channel_key: channel_key.clone(), events, writes, reply }))?;
     done.await.unwrap_or(Err(Lost::Unknown))
 }
 
@@ -50,8 +55,8 @@ pub async fn scrub(context: &ActorContext, place: &Place, events: Vec<Recorded>,
 ///
 /// # Errors
 /// Some of them may still be listed: the same again goes on.
-pub async fn unlist(context: &ActorContext, place: &Place, leaving: Leaving<'_>) -> Result<(), Lost> {
-    writer::unlist(&*context.store, &the_scribe(context)?, place, leaving).await
+pub async fn unlist(context: &ActorContext, channel_key: &ChannelKey, leaving: Leaving<'_>) -> Result<(), Lost> {
+    writer::unlist(&*context.store, &the_scribe(context)?, channel_key, leaving).await
 }
 
 /// Who writes.
@@ -66,9 +71,9 @@ pub fn the_scribe(context: &ActorContext) -> Result<ActorRef<ScribeMessage>, Los
 ///
 /// # Errors
 /// The scribe is being restarted, or writes nothing any more.
-pub async fn fence(context: &ActorContext, place: &Place) -> Result<Seq, Lost> {
+pub async fn fence(context: &ActorContext, channel_key: &ChannelKey) -> Result<Seq, Lost> {
     let (reply, done) = Reply::awaited();
-    tell_scribe(context, ScribeMessage::Fence(Fence { place: place.clone(), reply }))?;
+    tell_scribe(context, ScribeMessage::Fence(Fence { channel_key: channel_key.clone(), reply }))?;
     done.await.unwrap_or(Err(Lost::Unknown))
 }
 
@@ -85,17 +90,17 @@ pub async fn look(context: &ActorContext, channel: &ChannelId) -> Option<Look> {
 ///
 /// # Errors
 /// It has too much before it, or nothing is written any more.
-pub async fn settled(context: &ActorContext, place: &Place) -> Result<(), Lost> {
+pub async fn settled(context: &ActorContext, channel_key: &ChannelKey) -> Result<(), Lost> {
     let begun = Instant::now();
-    while context.directory.find(&ChannelActorKey(place.channel.clone())).is_some()
-        && look(context, &place.channel).await.is_none()
+    while context.directory.find(&ChannelActorKey(channel_key.channel.clone())).is_some()
+        && look(context, &channel_key.channel).await.is_none()
     {
         if begun.elapsed() > SETTLING {
             return Err(Lost::Unavailable("the channel has too much before it; do the same again".into()));
         }
         tokio::time::sleep(ASKED_AGAIN).await;
     }
-    fence(context, place).await.map(drop)
+    fence(context, channel_key).await.map(drop)
 }
 
 /// Hands something to the scribe.

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Accept, Administer, DeleteChannel, Expire, Fence, Lost, Post, Record, Scrub, Unlist};
 use crate::domain::id::{Seq, Ward};
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::ports::store::Write;
 use crate::ports::store::key::Kind;
 
@@ -25,7 +25,7 @@ pub(super) enum Request {
     Fence(Fence),
     /// The remains of a deleted channel below this number are gone.
     Swept {
-        place: Place,
+        channel_key: ChannelKey,
         below: Seq,
         reply: Reply<()>,
     },
@@ -33,17 +33,17 @@ pub(super) enum Request {
 
 impl Request {
     /// Which channel it is for; administrative writes are for none.
-    pub(super) fn place(&self) -> Option<&Place> {
+    pub(super) fn channel_key(&self) -> Option<&ChannelKey> {
         match self {
-            Self::Accept(Accept { place, .. })
-            | Self::Record(Record { place, .. })
-            | Self::Post(Post { place, .. })
-            | Self::Delete(DeleteChannel { place, .. })
-            | Self::Scrub(Scrub { place, .. })
-            | Self::Expire(Expire { place, .. })
-            | Self::Unlist(Unlist { place, .. })
-            | Self::Fence(Fence { place, .. })
-            | Self::Swept { place, .. } => Some(place),
+            Self::Accept(Accept { channel_key, .. })
+            | Self::Record(Record { channel_key, .. })
+            | Self::Post(Post { channel_key, .. })
+            | Self::Delete(DeleteChannel { channel_key, .. })
+            | Self::Scrub(Scrub { channel_key, .. })
+            | Self::Expire(Expire { channel_key, .. })
+            | Self::Unlist(Unlist { channel_key, .. })
+            | Self::Fence(Fence { channel_key, .. })
+            | Self::Swept { channel_key, .. } => Some(channel_key),
             Self::Administer(_) => None,
         }
     }
@@ -74,7 +74,7 @@ impl Request {
     pub(super) fn ward(&self) -> Ward {
         match self {
             Self::Administer(administer) => administer.ward,
-            _ => self.place().map(Place::ward).unwrap_or_default(),
+            _ => self.channel_key().map(ChannelKey::ward).unwrap_or_default(),
         }
     }
 

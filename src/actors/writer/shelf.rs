@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::plan::Standing;
 use super::request::Request;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 
 /// The journals at hand. Those that nobody writes to are put away when there are too many, the longest unused first.
 #[derive(Debug)]
 pub(super) struct Shelf {
     /// Ordered, so that what waits is given up in order.
-    journals: BTreeMap<Place, Journal>,
+    journals: BTreeMap<ChannelKey, Journal>,
     /// Journals that nobody writes to, by when they were used last.
-    idle: BTreeMap<u64, Place>,
+    idle: BTreeMap<u64, ChannelKey>,
     uses: u64,
     capacity: usize,
 }
@@ -38,7 +38,7 @@ pub(super) enum Placed {
     /// It waits for its journal.
     Waits,
     /// It waits for its journal, which has to be looked up.
-    First(Place),
+    First(ChannelKey),
 }
 
 impl Shelf {
@@ -47,8 +47,8 @@ impl Shelf {
     }
 
     /// Takes in a request for a journal.
-    pub(super) fn place(&mut self, request: Request, place: Place, ready: &mut VecDeque<Request>) -> Placed {
-        match self.journals.get_mut(&place) {
+    pub(super) fn channel_key(&mut self, request: Request, channel_key: ChannelKey, ready: &mut VecDeque<Request>) -> Placed {
+        match self.journals.get_mut(&channel_key) {
             Some(Journal::Open { busy, idle_since, .. }) => {
                 *busy += 1;
                 if let Some(since) = idle_since.take() {
@@ -62,23 +62,23 @@ impl Shelf {
                 Placed::Waits
             }
             None => {
-                self.journals.insert(place.clone(), Journal::Opening([request].into()));
-                Placed::First(place)
+                self.journals.insert(channel_key.clone(), Journal::Opening([request].into()));
+                Placed::First(channel_key)
             }
         }
     }
 
     /// A journal was looked up; what waited for it can be written.
-    pub(super) fn open(&mut self, place: Place, standing: Standing) -> VecDeque<Request> {
-        let waiting = self.give_up(&place);
+    pub(super) fn open(&mut self, channel_key: ChannelKey, standing: Standing) -> VecDeque<Request> {
+        let waiting = self.give_up(&channel_key);
         let busy = waiting.len();
-        self.journals.insert(place, Journal::Open { standing, busy, idle_since: None });
+        self.journals.insert(channel_key, Journal::Open { standing, busy, idle_since: None });
         waiting
     }
 
     /// A journal cannot be looked up; what waited for it is handed back.
-    pub(super) fn give_up(&mut self, place: &Place) -> VecDeque<Request> {
-        match self.journals.remove(place) {
+    pub(super) fn give_up(&mut self, channel_key: &ChannelKey) -> VecDeque<Request> {
+        match self.journals.remove(channel_key) {
             Some(Journal::Opening(waiting)) => waiting,
             Some(Journal::Open { .. }) | None => VecDeque::new(),
         }
@@ -86,44 +86,44 @@ impl Shelf {
 
     /// Everything that waits for a journal to be looked up.
     pub(super) fn give_up_all(&mut self) -> Vec<Request> {
-        let places: Vec<_> = self
+        let channel_keys: Vec<_> = self
             .journals
             .iter()
             .filter(|(_, journal)| matches!(journal, Journal::Opening(_)))
-            .map(|(place, _)| place.clone())
+            .map(|(channel_key, _)| channel_key.clone())
             .collect();
-        places.iter().flat_map(|place| self.give_up(place)).collect()
+        channel_keys.iter().flat_map(|channel_key| self.give_up(channel_key)).collect()
     }
 
     /// Where a journal stands.
-    pub(super) fn standing(&self, place: &Place) -> Option<&Standing> {
-        match self.journals.get(place)? {
+    pub(super) fn standing(&self, channel_key: &ChannelKey) -> Option<&Standing> {
+        match self.journals.get(channel_key)? {
             Journal::Open { standing, .. } => Some(standing),
             Journal::Opening(_) => None,
         }
     }
 
     /// A journal stands elsewhere now.
-    pub(super) fn advance(&mut self, place: &Place, to: Standing) {
-        if let Some(Journal::Open { standing, .. }) = self.journals.get_mut(place) {
+    pub(super) fn advance(&mut self, channel_key: &ChannelKey, to: Standing) {
+        if let Some(Journal::Open { standing, .. }) = self.journals.get_mut(channel_key) {
             *standing = to;
         }
     }
 
     /// A request for a journal was answered.
-    pub(super) fn release(&mut self, place: &Place) {
-        if let Some(Journal::Open { busy, idle_since, .. }) = self.journals.get_mut(place) {
+    pub(super) fn release(&mut self, channel_key: &ChannelKey) {
+        if let Some(Journal::Open { busy, idle_since, .. }) = self.journals.get_mut(channel_key) {
             *busy = busy.saturating_sub(1);
             if *busy == 0 {
                 self.uses += 1;
                 *idle_since = Some(self.uses);
-                self.idle.insert(self.uses, place.clone());
+                self.idle.insert(self.uses, channel_key.clone());
             }
         }
         while self.journals.len() > self.capacity
-            && let Some((_, place)) = self.idle.pop_first()
+            && let Some((_, channel_key)) = self.idle.pop_first()
         {
-            self.journals.remove(&place);
+            self.journals.remove(&channel_key);
         }
     }
 
@@ -146,11 +146,11 @@ mod tests {
 
         for name in ["one", "two", "one", "three"] {
             request(&mut shelf, name);
-            shelf.release(&place(name));
+            shelf.release(&channel_key(name));
         }
 
         assert_eq!(shelf.len(), 2);
-        assert!(shelf.standing(&place("two")).is_none());
+        assert!(shelf.standing(&channel_key("two")).is_none());
     }
 
     #[test]
@@ -160,20 +160,20 @@ mod tests {
         for name in ["one", "two", "three"] {
             request(&mut shelf, name);
         }
-        shelf.release(&place("three"));
+        shelf.release(&channel_key("three"));
 
         assert_eq!(shelf.len(), 2);
-        assert!(shelf.standing(&place("three")).is_none());
+        assert!(shelf.standing(&channel_key("three")).is_none());
     }
 
     fn request(shelf: &mut Shelf, name: &str) {
-        let fence = Request::Fence(Fence { place: place(name), reply: Reply::unheard() });
-        if let Placed::First(place) = shelf.place(fence, place(name), &mut VecDeque::new()) {
-            shelf.open(place, Standing::default());
+        let fence = Request::Fence(Fence { channel_key: channel_key(name), reply: Reply::unheard() });
+        if let Placed::First(channel_key) = shelf.channel_key(fence, channel_key(name), &mut VecDeque::new()) {
+            shelf.open(channel_key, Standing::default());
         }
     }
 
-    fn place(name: &str) -> Place {
-        Place::new(&"home".into(), &name.into())
+    fn channel_key(name: &str) -> ChannelKey {
+        ChannelKey::new(&"home".into(), &name.into())
     }
 }

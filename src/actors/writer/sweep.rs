@@ -10,8 +10,8 @@ use super::unlisting::{Leaving, unlist};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Administer, Contested, Lost, Own, ScribeMessage};
 use crate::domain::id::{PersonId, Seq};
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::place::Place;
 use crate::journal::reader::ReadError;
 use crate::journal::record::{OutboxRecord, decode, decode_event};
 use crate::journal::speakers::{speaker, stretch};
@@ -37,7 +37,7 @@ pub struct Sweep {
     /// Who writes.
     pub scribe: ActorRef<ScribeMessage>,
     /// Whose journal.
-    pub place: Place,
+    pub channel_key: ChannelKey,
     /// The number that stands for the channel.
     pub no: ChannelNo,
     /// Everything that came before this number.
@@ -51,9 +51,9 @@ impl Sweep {
     pub(super) async fn run(self, reply: Reply<()>) {
         match self.remove_all().await {
             Ok(_) => {
-                let Self { scribe, place, below, .. } = self;
+                let Self { scribe, channel_key, below, .. } = self;
                 // If the scribe is gone, the reply is dropped, and says so.
-                let _ = scribe.cast(ScribeMessage::Own(Own::Swept { place, below, reply }));
+                let _ = scribe.cast(ScribeMessage::Own(Own::Swept { channel_key, below, reply }));
             }
             Err(lost) => reply.send(Err(lost)),
         }
@@ -64,7 +64,7 @@ impl Sweep {
     /// # Errors
     /// Some of it may be there still.
     pub async fn remove_all(&self) -> Result<u64, Lost> {
-        let (ward, no, below) = (self.place.ward(), self.no, self.below);
+        let (ward, no, below) = (self.channel_key.ward(), self.no, self.below);
         let is_older = |seq: Seq| seq < below;
         // What cannot be read goes too: it is of no use to anybody.
         let ids = Key::new(ward, Kind::MessageId).channel(no);
@@ -80,13 +80,13 @@ impl Sweep {
 
     /// Takes the events away, and before them whoever said nothing else out of the index of persons: stretch by stretch.
     async fn remove_events(&self) -> Result<u64, Lost> {
-        let (ward, no) = (self.place.ward(), self.no);
+        let (ward, no) = (self.channel_key.ward(), self.no);
         let mut passed = 0;
         loop {
             let began = Instant::now();
             let (first, end) = (Key::event(ward, no, Seq::NONE), Key::event(ward, no, self.below));
             let page = self.store.scan(first, end, false, PAGE).await;
-            let mut page = page.map_err(|error| ReadError::from(error).of(&self.place))?;
+            let mut page = page.map_err(|error| ReadError::from(error).of(&self.channel_key))?;
             let Some(last) = page.last().and_then(|(key, _)| key.last_number()).map(Seq) else { return Ok(passed) };
             if page.len() == PAGE {
                 // The rest of the last stretch goes with the next page. A page is longer than a stretch.
@@ -95,7 +95,7 @@ impl Sweep {
             }
             for (stretch, people) in speakers(&page) {
                 let leaving = Leaving { stretch, below: self.below, people: &people, notes: &[] };
-                unlist(&*self.store, &self.scribe, &self.place, leaving).await?;
+                unlist(&*self.store, &self.scribe, &self.channel_key, leaving).await?;
             }
             passed += page.len() as u64;
             self.write(page.into_iter().map(|(key, _)| Write::Remove(key)).collect()).await?;
@@ -110,7 +110,7 @@ impl Sweep {
         loop {
             let began = Instant::now();
             let page = self.store.scan(from.clone(), to.clone(), false, PAGE).await;
-            let page = page.map_err(|error| ReadError::from(error).of(&self.place))?;
+            let page = page.map_err(|error| ReadError::from(error).of(&self.channel_key))?;
             let Some((last, _)) = page.last() else { return Ok(passed) };
             passed += page.len() as u64;
             from = key::successor(last);
@@ -126,7 +126,7 @@ impl Sweep {
 
     async fn write(&self, writes: Vec<Write>) -> Result<(), Lost> {
         let (reply, done) = Reply::awaited();
-        let order = Administer { ward: self.place.ward(), writes, fresh: Vec::new(), reply };
+        let order = Administer { ward: self.channel_key.ward(), writes, fresh: Vec::new(), reply };
         let _ = self.scribe.cast(ScribeMessage::Administer(order));
         match done.await {
             Ok(Ok(())) => Ok(()),

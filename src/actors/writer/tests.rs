@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use self::world::{World, again, jitter, made_event, new, place, said};
+use self::world::{World, again, channel_key, jitter, made_event, new, said};
 use super::*;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Accept, Administer, Committed, Contested, Lost, OutboxWrite, Refused, Scrub};
@@ -44,7 +44,7 @@ async fn every_channel_is_numbered_without_gaps_however_many_interleave() {
     }
     for channel in &channels {
         assert_eq!(world.delivered_to(channel), (1..=25).collect::<Vec<_>>());
-        assert_eq!(world.reader().restore(&place(channel)).await.unwrap().events.len(), 25);
+        assert_eq!(world.reader().restore(&channel_key(channel)).await.unwrap().events.len(), 25);
     }
 }
 
@@ -196,7 +196,7 @@ async fn what_follows_a_duplicate_is_numbered_anew_in_its_order() {
     assert_eq!(removed.await.unwrap(), Ok(Committed { first: Seq(4), last: Seq(3) }));
     assert_eq!(fence.await.unwrap(), Ok(Seq(3)));
     assert_eq!(last.await.unwrap(), Ok(new(4)));
-    assert_eq!(world.reader().outbox(&place("lobby")).await.unwrap(), []);
+    assert_eq!(world.reader().outbox(&channel_key("lobby")).await.unwrap(), []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -235,7 +235,7 @@ async fn a_failed_store_is_not_an_unknown_outcome() {
 async fn a_ward_that_somebody_else_took_ends_all_writing() {
     let world = World::new().await;
     world.hear("lobby", "one", None).await.unwrap().unwrap();
-    world.store.take(place("lobby").ward()).await.unwrap();
+    world.store.take(channel_key("lobby").ward()).await.unwrap();
 
     let answer = world.hear("lobby", "two", None).await.unwrap();
 
@@ -271,7 +271,7 @@ async fn a_message_to_a_scribe_that_is_gone_is_answered() {
     world.scribe.stop_and_wait(None, None).await.unwrap();
 
     let (reply, answer) = Reply::awaited();
-    let accept = Accept { place: place("lobby"), at: None, event: said("hi", Role::Person), id: None, reply };
+    let accept = Accept { channel_key: channel_key("lobby"), at: None, event: said("hi", Role::Person), id: None, reply };
     let _ = world.scribe.cast(ScribeMessage::Accept(accept));
 
     assert_eq!(answer.await.unwrap(), Err(Lost::Unknown.into()));
@@ -288,7 +288,7 @@ async fn a_channel_is_pending_until_it_is_quiet_after_the_newest_it_heard() {
 
     assert!(after_one);
     assert!(!after_quiet);
-    assert_eq!(world.reader().pending(place("lobby").ward()).await, Ok(Pending::default()));
+    assert_eq!(world.reader().pending(channel_key("lobby").ward()).await, Ok(Pending::default()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -305,9 +305,9 @@ async fn a_message_accepted_while_a_quiet_record_is_on_its_way_stays_pending() {
     quiet.await.unwrap().unwrap();
 
     assert!(world.is_pending("lobby").await);
-    let pending = world.reader().pending(place("lobby").ward()).await.unwrap();
+    let pending = world.reader().pending(channel_key("lobby").ward()).await.unwrap();
     assert_eq!(pending.channels[0].channel, "lobby".into());
-    let head = world.reader().head(&place("lobby")).await.unwrap();
+    let head = world.reader().head(&channel_key("lobby")).await.unwrap();
     assert_eq!(head.pending.map(|pending| pending.heard), Some(Seq(2)));
 }
 
@@ -343,9 +343,9 @@ async fn a_deleted_channel_is_empty_and_goes_on_with_its_numbers() {
     assert_eq!(world.texts("lobby").await, []);
     assert_eq!(world.hear("lobby", "anew", Some("id1")).await.unwrap(), Ok(new(1_101)));
     assert_eq!(world.texts("lobby").await, [(1_101, "anew".into())]);
-    assert_eq!(world.reader().restore(&place("lobby")).await.unwrap().events.len(), 1);
+    assert_eq!(world.reader().restore(&channel_key("lobby")).await.unwrap().events.len(), 1);
     assert_eq!(world.texts("attic").await.len(), 1);
-    let ward = place("lobby").ward();
+    let ward = channel_key("lobby").ward();
     assert_eq!(world.store.count(Key::new(ward, Kind::Journal)), 2);
     assert_eq!(world.store.count(Key::new(ward, Kind::MessageId)), 2);
     assert_eq!(world.store.count(Key::new(ward, Kind::Person)), 2);
@@ -355,7 +355,7 @@ async fn a_deleted_channel_is_empty_and_goes_on_with_its_numbers() {
 #[tokio::test(start_paused = true)]
 async fn a_deletion_cut_short_is_finished_when_the_channel_is_used_again() {
     let world = World::new().await;
-    let ward = place("lobby").ward();
+    let ward = channel_key("lobby").ward();
     world.hear("lobby", "one", None).await.unwrap().unwrap();
     let deleted = [key::tombstone(ward, ChannelNo(0)), key::sweep(ward, ChannelNo(0))];
     deleted.into_iter().for_each(|key| world.store.put(key, encode_number(Seq(2))));
@@ -366,7 +366,7 @@ async fn a_deletion_cut_short_is_finished_when_the_channel_is_used_again() {
 
     assert_eq!(answer, Ok(new(2)));
     assert_eq!(successor.store.count(Key::new(ward, Kind::Journal)), 1);
-    assert_eq!(successor.reader().head(&place("lobby")).await.unwrap().swept_below, Seq::NONE);
+    assert_eq!(successor.reader().head(&channel_key("lobby")).await.unwrap().swept_below, Seq::NONE);
 }
 
 #[tokio::test(start_paused = true)]
@@ -386,11 +386,11 @@ async fn a_scrubbed_event_keeps_its_number_and_loses_its_words() {
     let world = World::new().await;
     world.hear("lobby", "secret", None).await.unwrap().unwrap();
     world.hear("lobby", "open", None).await.unwrap().unwrap();
-    let event = world.reader().event(&place("lobby"), Seq(1)).await.unwrap().unwrap();
+    let event = world.reader().event(&channel_key("lobby"), Seq(1)).await.unwrap().unwrap();
 
     let (reply, answer) = Reply::awaited();
     let events = vec![without_words(&event)];
-    world.send(ScribeMessage::Scrub(Scrub { place: place("lobby"), events, writes: Vec::new(), reply }));
+    world.send(ScribeMessage::Scrub(Scrub { channel_key: channel_key("lobby"), events, writes: Vec::new(), reply }));
     answer.await.unwrap().unwrap();
 
     assert_eq!(world.texts("lobby").await, [(1, "".into()), (2, "open".into())]);
@@ -410,13 +410,13 @@ async fn a_posted_statement_takes_its_reply_out_of_the_outbox() {
     };
     world.hear("lobby", "Aria?", None).await.unwrap().unwrap();
     world.record(|record| record.outbox = vec![OutboxWrite::Put(Ticket(4), owed.clone())]).await.unwrap().unwrap();
-    let before = world.reader().outbox(&place("lobby")).await.unwrap();
+    let before = world.reader().outbox(&channel_key("lobby")).await.unwrap();
 
     let posted = world.post("Here.", Ticket(4)).await.unwrap();
 
     assert_eq!(before, [(Ticket(4), owed)]);
     assert_eq!(posted, Ok(new(2)));
-    assert_eq!(world.reader().outbox(&place("lobby")).await.unwrap(), []);
+    assert_eq!(world.reader().outbox(&channel_key("lobby")).await.unwrap(), []);
     assert_eq!(world.delivered_to("lobby"), [1, 2]);
 }
 
@@ -432,7 +432,7 @@ async fn time_never_goes_back_behind_what_a_channel_has_heard() {
     restarted.hear("lobby", "three", None).await.unwrap().unwrap();
 
     let all = Range { after: Seq::NONE, before: None, limit: 10, newest_first: false };
-    let events = restarted.reader().events(&place("lobby"), all).await.unwrap();
+    let events = restarted.reader().events(&channel_key("lobby"), all).await.unwrap();
     assert!(events.iter().all(|event| event.at == Moment::from_micros(500)));
 }
 
@@ -458,7 +458,7 @@ async fn too_many_that_wait_are_refused_but_never_what_channels_make() {
 #[tokio::test(start_paused = true)]
 async fn what_is_committed_is_published_in_order_before_it_is_answered() {
     let world = World::new().await;
-    let mut watcher = world.hub.watch(&place("lobby"));
+    let mut watcher = world.hub.watch(&channel_key("lobby"));
 
     world.hear("lobby", "one", None).await.unwrap().unwrap();
     world
@@ -519,7 +519,7 @@ async fn an_event_of_the_wrong_kind_is_not_recorded() {
     let world = World::new().await;
 
     let (reply, answer) = Reply::awaited();
-    world.send(ScribeMessage::Accept(Accept { place: place("lobby"), at: None, event: jitter(9), id: None, reply }));
+    world.send(ScribeMessage::Accept(Accept { channel_key: channel_key("lobby"), at: None, event: jitter(9), id: None, reply }));
     let heard = world.record(|record| record.made = vec![made_event(Seq(0), said("hi", Role::Person))]);
 
     assert!(matches!(answer.await.unwrap(), Err(Refused::Lost(Lost::Unfit(_)))));
@@ -529,7 +529,7 @@ async fn an_event_of_the_wrong_kind_is_not_recorded() {
 #[tokio::test(start_paused = true)]
 async fn a_journal_that_cannot_be_opened_is_no_harm_to_the_others() {
     let world = World::new().await;
-    let damaged = place("lobby");
+    let damaged = channel_key("lobby");
     world.store.put(key::channel_name(&damaged), b"\x09?".to_vec());
 
     let broken = world.hear("lobby", "hi", None);
@@ -584,7 +584,7 @@ async fn what_goes_on_record_is_measured_once() {
 #[tokio::test(start_paused = true)]
 async fn whatever_takes_words_out_marks_that_the_stores_file_still_has_them() {
     let world = World::new().await;
-    let ward = place("lobby").ward();
+    let ward = channel_key("lobby").ward();
     let day = |days: u64| Moment::ZERO + Duration::from_secs(days * 24 * 60 * 60);
     let set = |days| world.clock.0.store(day(days).as_micros(), Ordering::Relaxed);
     set(3);
@@ -599,9 +599,9 @@ async fn whatever_takes_words_out_marks_that_the_stores_file_still_has_them() {
     };
 
     let (reply, scrubbed) = Reply::awaited();
-    let events = world.reader().restore(&place("lobby")).await.unwrap().events;
+    let events = world.reader().restore(&channel_key("lobby")).await.unwrap().events;
     let events = events.iter().map(without_words).collect();
-    world.send(ScribeMessage::Scrub(Scrub { place: place("lobby"), events, writes: Vec::new(), reply }));
+    world.send(ScribeMessage::Scrub(Scrub { channel_key: channel_key("lobby"), events, writes: Vec::new(), reply }));
     scrubbed.await.unwrap().unwrap();
     assert_eq!((erased::oldest(&*world.store).await, marks().await), (Ok(Some(day(3))), 1));
 

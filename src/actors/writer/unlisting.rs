@@ -7,8 +7,8 @@ use ractor::ActorRef;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Lost, ScribeMessage, Unlist};
 use crate::domain::id::{PersonId, Seq};
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::place::Place;
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::speakers::{self, STRETCH, after_stretch};
 use crate::ports::store::Store;
@@ -39,7 +39,7 @@ pub struct Leaving<'a> {
 pub async fn unlist(
     store: &dyn Store,
     scribe: &ActorRef<ScribeMessage>,
-    place: &Place,
+    channel_key: &ChannelKey,
     leaving: Leaving<'_>,
 ) -> Result<(), Lost> {
     let Leaving { stretch, below, people, notes } = leaving;
@@ -47,27 +47,27 @@ pub async fn unlist(
     let first = speakers::stretch(stretch);
     for _ in 0..TRIES {
         // Whatever is said after this is seen below, or by the scribe.
-        let head = reader.head(place).await?;
+        let head = reader.head(channel_key).await?;
         let Some(no) = head.no else { return Ok(()) };
-        let (there, illegible) = match reader.speakers(place.ward(), no, below.max(first), after_stretch(stretch)).await {
+        let (there, illegible) = match reader.speakers(channel_key.ward(), no, below.max(first), after_stretch(stretch)).await {
             Err(error) if error.is_damage() => {
-                tell_unreadable(place, &error);
+                tell_unreadable(channel_key, &error);
                 return Ok(());
             }
             read => read?,
         };
         if !illegible.is_empty() {
-            tell_illegible(place, &illegible);
+            tell_illegible(channel_key, &illegible);
             return Ok(());
         }
         let mut keys = notes.to_vec();
         for person in people.difference(&there) {
-            let entries = key::person_in(&place.guild, person, no, stretch);
+            let entries = key::person_in(&channel_key.guild, person, no, stretch);
             let found = store.scan(entries.start, entries.end, false, STRETCH as usize).await;
-            let found = found.map_err(|error| ReadError::from(error).of(place))?;
+            let found = found.map_err(|error| ReadError::from(error).of(channel_key))?;
             keys.extend(found.into_iter().map(|(key, _)| key));
         }
-        if keys.is_empty() || strike(scribe, place, stretch, keys, head.last).await? {
+        if keys.is_empty() || strike(scribe, channel_key, stretch, keys, head.last).await? {
             return Ok(());
         }
     }
@@ -80,18 +80,18 @@ pub async fn unlist(
 /// They may still be there.
 pub async fn strike(
     scribe: &ActorRef<ScribeMessage>,
-    place: &Place,
+    channel_key: &ChannelKey,
     stretch: Seq,
     keys: Vec<Key>,
     as_of: Seq,
 ) -> Result<bool, Lost> {
     let (reply, done) = Reply::awaited();
-    let _ = scribe.cast(ScribeMessage::Unlist(Unlist { place: place.clone(), stretch, keys, as_of, reply }));
+    let _ = scribe.cast(ScribeMessage::Unlist(Unlist { channel_key: channel_key.clone(), stretch, keys, as_of, reply }));
     done.await.unwrap_or(Err(Lost::Unknown))
 }
 
-fn tell_unreadable(place: &Place, error: &ReadError) {
-    let (guild, channel) = (Plain(place.guild.as_str()), Plain(place.channel.as_str()));
+fn tell_unreadable(channel_key: &ChannelKey, error: &ReadError) {
+    let (guild, channel) = (Plain(channel_key.guild.as_str()), Plain(channel_key.channel.as_str()));
     tracing::warn!(
         %guild,
         %channel,
@@ -100,8 +100,8 @@ fn tell_unreadable(place: &Place, error: &ReadError) {
     );
 }
 
-fn tell_illegible(place: &Place, illegible: &BTreeSet<Seq>) {
-    let (guild, channel) = (Plain(place.guild.as_str()), Plain(place.channel.as_str()));
+fn tell_illegible(channel_key: &ChannelKey, illegible: &BTreeSet<Seq>) {
+    let (guild, channel) = (Plain(channel_key.guild.as_str()), Plain(channel_key.channel.as_str()));
     let (entries, first) = (illegible.len(), illegible.first().copied().unwrap_or_default());
     tracing::warn!(
         %guild,

@@ -62,15 +62,15 @@ pub struct Hole {
     /// What sled says of it.
     pub detail: String,
     /// What the channels of these two keys are called, as far as that can be told.
-    pub places: [Option<Box<str>>; 2],
+    pub channel_names: [Option<Box<str>>; 2],
 }
 
 impl Hole {
     /// Learns what the channels of a ward are called.
     fn name(&mut self, ward: Ward, channels: &BTreeMap<ChannelNo, Channel>) {
-        for (key, place) in [&self.after, &self.before].into_iter().zip(&mut self.places) {
+        for (key, channel_name) in [&self.after, &self.before].into_iter().zip(&mut self.channel_names) {
             if let Some((_, channel, _)) = key.as_ref().and_then(event_of).filter(|(of, ..)| *of == ward) {
-                *place = channels.get(&channel).and_then(|channel| channel.name.clone());
+                *channel_name = channels.get(&channel).and_then(|channel| channel.name.clone());
             }
         }
     }
@@ -78,9 +78,9 @@ impl Hole {
 
 impl fmt::Display for Hole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { after, before, detail, places: [of_after, of_before] } = self;
-        let after = after.as_ref().map(|key| Named { key, place: of_after.as_deref() });
-        let before = before.as_ref().map(|key| Named { key, place: of_before.as_deref() });
+        let Self { after, before, detail, channel_names: [of_after, of_before] } = self;
+        let after = after.as_ref().map(|key| Named { key, channel_name: of_after.as_deref() });
+        let before = before.as_ref().map(|key| Named { key, channel_name: of_before.as_deref() });
         match (after, before) {
             (Some(after), Some(before)) => write!(f, "what lies between {after} and {before} cannot be read: {detail}"),
             (Some(after), None) => write!(f, "what lies after {after} cannot be read: {detail}"),
@@ -98,15 +98,15 @@ pub struct Illegible {
     /// What is wrong.
     pub fault: Fault,
     /// What its channel is called, if that can be told.
-    pub place: Option<Box<str>>,
+    pub channel_name: Option<Box<str>>,
 }
 
 impl fmt::Display for Illegible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { ward, fault: Fault { what, channel, detail }, place } = self;
+        let Self { ward, fault: Fault { what, channel, detail }, channel_name } = self;
         f.write_str(what)?;
-        match (place, channel) {
-            (Some(place), _) => write!(f, " of {place}")?,
+        match (channel_name, channel) {
+            (Some(channel_name), _) => write!(f, " of {channel_name}")?,
             (None, Some(channel)) => write!(f, " of ward {}, channel {}", ward.0, channel.0)?,
             (None, None) => {}
         }
@@ -117,13 +117,15 @@ impl fmt::Display for Illegible {
 /// A record, for people.
 struct Named<'a> {
     key: &'a Key,
-    place: Option<&'a str>,
+    channel_name: Option<&'a str>,
 }
 
 impl fmt::Display for Named<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match event_of(self.key) {
-            Some((ward, channel, seq)) => write!(f, "event {seq} of {}", Whose { ward, channel, place: self.place }),
+            Some((ward, channel, seq)) => {
+                write!(f, "event {seq} of {}", Whose { ward, channel, channel_name: self.channel_name })
+            }
             None => write!(f, "the record {}", self.key),
         }
     }
@@ -133,13 +135,13 @@ impl fmt::Display for Named<'_> {
 struct Whose<'a> {
     ward: Ward,
     channel: ChannelNo,
-    place: Option<&'a str>,
+    channel_name: Option<&'a str>,
 }
 
 impl fmt::Display for Whose<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ward {}, channel {}", self.ward.0, self.channel.0)?;
-        self.place.map_or(Ok(()), |place| write!(f, " ({place})"))
+        self.channel_name.map_or(Ok(()), |channel_name| write!(f, " ({channel_name})"))
     }
 }
 
@@ -166,7 +168,7 @@ pub enum Problem {
         /// Whose journal.
         channel: ChannelNo,
         /// What it is called, if that can be told.
-        place: Option<Box<str>>,
+        channel_name: Option<Box<str>>,
         /// The first that is missing.
         from: Seq,
         /// The last that is missing.
@@ -179,7 +181,7 @@ pub enum Problem {
         /// Whose journal.
         channel: ChannelNo,
         /// What it is called, if that can be told.
-        place: Option<Box<str>>,
+        channel_name: Option<Box<str>>,
         /// What is kept as its last event; [`Seq::NONE`] when nothing is.
         head: Seq,
         /// Its last event.
@@ -210,12 +212,12 @@ pub enum Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Missing { ward, channel, place, from, to } => {
-                let whose = Whose { ward: *ward, channel: *channel, place: place.as_deref() };
+            Self::Missing { ward, channel, channel_name, from, to } => {
+                let whose = Whose { ward: *ward, channel: *channel, channel_name: channel_name.as_deref() };
                 write!(f, "{whose}: the events {from} to {to} are missing")
             }
-            Self::BeyondHead { ward, channel, place, head, last } => {
-                let whose = Whose { ward: *ward, channel: *channel, place: place.as_deref() };
+            Self::BeyondHead { ward, channel, channel_name, head, last } => {
+                let whose = Whose { ward: *ward, channel: *channel, channel_name: channel_name.as_deref() };
                 write!(f, "{whose}: the journal ends at {last}, its head is {head}")
             }
             Self::Unreadable(hole) => hole.fmt(f),
@@ -334,7 +336,7 @@ impl Audit {
             self.problem(Problem::Malformed(key.clone()));
         } else if let Some(fault) = self.inspect.fault(key, value) {
             self.report.illegible += 1;
-            self.problem(Problem::Illegible(Illegible { ward: Ward(*ward), fault, place: None }));
+            self.problem(Problem::Illegible(Illegible { ward: Ward(*ward), fault, channel_name: None }));
         } else if let Some((channel, name)) = self.inspect.named(key, value) {
             self.channels.entry(channel).or_default().name = Some(name.into());
         }
@@ -374,8 +376,8 @@ impl Audit {
         let channels = std::mem::take(&mut self.channels);
         // What a channel is called comes after most of what belongs to it.
         for problem in &mut self.report.problems[self.of_wards_before..] {
-            if let Problem::Illegible(Illegible { fault: Fault { channel: Some(channel), .. }, place, .. }) = problem {
-                *place = channels.get(channel).and_then(|channel| channel.name.clone());
+            if let Problem::Illegible(Illegible { fault: Fault { channel: Some(channel), .. }, channel_name, .. }) = problem {
+                *channel_name = channels.get(channel).and_then(|channel| channel.name.clone());
             }
         }
         // A hole may begin or end in another ward.
@@ -385,18 +387,18 @@ impl Audit {
             }
         }
         for (number, channel) in channels {
-            let place = channel.name;
+            let channel_name = channel.name;
             self.report.channels += u64::from(channel.last > Seq::NONE || channel.head > Seq::NONE);
             if channel.last > channel.head && channel.last >= channel.lowest_kept {
-                let (place, head, last) = (place.clone(), channel.head, channel.last);
-                self.problem(Problem::BeyondHead { ward, channel: number, place, head, last });
+                let (channel_name, head, last) = (channel_name.clone(), channel.head, channel.last);
+                self.problem(Problem::BeyondHead { ward, channel: number, channel_name, head, last });
             }
             // The rest of the journal is missing too if its head is further on.
             let tail = (channel.head > channel.last).then(|| (channel.last.next(), channel.head));
             for (from, to) in channel.gaps.into_iter().chain(tail) {
                 let from = from.max(channel.lowest_kept);
                 if from <= to {
-                    self.problem(Problem::Missing { ward, channel: number, place: place.clone(), from, to });
+                    self.problem(Problem::Missing { ward, channel: number, channel_name: channel_name.clone(), from, to });
                 }
             }
         }

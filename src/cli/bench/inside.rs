@@ -18,7 +18,7 @@ use crate::actors::models::Models;
 use crate::adapters::store::sled::disk_bytes;
 use crate::cli::failure::Failure;
 use crate::domain::message::{Author, Modality, Role};
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::Backend as _;
 use crate::ports::backend::room::RoomId;
 use crate::server::apart::Apart;
@@ -31,7 +31,7 @@ pub(super) struct Inside {
     system: Apart,
     metrics: Metrics,
     data: PathBuf,
-    rooms: Vec<(RoomId, Place)>,
+    rooms: Vec<(RoomId, ChannelKey)>,
 }
 
 impl Inside {
@@ -66,8 +66,8 @@ impl Inside {
             let room = RoomId::parse(&name).ok_or_else(|| Failure::Failed(format!("{name} is no room's id")))?;
             let plan = plan.map_err(|error| Failure::Failed(format!("room {name}: {error}")))?;
             backend.put_room(&room, plan).await?;
-            let place = Place::new(&rooms.guild(number).as_str().into(), &room.channel());
-            Ok((room, place))
+            let channel_key = ChannelKey::new(&rooms.guild(number).as_str().into(), &room.channel());
+            Ok((room, channel_key))
         });
         let made: Vec<Result<_, Failure>> = making.buffered(AT_A_TIME).collect().await;
         self.rooms = made.into_iter().collect::<Result<_, _>>()?;

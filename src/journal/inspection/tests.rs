@@ -9,8 +9,8 @@ const NO: ChannelNo = ChannelNo(7);
 /// A record of each kind that is stored, sound.
 fn all() -> Vec<(Key, Vec<u8>)> {
     let (guild, channel) = (GuildId::from("home"), ChannelId::from("console:lobby"));
-    let place = Place::new(&guild, &channel);
-    let ward = place.ward();
+    let channel_key = ChannelKey::new(&guild, &channel);
+    let ward = channel_key.ward();
     let (seq, at) = (Seq(3), Moment::from_micros(5));
     let event = Recorded { seq, at, handled: seq, turn: None, event: Event::Cleared };
     let used = UsageRecord { at, channel: channel.clone(), used: Used::Statement { companion: "aria".into() } };
@@ -39,9 +39,9 @@ fn all() -> Vec<(Key, Vec<u8>)> {
         (key::outbox(ward, NO, Ticket(1)), encode(&owed)),
         (key::message_id(ward, NO, "m1"), encode(&seq)),
         (key::person(&guild, &"Ana".into(), NO, seq), encode(&())),
-        (key::channel_name(&place), encode(&NO.0)),
+        (key::channel_name(&channel_key), encode(&NO.0)),
         (key::channel_of(ward, NO), encode(&ChannelRecord { guild: guild.clone(), channel: channel.clone() })),
-        (residence::key(&place), encode(&Residence::empty(guild.clone(), at))),
+        (residence::key(&channel_key), encode(&Residence::empty(guild.clone(), at))),
         (key::usage(&guild, at, NO, 1), encode(&used)),
         (key::set_aside(ward, NO, seq), encode(&set_aside)),
         (key::room(&channel), encode(&RoomRecord { room: channel.clone(), guild: guild.clone(), created_at: at })),

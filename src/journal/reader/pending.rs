@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::{ReadError, Reader};
 use crate::domain::id::{ChannelId, GuildId, Ward};
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::place::Place;
 use crate::journal::record::ChannelRecord;
 use crate::ports::store::StoreError;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
@@ -38,7 +38,7 @@ impl Reader<'_> {
         for no in self.channels_with(ward, Kind::Outbox).await?.difference(&known) {
             // What belongs to a channel that was deleted is about to be swept.
             let Some(Some(channel)) = readable(self.channel_of(ward, *no).await)? else { continue };
-            let owed = readable(self.outbox(&Place::new(&channel.guild, &channel.channel)).await)?;
+            let owed = readable(self.outbox(&ChannelKey::new(&channel.guild, &channel.channel)).await)?;
             if owed.is_none_or(|owed| !owed.is_empty()) {
                 pending.channels.push(channel);
             }
@@ -89,9 +89,9 @@ mod tests {
     #[tokio::test]
     async fn a_channel_is_pending_whatever_is_left_of_the_record_that_says_so() {
         let store = TestStore::new();
-        let place = named(&store, 1, "console:lobby");
+        let channel_key = named(&store, 1, "console:lobby");
         named(&store, 2, "console:den");
-        let ward = place.ward();
+        let ward = channel_key.ward();
         store.put(key::pending(ward, ChannelNo(1)), BROKEN.to_vec());
         store.put(key::pending(ward, ChannelNo(2)), encode(&PendingRecord { heard: Seq(1) }));
 
@@ -119,9 +119,9 @@ mod tests {
     #[tokio::test]
     async fn a_quiet_channel_of_which_it_cannot_be_read_what_it_owes_is_looked_after() {
         let store = TestStore::new();
-        let place = named(&store, 1, "console:lobby");
+        let channel_key = named(&store, 1, "console:lobby");
         named(&store, 2, "console:den");
-        let ward = place.ward();
+        let ward = channel_key.ward();
         let owed = OutboxRecord {
             companion: "aria".into(),
             trigger: crate::domain::trigger::Trigger::Lull,
@@ -149,12 +149,12 @@ mod tests {
         assert!(matches!(error, StoreError::Damaged(_)), "{error}");
     }
 
-    fn named(store: &TestStore, no: u32, channel: &str) -> Place {
+    fn named(store: &TestStore, no: u32, channel: &str) -> ChannelKey {
         let record = ChannelRecord { guild: GuildId::from("home"), channel: ChannelId::from(channel) };
-        let place = Place::new(&record.guild, &record.channel);
-        store.put(key::channel_of(place.ward(), ChannelNo(no)), encode(&record));
-        store.put(key::channel_name(&place), encode(&no));
-        place
+        let channel_key = ChannelKey::new(&record.guild, &record.channel);
+        store.put(key::channel_of(channel_key.ward(), ChannelNo(no)), encode(&record));
+        store.put(key::channel_name(&channel_key), encode(&no));
+        channel_key
     }
 
     fn names(pending: &Pending) -> Vec<&str> {

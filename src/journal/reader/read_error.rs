@@ -1,9 +1,9 @@
 //! Why something could not be read, and whether it ever will be.
 
 use crate::domain::id::Seq;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::inspection::named;
 use crate::journal::key;
-use crate::journal::place::Place;
 use crate::journal::record::RecordError;
 use crate::ports::store::StoreError;
 use crate::ports::store::key::{Key, Kind};
@@ -19,32 +19,32 @@ pub enum ReadError {
     Record(#[from] RecordError),
     /// A record of a channel is not what it should be.
     #[error(
-        "{what} of {place} cannot be read: {detail}; `tertulia history verify` lists all that cannot: put a backup from before back, or \
+        "{what} of {channel_key} cannot be read: {detail}; `tertulia history verify` lists all that cannot: put a backup from before back, or \
          delete the room"
     )]
     Illegible {
         /// Whose.
-        place: Place,
+        channel_key: ChannelKey,
         /// Which: `event 12`.
         what: String,
         /// What is wrong with it.
         detail: String,
     },
     /// The store cannot read what it holds of a channel.
-    #[error("what is on record of {place} cannot be read (`tertulia history verify` says what): {detail}")]
+    #[error("what is on record of {channel_key} cannot be read (`tertulia history verify` says what): {detail}")]
     Unreadable {
         /// Whose.
-        place: Place,
+        channel_key: ChannelKey,
         /// What the store says, with a way out.
         detail: String,
     },
     /// Events are missing that nobody deleted.
     #[error(
-        "the journal of {place} should go on with event {expected}, but goes on with {found}: restore a backup, or start once with --accept-loss"
+        "the journal of {channel_key} should go on with event {expected}, but goes on with {found}: restore a backup, or start once with --accept-loss"
     )]
     Gap {
         /// Which journal.
-        place: Place,
+        channel_key: ChannelKey,
         /// The number that is missing.
         expected: Seq,
         /// The number that follows; or one past the end.
@@ -67,17 +67,17 @@ impl ReadError {
 
     /// The same of a read of what belongs to this channel.
     #[must_use]
-    pub fn of(self, place: &Place) -> Self {
-        let place = place.clone();
+    pub fn of(self, channel_key: &ChannelKey) -> Self {
+        let channel_key = channel_key.clone();
         match self {
-            Self::Store(StoreError::Damaged(detail)) => Self::Unreadable { place, detail },
+            Self::Store(StoreError::Damaged(detail)) => Self::Unreadable { channel_key, detail },
             Self::Record(error) => {
                 let (what, _) = named(error.key());
                 // A channel that is part of what it is called is not told twice.
-                let what = what.strip_suffix(&format!(" of {place}")).map(str::to_owned).unwrap_or(what);
+                let what = what.strip_suffix(&format!(" of {channel_key}")).map(str::to_owned).unwrap_or(what);
                 match way_without_deleting(error.key()) {
-                    Some(way) => Self::Unreadable { place, detail: format!("{what}: {}; {way}", error.detail()) },
-                    None => Self::Illegible { place, what, detail: error.detail() },
+                    Some(way) => Self::Unreadable { channel_key, detail: format!("{what}: {}; {way}", error.detail()) },
+                    None => Self::Illegible { channel_key, what, detail: error.detail() },
                 }
             }
             error => error,

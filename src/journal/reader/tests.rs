@@ -11,7 +11,7 @@ const NO: ChannelNo = ChannelNo(0);
 async fn a_channel_that_nothing_is_stored_for_restores_to_nothing() {
     let store = TestStore::new();
 
-    let restored = Reader::new(&store).restore(&place()).await;
+    let restored = Reader::new(&store).restore(&channel_key()).await;
 
     assert_eq!(restored, Ok(Restored::default()));
 }
@@ -19,31 +19,31 @@ async fn a_channel_that_nothing_is_stored_for_restores_to_nothing() {
 #[tokio::test]
 async fn a_missing_event_is_an_error_with_both_numbers() {
     let store = journal(5);
-    store.remove(&Key::event(place().ward(), NO, Seq(3)));
+    store.remove(&Key::event(channel_key().ward(), NO, Seq(3)));
 
-    let error = Reader::new(&store).restore(&place()).await.unwrap_err();
+    let error = Reader::new(&store).restore(&channel_key()).await.unwrap_err();
 
-    assert_eq!(error, ReadError::Gap { place: place(), expected: Seq(3), found: Seq(4) });
+    assert_eq!(error, ReadError::Gap { channel_key: channel_key(), expected: Seq(3), found: Seq(4) });
 }
 
 #[tokio::test]
 async fn a_journal_that_ends_too_early_is_an_error() {
     let store = journal(5);
-    store.remove(&Key::event(place().ward(), NO, Seq(5)));
+    store.remove(&Key::event(channel_key().ward(), NO, Seq(5)));
 
-    let error = Reader::new(&store).restore(&place()).await.unwrap_err();
+    let error = Reader::new(&store).restore(&channel_key()).await.unwrap_err();
 
-    assert_eq!(error, ReadError::Gap { place: place(), expected: Seq(5), found: Seq(6) });
+    assert_eq!(error, ReadError::Gap { channel_key: channel_key(), expected: Seq(5), found: Seq(6) });
 }
 
 #[tokio::test]
 async fn a_low_water_mark_explains_what_is_missing_below_it() {
     let store = journal(5);
-    store.remove(&Key::event(place().ward(), NO, Seq(1)));
-    store.remove(&Key::event(place().ward(), NO, Seq(3)));
-    store.put(key::tombstone(place().ward(), NO), encode_number(Seq(4)));
+    store.remove(&Key::event(channel_key().ward(), NO, Seq(1)));
+    store.remove(&Key::event(channel_key().ward(), NO, Seq(3)));
+    store.put(key::tombstone(channel_key().ward(), NO), encode_number(Seq(4)));
 
-    let restored = Reader::new(&store).restore(&place()).await.unwrap();
+    let restored = Reader::new(&store).restore(&channel_key()).await.unwrap();
 
     assert_eq!(numbers(&restored.events), [2, 4, 5]);
 }
@@ -53,15 +53,15 @@ async fn a_channel_whose_record_of_work_is_damaged_finds_it_again_in_its_journal
     for damaged in [&b""[..], b"\x01not what it was"] {
         let store = journal(5);
         let record = PendingRecord { heard: Seq(2) };
-        store.put(key::pending(place().ward(), NO), encode(&record));
-        let sound = Reader::new(&store).head(&place()).await.unwrap();
-        store.put(key::pending(place().ward(), NO), damaged.to_vec());
+        store.put(key::pending(channel_key().ward(), NO), encode(&record));
+        let sound = Reader::new(&store).head(&channel_key()).await.unwrap();
+        store.put(key::pending(channel_key().ward(), NO), damaged.to_vec());
 
-        let head = Reader::new(&store).head(&place()).await;
+        let head = Reader::new(&store).head(&channel_key()).await;
 
         assert!(sound.pending.is_some_and(|pending| pending.heard > Seq(2)), "{sound:?}");
         assert_eq!(head, Ok(sound));
-        assert_eq!(numbers(&Reader::new(&store).restore(&place()).await.unwrap().events), [1, 2, 3, 4, 5]);
+        assert_eq!(numbers(&Reader::new(&store).restore(&channel_key()).await.unwrap().events), [1, 2, 3, 4, 5]);
     }
 }
 
@@ -71,10 +71,10 @@ async fn events_are_read_in_ranges_from_either_end() {
     let reader = Reader::new(&store);
     let all = Range { after: Seq::NONE, before: None, limit: 1_200, newest_first: false };
 
-    let oldest = reader.events(&place(), all).await.unwrap();
-    let newest = reader.events(&place(), Range { newest_first: true, ..all }).await.unwrap();
-    let between = reader.events(&place(), Range { after: Seq(7), before: Some(Seq(10)), ..all }).await.unwrap();
-    let beyond = reader.events(&place(), Range { after: Seq(u64::MAX), ..all }).await.unwrap();
+    let oldest = reader.events(&channel_key(), all).await.unwrap();
+    let newest = reader.events(&channel_key(), Range { newest_first: true, ..all }).await.unwrap();
+    let between = reader.events(&channel_key(), Range { after: Seq(7), before: Some(Seq(10)), ..all }).await.unwrap();
+    let beyond = reader.events(&channel_key(), Range { after: Seq(u64::MAX), ..all }).await.unwrap();
 
     assert_eq!(numbers(&oldest), (1..=1_200).collect::<Vec<_>>());
     assert_eq!(numbers(&newest), (801..=2_000).rev().collect::<Vec<_>>());
@@ -85,26 +85,26 @@ async fn events_are_read_in_ranges_from_either_end() {
 #[tokio::test]
 async fn what_is_being_swept_cannot_be_read() {
     let store = journal(5);
-    store.put(key::sweep(place().ward(), NO), encode_number(Seq(4)));
-    store.put(key::message_id(place().ward(), NO, "old"), encode(&Seq(2)));
+    store.put(key::sweep(channel_key().ward(), NO), encode_number(Seq(4)));
+    store.put(key::message_id(channel_key().ward(), NO, "old"), encode(&Seq(2)));
     let reader = Reader::new(&store);
 
-    let restored = reader.restore(&place()).await.unwrap();
+    let restored = reader.restore(&channel_key()).await.unwrap();
 
     assert_eq!(numbers(&restored.events), [4, 5]);
-    assert_eq!(reader.event(&place(), Seq(2)).await, Ok(None));
-    assert_eq!(reader.message(&place(), "old").await, Ok(None));
+    assert_eq!(reader.event(&channel_key(), Seq(2)).await, Ok(None));
+    assert_eq!(reader.message(&channel_key(), "old").await, Ok(None));
 }
 
 #[tokio::test]
 async fn a_message_set_aside_is_named_when_its_channel_is_restored() {
     let store = journal(3);
-    let Place { guild, channel } = place();
+    let ChannelKey { guild, channel } = channel_key();
     let record =
         SetAsideRecord { guild, channel, seq: Seq(2), at: Moment::ZERO, deaths: 3, error: "panicked".into(), is_closed: false };
-    store.put(key::set_aside(place().ward(), NO, Seq(2)), encode(&record));
+    store.put(key::set_aside(channel_key().ward(), NO, Seq(2)), encode(&record));
 
-    let restored = Reader::new(&store).restore(&place()).await.unwrap();
+    let restored = Reader::new(&store).restore(&channel_key()).await.unwrap();
 
     assert_eq!(restored.skip, BTreeSet::from([Seq(2)]));
 }
@@ -177,12 +177,12 @@ fn used(store: &TestStore, guild: &str, at: u64) {
 #[tokio::test]
 async fn a_journal_whose_last_entries_cannot_be_read_stands_where_they_do_at_the_time_of_those_before() {
     let store = journal(40);
-    store.put(key::pending(place().ward(), NO), encode(&PendingRecord { heard: Seq(2) }));
+    store.put(key::pending(channel_key().ward(), NO), encode(&PendingRecord { heard: Seq(2) }));
     for seq in (20..=40).map(Seq) {
-        store.put(Key::event(place().ward(), NO, seq), b"?".to_vec());
+        store.put(Key::event(channel_key().ward(), NO, seq), b"?".to_vec());
     }
 
-    let head = Reader::new(&store).head(&place()).await.unwrap();
+    let head = Reader::new(&store).head(&channel_key()).await.unwrap();
 
     assert_eq!((head.last, head.at), (Seq(40), Moment::from_micros(19)));
     assert_eq!(head.pending, Some(PendingRecord { heard: Seq(40) }), "it may be from outside");
@@ -191,10 +191,10 @@ async fn a_journal_whose_last_entries_cannot_be_read_stands_where_they_do_at_the
 #[tokio::test]
 async fn a_conversation_is_restored_up_to_what_cannot_be_read_and_that_is_named() {
     let store = journal(5);
-    store.put(Key::event(place().ward(), NO, Seq(4)), b"\x01{\"at\"".to_vec());
+    store.put(Key::event(channel_key().ward(), NO, Seq(4)), b"\x01{\"at\"".to_vec());
 
-    let RestoredSoFar { restored, wrong } = Reader::new(&store).restore_so_far(&place()).await.unwrap();
-    let strictly = Reader::new(&store).restore(&place()).await;
+    let RestoredSoFar { restored, wrong } = Reader::new(&store).restore_so_far(&channel_key()).await.unwrap();
+    let strictly = Reader::new(&store).restore(&channel_key()).await;
 
     assert_eq!(numbers(&restored.events), [1, 2, 3]);
     let told = wrong.as_ref().map(ToString::to_string).unwrap_or_default();
@@ -205,9 +205,9 @@ async fn a_conversation_is_restored_up_to_what_cannot_be_read_and_that_is_named(
 #[tokio::test]
 async fn a_conversation_whose_snapshot_cannot_be_read_says_so() {
     let store = journal(5);
-    store.put(key::snapshot(place().ward(), NO), b"\x01?".to_vec());
+    store.put(key::snapshot(channel_key().ward(), NO), b"\x01?".to_vec());
 
-    let RestoredSoFar { restored, wrong } = Reader::new(&store).restore_so_far(&place()).await.unwrap();
+    let RestoredSoFar { restored, wrong } = Reader::new(&store).restore_so_far(&channel_key()).await.unwrap();
 
     assert_eq!(restored, Restored { head: Seq(5), ..Restored::default() });
     let told = wrong.map(|wrong| wrong.to_string()).unwrap_or_default();
@@ -216,8 +216,8 @@ async fn a_conversation_whose_snapshot_cannot_be_read_says_so() {
 
 fn journal(events: u64) -> TestStore {
     let store = TestStore::new();
-    let ward = place().ward();
-    store.put(key::channel_name(&place()), encode(&NO.0));
+    let ward = channel_key().ward();
+    store.put(key::channel_name(&channel_key()), encode(&NO.0));
     store.put(Key::head(ward, NO), encode_number(Seq(events)));
     for seq in (1..=events).map(Seq) {
         let recorded = Recorded { seq, at: Moment::from_micros(seq.0), handled: seq, turn: None, event: Event::Cleared };
@@ -226,8 +226,8 @@ fn journal(events: u64) -> TestStore {
     store
 }
 
-fn place() -> Place {
-    Place::new(&"home".into(), &"console:lobby".into())
+fn channel_key() -> ChannelKey {
+    ChannelKey::new(&"home".into(), &"console:lobby".into())
 }
 
 fn numbers(events: &[Recorded]) -> Vec<u64> {

@@ -6,8 +6,8 @@ use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 use crate::journal::record::{encode_event, encode_snapshot};
 
-fn place() -> Place {
-    Place::new(&GuildId::from("home"), &ChannelId::from("console:lobby"))
+fn channel_key() -> ChannelKey {
+    ChannelKey::new(&GuildId::from("home"), &ChannelId::from("console:lobby"))
 }
 
 fn said(by: &str, id: Option<&str>) -> Recorded {
@@ -26,11 +26,11 @@ fn salvaged(records: &[(Key, Value)]) -> Salvaged {
 
 #[test]
 fn each_half_of_a_channels_name_tells_the_other_and_its_number_is_never_given_again() {
-    let (place, no) = (place(), ChannelNo(3));
-    let record = ChannelRecord { guild: place.guild.clone(), channel: place.channel.clone() };
-    let of = (key::channel_of(place.ward(), no), encode(&record));
-    let name = (key::channel_name(&place), encode(&no.0));
-    let next = (key::next_channel(place.ward()), encode(&4_u32));
+    let (channel_key, no) = (channel_key(), ChannelNo(3));
+    let record = ChannelRecord { guild: channel_key.guild.clone(), channel: channel_key.channel.clone() };
+    let of = (key::channel_of(channel_key.ward(), no), encode(&record));
+    let name = (key::channel_name(&channel_key), encode(&no.0));
+    let next = (key::next_channel(channel_key.ward()), encode(&4_u32));
 
     for left in [&of, &name] {
         let salvaged = salvaged(std::slice::from_ref(left));
@@ -42,9 +42,9 @@ fn each_half_of_a_channels_name_tells_the_other_and_its_number_is_never_given_ag
 
 #[test]
 fn what_a_newer_version_wrote_is_left_to_it() {
-    let (ward, no) = (place().ward(), ChannelNo(3));
+    let (ward, no) = (channel_key().ward(), ChannelNo(3));
     let newer = b"\x03{}".to_vec();
-    let (name, next) = (key::channel_name(&place()), key::next_channel(ward));
+    let (name, next) = (key::channel_name(&channel_key()), key::next_channel(ward));
 
     let salvaged = salvaged(&[(Key::event(ward, no, Seq(1)), encode_event(&said("Ana", None))), (next.clone(), newer.clone())]);
 
@@ -54,9 +54,9 @@ fn what_a_newer_version_wrote_is_left_to_it() {
 
 #[test]
 fn a_journal_whose_head_cannot_be_read_ends_with_its_last_event_and_one_without_with_its_stretch() {
-    let (ward, no) = (place().ward(), ChannelNo(3));
+    let (ward, no) = (channel_key().ward(), ChannelNo(3));
     let (head, event) = (Key::head(ward, no), (Key::event(ward, no, Seq(4)), encode_event(&said("Ana", None))));
-    let listed = (key::person(&place().guild, &"Ana".into(), no, Seq(4)), encode(&()));
+    let listed = (key::person(&channel_key().guild, &"Ana".into(), no, Seq(4)), encode(&()));
     let end = |records: &[(Key, Value)]| salvaged(records).behind().into_iter().find(|(key, _)| *key == head).map(|(_, end)| end);
 
     let unreadable = end(&[event.clone(), listed.clone(), (head.clone(), b"?".to_vec())]);
@@ -68,7 +68,7 @@ fn a_journal_whose_head_cannot_be_read_ends_with_its_last_event_and_one_without_
 
 #[test]
 fn of_two_messages_of_one_id_the_newer_is_meant() {
-    let id = key::message_id(place().ward(), ChannelNo(3), "4711");
+    let id = key::message_id(channel_key().ward(), ChannelNo(3), "4711");
     let replaces = |seq: u64, there: &[u8]| Salvaged::default().replaces(&id, &encode(&Seq(seq)), there);
 
     assert_eq!([6, 7, 8].map(|seq| replaces(seq, &encode(&Seq(7)))), [false, false, true]);
@@ -78,11 +78,12 @@ fn of_two_messages_of_one_id_the_newer_is_meant() {
 
 #[test]
 fn who_said_a_message_and_which_id_it_has_can_be_found_again() {
-    let (place, no) = (place(), ChannelNo(3));
-    let salvaged = salvaged(&[(key::channel_name(&place), encode(&no.0))]);
-    let followers = |recorded: &Recorded| salvaged.follows(&Key::event(place.ward(), no, recorded.seq), &encode_event(recorded));
-    let person = (key::person(&place.guild, &"Ana".into(), no, Seq(7)), encode(&()));
-    let id = (key::message_id(place.ward(), no, "4711"), encode(&Seq(7)));
+    let (channel_key, no) = (channel_key(), ChannelNo(3));
+    let salvaged = salvaged(&[(key::channel_name(&channel_key), encode(&no.0))]);
+    let followers =
+        |recorded: &Recorded| salvaged.follows(&Key::event(channel_key.ward(), no, recorded.seq), &encode_event(recorded));
+    let person = (key::person(&channel_key.guild, &"Ana".into(), no, Seq(7)), encode(&()));
+    let id = (key::message_id(channel_key.ward(), no, "4711"), encode(&Seq(7)));
 
     assert_eq!(followers(&said("Ana", None)), std::slice::from_ref(&person));
     assert_eq!(followers(&said("Ana", Some("4711"))), [person, id]);
@@ -92,9 +93,9 @@ fn who_said_a_message_and_which_id_it_has_can_be_found_again() {
 
 #[test]
 fn no_number_that_anything_names_is_given_to_an_event_again() {
-    let (place, no) = (place(), ChannelNo(3));
+    let (channel_key, no) = (channel_key(), ChannelNo(3));
     // The last of a stretch, up to which a journal may have gone that the index of persons names.
-    let (ward, seq) = (place.ward(), Seq(511));
+    let (ward, seq) = (channel_key.ward(), Seq(511));
     let owed = OutboxRecord {
         companion: "aria".into(),
         trigger: Trigger::Lull,
@@ -105,7 +106,7 @@ fn no_number_that_anything_names_is_given_to_an_event_again() {
         name: None,
     };
     let used = Used::Address { person: "ana".into(), message: seq };
-    let usage = UsageRecord { at: Moment::ZERO, channel: place.channel.clone(), used };
+    let usage = UsageRecord { at: Moment::ZERO, channel: channel_key.channel.clone(), used };
     let left = [
         (Key::event(ward, no, seq), b"?".to_vec()),
         (Key::head(ward, no), encode_number(seq)),
@@ -113,12 +114,12 @@ fn no_number_that_anything_names_is_given_to_an_event_again() {
         (key::pending(ward, no), encode(&PendingRecord { heard: seq })),
         (key::outbox(ward, no, Ticket(900)), encode(&owed)),
         (key::message_id(ward, no, "a rather long id"), encode(&seq)),
-        (key::person(&place.guild, &"ana".into(), no, seq), encode(&())),
+        (key::person(&channel_key.guild, &"ana".into(), no, seq), encode(&())),
         (key::set_aside(ward, no, seq), b"?".to_vec()),
         (key::tombstone(ward, no), encode_number(seq.next())),
         (key::sweep(ward, no), encode_number(seq.next())),
         (key::unlisting(ward, no, seq), encode(&())),
-        (key::usage(&place.guild, Moment::ZERO, no, 900), encode(&usage)),
+        (key::usage(&channel_key.guild, Moment::ZERO, no, 900), encode(&usage)),
     ];
 
     for record in left {
@@ -144,8 +145,8 @@ fn no_number_that_anything_names_is_given_to_an_event_again() {
 
 #[test]
 fn a_channels_number_is_never_given_again_whatever_is_left_of_it() {
-    let (place, no) = (place(), ChannelNo(3));
-    let ward = place.ward();
+    let (channel_key, no) = (channel_key(), ChannelNo(3));
+    let ward = channel_key.ward();
     let left = [
         key::pending(ward, no),
         key::outbox(ward, no, Ticket(1)),
@@ -153,8 +154,8 @@ fn a_channels_number_is_never_given_again_whatever_is_left_of_it() {
         key::summary(ward, no),
         key::set_aside(ward, no, Seq(1)),
         key::snapshot(ward, no),
-        key::person(&place.guild, &"ana".into(), no, Seq(1)),
-        key::usage(&place.guild, Moment::ZERO, no, 1),
+        key::person(&channel_key.guild, &"ana".into(), no, Seq(1)),
+        key::usage(&channel_key.guild, Moment::ZERO, no, 1),
         key::sweep(ward, no),
         key::unlisting(ward, no, Seq(1)),
     ];

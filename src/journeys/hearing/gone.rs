@@ -84,7 +84,7 @@ async fn a_guild_that_is_gone_while_its_channels_sleep_is_cleared_all_the_same()
     hearing(&world).guild_gone(&general().guild).await.unwrap();
     world.pass(3_600.0).await;
 
-    let place = Place::new(&general().guild, &general().channel);
-    assert_eq!(Reader::new(&*world.store).head(&place).await.unwrap().pending, None);
+    let channel_key = ChannelKey::new(&general().guild, &general().channel);
+    assert_eq!(Reader::new(&*world.store).head(&channel_key).await.unwrap().pending, None);
     assert_eq!(world.decisions("discord:10").await, Vec::<serde_json::Value>::new());
 }

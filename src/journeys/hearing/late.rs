@@ -43,8 +43,8 @@ async fn it_fires_nothing_and_lets_everybody_sleep() {
 
     assert_eq!(world.side.asked.lock().unwrap().len(), asked);
     assert_eq!(world.decisions("discord:10").await.len(), decided);
-    let place = Place::new(&general().guild, &general().channel);
-    assert_eq!(Reader::new(&*world.store).head(&place).await.unwrap().pending, None);
+    let channel_key = ChannelKey::new(&general().guild, &general().channel);
+    assert_eq!(Reader::new(&*world.store).head(&channel_key).await.unwrap().pending, None);
 }
 
 #[tokio::test(start_paused = true)]

@@ -66,8 +66,8 @@ async fn what_is_taken_back_leaves_no_word_in_the_store() {
     let query = ExportQuery { room: Some(room("discord:10")), form: ExportForm::Json };
     let kept: Vec<_> = world.backend.export(query).await.unwrap().map(|line| line.unwrap()).collect().await;
     assert!(!kept.join("\n").contains("zebra"), "{kept:?}");
-    let place = Place::new(&general().guild, &general().channel);
-    let snapshot = Reader::new(&*world.store).restore(&place).await.unwrap().snapshot.expect("the channel went to sleep");
+    let channel_key = ChannelKey::new(&general().guild, &general().channel);
+    let snapshot = Reader::new(&*world.store).restore(&channel_key).await.unwrap().snapshot.expect("the channel went to sleep");
     assert!(!serde_json::to_string(&snapshot).unwrap().contains("zebra"));
     let again = hearing(&world).said(&general(), ana(&world, "1", "zebra one")).await.unwrap();
     assert!(matches!(again, Taken::Known(_)), "{again:?}");

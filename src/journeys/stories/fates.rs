@@ -7,7 +7,7 @@ use serde_json::json;
 use super::super::world::{World, room};
 use super::{ask, ballot, fates, texts};
 use crate::domain::id::Seq;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Reader;
 use crate::ports::backend::Backend;
 use crate::ports::backend::decisions::{Brief, Outcome, WhyAt};
@@ -188,8 +188,8 @@ async fn what_is_no_message_is_refused() {
     let world = World::with_lobby().await;
     world.say("lobby", "one").await;
     world.pass(30.0).await;
-    let place = Place::new(&"home".into(), &room("lobby").channel());
-    let last = Reader::new(&*world.store).head(&place).await.unwrap().last;
+    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
+    let last = Reader::new(&*world.store).head(&channel_key).await.unwrap().last;
 
     let refused = ask(&world, "lobby", None, Some(WhyAt::Message(last.to_string().into()))).await.unwrap_err();
 

@@ -11,7 +11,7 @@ use crate::actors::service::ActorBackend;
 use crate::adapters::store::memory::MemoryStore;
 use crate::domain::id::{Seq, Ward};
 use crate::domain::moment::Moment;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Reader;
 use crate::ports::backend::Backend;
 use crate::ports::backend::decisions::{Why, WhyAt, WhyQuery};
@@ -90,6 +90,6 @@ async fn reads(backend: &ActorBackend, counted: &Counted, at: WhyAt) -> (Why, us
 }
 
 async fn last(world: &World) -> Seq {
-    let place = Place::new(&"home".into(), &room("lobby").channel());
-    Reader::new(&*world.store).head(&place).await.unwrap().last
+    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
+    Reader::new(&*world.store).head(&channel_key).await.unwrap().last
 }

@@ -12,7 +12,7 @@ use crate::domain::id::{CompanionId, GuildId, Seq, Ticket};
 use crate::domain::message::Address;
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -22,28 +22,28 @@ const A_WHILE: Duration = Duration::from_secs(5);
 /// Replies that were dropped. What was on its way then may still be posted, when somebody else was let speak in its place.
 #[derive(Default)]
 struct Dropped {
-    owed: BTreeMap<Place, (Ticket, CompanionId, Vec<Seq>)>,
-    gone: BTreeMap<Place, BTreeSet<Seq>>,
-    tickets: BTreeSet<(Place, Ticket)>,
+    owed: BTreeMap<ChannelKey, (Ticket, CompanionId, Vec<Seq>)>,
+    gone: BTreeMap<ChannelKey, BTreeSet<Seq>>,
+    tickets: BTreeSet<(ChannelKey, Ticket)>,
 }
 
 impl Dropped {
-    fn follow(&mut self, place: &Place, event: &Event) {
+    fn follow(&mut self, channel_key: &ChannelKey, event: &Event) {
         match event {
             Event::ReplyOwed { ticket, companion, messages, .. } => {
-                drop(self.owed.insert(place.clone(), (*ticket, companion.clone(), messages.clone())));
+                drop(self.owed.insert(channel_key.clone(), (*ticket, companion.clone(), messages.clone())));
             }
-            Event::Deleted { messages } => self.gone.entry(place.clone()).or_default().extend(messages),
+            Event::Deleted { messages } => self.gone.entry(channel_key.clone()).or_default().extend(messages),
             _ => {}
         }
-        let Some((ticket, companion, messages)) = self.owed.get(place) else { return };
+        let Some((ticket, companion, messages)) = self.owed.get(channel_key) else { return };
         let is_dropped = match event {
             Event::Cleared => true,
             Event::Left { companion: whom } => whom == companion,
-            _ => self.gone.get(place).is_some_and(|gone| messages.iter().all(|seq| gone.contains(seq))),
+            _ => self.gone.get(channel_key).is_some_and(|gone| messages.iter().all(|seq| gone.contains(seq))),
         };
         if is_dropped {
-            self.tickets.insert((place.clone(), *ticket));
+            self.tickets.insert((channel_key.clone(), *ticket));
         }
     }
 }
@@ -55,25 +55,26 @@ pub(super) fn check(props: &Props) {
         return;
     }
     let rules = &stage.plan.rules;
-    let (mut by_gate, mut by_guild) = (BTreeMap::<(Place, CompanionId), Vec<Moment>>::new(), BTreeMap::<_, Vec<Moment>>::new());
+    let (mut by_gate, mut by_guild) =
+        (BTreeMap::<(ChannelKey, CompanionId), Vec<Moment>>::new(), BTreeMap::<_, Vec<Moment>>::new());
     let (mut statements, mut dropped) = (BTreeMap::<_, u32>::new(), Dropped::default());
-    for Committed { place, recorded, .. } in lock(&props.store.committed).iter() {
-        dropped.follow(place, &recorded.event);
+    for Committed { channel_key, recorded, .. } in lock(&props.store.committed).iter() {
+        dropped.follow(channel_key, &recorded.event);
         match &recorded.event {
             Event::Evaluated(evaluated) if evaluated.trigger != Trigger::DirectAddress => {
-                by_gate.entry((place.clone(), evaluated.companion.clone())).or_default().push(recorded.at);
-                by_guild.entry(place.guild.clone()).or_default().push(recorded.at);
+                by_gate.entry((channel_key.clone(), evaluated.companion.clone())).or_default().push(recorded.at);
+                by_guild.entry(channel_key.guild.clone()).or_default().push(recorded.at);
             }
-            Event::Said { reply: Some(ticket), .. } if !dropped.tickets.contains(&(place.clone(), *ticket)) => {
-                *statements.entry(place.guild.clone()).or_default() += 1
+            Event::Said { reply: Some(ticket), .. } if !dropped.tickets.contains(&(channel_key.clone(), *ticket)) => {
+                *statements.entry(channel_key.guild.clone()).or_default() += 1
             }
             _ => {}
         }
     }
-    for ((place, companion), times) in by_gate {
+    for ((channel_key, companion), times) in by_gate {
         let most = most_within(times, HOUR);
         if most > rules.evaluations_per_hour {
-            stage.violate(format!("{place}: {companion} was asked {most} times within an hour"));
+            stage.violate(format!("{channel_key}: {companion} was asked {most} times within an hour"));
         }
     }
     for (guild, times) in by_guild {
@@ -96,19 +97,22 @@ fn tokens(props: &Props) {
     let Some(most) = props.stage.plan.rules.tokens_per_day else { return };
     // When they were used up, by guild.
     let (mut used, mut since) = (BTreeMap::<GuildId, u64>::new(), BTreeMap::<GuildId, Moment>::new());
-    for Committed { place, recorded, .. } in lock(&props.store.committed).iter() {
+    for Committed { channel_key, recorded, .. } in lock(&props.store.committed).iter() {
         match &recorded.event {
             Event::Decided(Decided { call: Some(call), .. }) => {
-                let used = used.entry(place.guild.clone()).or_default();
+                let used = used.entry(channel_key.guild.clone()).or_default();
                 *used += call.input_tokens + call.output_tokens;
                 if *used >= most {
-                    since.entry(place.guild.clone()).or_insert(recorded.at);
+                    since.entry(channel_key.guild.clone()).or_insert(recorded.at);
                 }
             }
-            Event::Evaluated(evaluated) if since.get(&place.guild).is_some_and(|since| recorded.at.since(*since) > A_WHILE) => {
-                props
-                    .stage
-                    .violate(format!("{place}: {} is asked though {most} tokens are used up: {recorded:?}", evaluated.companion));
+            Event::Evaluated(evaluated)
+                if since.get(&channel_key.guild).is_some_and(|since| recorded.at.since(*since) > A_WHILE) =>
+            {
+                props.stage.violate(format!(
+                    "{channel_key}: {} is asked though {most} tokens are used up: {recorded:?}",
+                    evaluated.companion
+                ));
             }
             Event::Decided(decided) if decided.reason == Reason::Budget => props.stage.reach("no tokens left"),
             _ => {}
@@ -128,7 +132,7 @@ fn addresses(props: &Props) {
     let refused: BTreeMap<_, _> = committed
         .iter()
         .filter_map(|entry| match entry.recorded.event {
-            Event::AddressRefused { message } => Some(((&entry.place, message), entry.recorded.at)),
+            Event::AddressRefused { message } => Some(((&entry.channel_key, message), entry.recorded.at)),
             _ => None,
         })
         .collect();
@@ -138,16 +142,16 @@ fn addresses(props: &Props) {
         if let Event::Evaluated(evaluated) = &entry.recorded.event
             && evaluated.trigger == Trigger::DirectAddress
         {
-            asked.entry((&entry.place, evaluated.message)).or_default().push(entry.recorded.at);
+            asked.entry((&entry.channel_key, evaluated.message)).or_default().push(entry.recorded.at);
         }
     }
     let mut by_person = BTreeMap::<_, Vec<Addressed>>::new();
-    for Committed { place, recorded, .. } in committed.iter() {
+    for Committed { channel_key, recorded, .. } in committed.iter() {
         if let Event::Said { message, reply: None, said_at, .. } = &recorded.event
             && message.address != Address::default()
         {
-            let key = (place, recorded.seq);
-            let times = by_person.entry((place.guild.clone(), message.from.id.clone())).or_default();
+            let key = (channel_key, recorded.seq);
+            let times = by_person.entry((channel_key.guild.clone(), message.from.id.clone())).or_default();
             let asked_at = asked.get(&key).map_or(&[][..], Vec::as_slice);
             let is_asked_at_once = asked_at.contains(&recorded.at);
             let is_granted = is_asked_at_once || (!asked_at.is_empty() && said_at.is_none());

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::life::Props;
 use super::super::people::Fate;
 use super::super::stage::lock;
-use super::place_of;
+use super::channel_key_of;
 use crate::domain::id::Seq;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 
 /// Each connection is there, once, and nothing is left that was not taken.
 pub(super) fn at_rest(props: &Props) {
@@ -20,19 +20,23 @@ pub(super) fn at_rest(props: &Props) {
 }
 
 /// In a room's record is in its order what was said on the platform, whoever was killed, and however often it was told.
-pub(super) fn in_order(props: &Props, deleted: &BTreeSet<Place>) {
+pub(super) fn in_order(props: &Props, deleted: &BTreeSet<ChannelKey>) {
     let said = lock(&props.people.said);
-    let mut newest = BTreeMap::<Place, (usize, Seq)>::new();
+    let mut newest = BTreeMap::<ChannelKey, (usize, Seq)>::new();
     for told in props.wire.told().iter().flatten().filter(|told| !told.is_again) {
         let Some(said) = said.get(&told.number) else { continue };
-        let (place, Fate::Accepted(seq)) = (place_of(props, said.say.room), said.fate) else { continue };
+        let (channel_key, Fate::Accepted(seq)) = (channel_key_of(props, said.say.room), said.fate) else { continue };
         // What goes with its room can be told again as something new.
-        if deleted.contains(&place) {
+        if deleted.contains(&channel_key) {
             continue;
         }
-        if let Some((before, greater)) = newest.insert(place.clone(), (told.number, seq)).filter(|(_, before)| *before >= seq) {
+        if let Some((before, greater)) =
+            newest.insert(channel_key.clone(), (told.number, seq)).filter(|(_, before)| *before >= seq)
+        {
             let number = told.number;
-            props.stage.violate(format!("{place}: message {number} is {seq}, and {before}, which was told before it, {greater}"));
+            props
+                .stage
+                .violate(format!("{channel_key}: message {number} is {seq}, and {before}, which was told before it, {greater}"));
         }
     }
 }

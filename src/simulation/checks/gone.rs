@@ -6,28 +6,28 @@ use super::super::life::Props;
 use super::super::people::{Fate, Said};
 use super::super::stage::lock;
 use super::super::store::Committed;
-use super::{Journals, place_of};
+use super::{Journals, channel_key_of};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Ward};
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::place::Place;
 use crate::journal::speakers::speaker;
 use crate::ports::store::key::{Key, Kind};
 
-pub(super) fn check(props: &Props, journals: &Journals, deleted: &BTreeSet<Place>) {
+pub(super) fn check(props: &Props, journals: &Journals, deleted: &BTreeSet<ChannelKey>) {
     let (stage, stored) = (&props.stage, props.store.all());
     let said = lock(&props.people.said);
     for number in &*lock(&props.people.gone) {
         let Some(said) = said.get(number).filter(|said| !said.is_said_anew) else { continue };
-        let place = place_of(props, said.say.room);
+        let channel_key = channel_key_of(props, said.say.room);
         // What goes with its room can be said again as something new.
-        if deleted.contains(&place) {
+        if deleted.contains(&channel_key) {
             continue;
         }
         stage.reach("taken back for good");
         let mark = format!(" m{number}m ");
         for (key, _) in stored.iter().filter(|(_, value)| String::from_utf8_lossy(value).contains(&mark)) {
-            stage.violate(format!("{place}: message {number} was taken back, and {key} still holds its words"));
+            stage.violate(format!("{channel_key}: message {number} was taken back, and {key} still holds its words"));
         }
     }
     answers(props, &said, journals, deleted);
@@ -40,9 +40,11 @@ pub(super) fn check(props: &Props, journals: &Journals, deleted: &BTreeSet<Place
     let numbers = stored.iter().map(|(key, _)| key).filter(|key| key.as_bytes()[1] == Kind::ChannelOf as u8);
     let mut there = BTreeSet::new();
     for (ward, no) in numbers.filter_map(|key| Some((Ward(key.as_bytes()[0]), key::channel_in(key)?))) {
-        let Some(place) = props.store.place_of(ward, no) else { continue };
-        for recorded in journals.get(&place).into_iter().flatten() {
-            there.extend(speaker(&recorded.event).map(|id| key::person(&place.guild, &PersonId::from(&**id), no, recorded.seq)));
+        let Some(channel_key) = props.store.channel_key_of(ward, no) else { continue };
+        for recorded in journals.get(&channel_key).into_iter().flatten() {
+            there.extend(
+                speaker(&recorded.event).map(|id| key::person(&channel_key.guild, &PersonId::from(&**id), no, recorded.seq)),
+            );
         }
     }
     for key in listed.iter().filter(|key| !there.contains(**key)) {
@@ -54,30 +56,32 @@ pub(super) fn check(props: &Props, journals: &Journals, deleted: &BTreeSet<Place
 }
 
 /// What was answered to somebody who was forgotten with the answers has no words.
-fn answers(props: &Props, said: &BTreeMap<usize, Said>, journals: &Journals, deleted: &BTreeSet<Place>) {
+fn answers(props: &Props, said: &BTreeMap<usize, Said>, journals: &Journals, deleted: &BTreeSet<ChannelKey>) {
     let stage = &props.stage;
     let gone = std::mem::take(&mut lock(&props.people.regrets).gone_with_answers);
     let mut answered = BTreeSet::new();
     for number in gone {
         let Some(Said { say, fate: Fate::Accepted(seq), is_said_anew: false, .. }) = said.get(&number) else { continue };
-        answered.insert((place_of(props, say.room), *seq));
+        answered.insert((channel_key_of(props, say.room), *seq));
     }
     let committed = lock(&props.store.committed);
-    let owed = committed.iter().filter_map(|Committed { place, recorded, .. }| match &recorded.event {
+    let owed = committed.iter().filter_map(|Committed { channel_key, recorded, .. }| match &recorded.event {
         Event::ReplyOwed { ticket, messages, .. } => {
-            Some((place, ticket)).filter(|_| messages.iter().any(|seq| answered.contains(&(place.clone(), *seq))))
+            Some((channel_key, ticket)).filter(|_| messages.iter().any(|seq| answered.contains(&(channel_key.clone(), *seq))))
         }
         _ => None,
     });
-    for (place, owed) in owed.filter(|(place, _)| !deleted.contains(*place)) {
-        for Recorded { seq, event, .. } in journals.get(place).into_iter().flatten() {
+    for (channel_key, owed) in owed.filter(|(channel_key, _)| !deleted.contains(*channel_key)) {
+        for Recorded { seq, event, .. } in journals.get(channel_key).into_iter().flatten() {
             let Event::Said { message, reply: Some(ticket), .. } = event else { continue };
             if ticket != owed {
                 continue;
             }
             stage.reach("answer gone with what it answers");
             if !message.text.is_empty() {
-                stage.violate(format!("{place}: {seq} answers somebody who was forgotten with the answers, and still has words"));
+                stage.violate(format!(
+                    "{channel_key}: {seq} answers somebody who was forgotten with the answers, and still has words"
+                ));
             }
         }
     }

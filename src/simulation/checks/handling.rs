@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::super::life::Life;
 use super::super::stage::lock;
 use super::super::store::Committed;
-use super::place_of;
+use super::channel_key_of;
 use crate::actors::writer::reaching::look;
 use crate::domain::id::Seq;
 use crate::ports::backend::Backend;
@@ -32,26 +32,26 @@ pub(in super::super) fn watch(life: Life) {
 
 async fn check(life: &Life, room: usize) {
     let stage = &life.props.stage;
-    let (place, now) = (place_of(&life.props, room), stage.now());
+    let (channel_key, now) = (channel_key_of(&life.props, room), stage.now());
     let is_fresh = stage.notes().disturbed.last().is_some_and(|at| now.saturating_sub(*at) < SOON);
     if is_fresh
-        || stage.plan.is_poisoned(place.guild.as_str())
+        || stage.plan.is_poisoned(channel_key.guild.as_str())
         || stage.plan.slow.is_some()
         || lock(&life.props.people.deleted).contains(&room)
     {
         return;
     }
     let newest = newest_heard(life, room, now.saturating_sub(SOON));
-    let handled = look(&life.context, &place.channel).await.map(|look| look.conversation.handled());
+    let handled = look(&life.context, &channel_key.channel).await.map(|look| look.conversation.handled());
     // One that reads its record has handled nothing yet.
     if let Some(handled) = handled.filter(|handled| *handled != Seq::NONE && *handled < newest) {
-        stage.violate(format!("{place}: {newest} is on record for {} s and more, handled is {handled}", SOON.as_secs()));
+        stage.violate(format!("{channel_key}: {newest} is on record for {} s and more, handled is {handled}", SOON.as_secs()));
     }
 }
 
 fn newest_heard(life: &Life, room: usize, until: Duration) -> Seq {
-    let place = place_of(&life.props, room);
+    let channel_key = channel_key_of(&life.props, room);
     let committed = lock(&life.props.store.committed);
-    let is_old = |entry: &&Committed| entry.place == place && entry.at <= until && entry.recorded.event.is_heard();
+    let is_old = |entry: &&Committed| entry.channel_key == channel_key && entry.at <= until && entry.recorded.event.is_heard();
     committed.iter().rev().find(is_old).map_or(Seq::NONE, |entry| entry.recorded.seq)
 }

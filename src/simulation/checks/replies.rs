@@ -12,13 +12,13 @@ use super::super::store::Committed;
 use crate::domain::conversation::TAKEN_BACK;
 use crate::domain::event::Event;
 use crate::domain::id::CompanionId;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 
 /// An endpoint that failed is left alone for a while, twice as long as it asked for or as it is left alone by itself.
 const TROUBLE_LASTS: Duration = Duration::from_secs(60);
 /// A reply that was not made, and since when it could have been.
 struct Failure<'a> {
-    place: &'a Place,
+    channel_key: &'a ChannelKey,
     companion: &'a CompanionId,
     error: &'a str,
     since: Duration,
@@ -32,14 +32,14 @@ struct Failure<'a> {
 /// When each reply was owed, by the process's clock. A channel owes one at a time: one that never ended on record was dropped by the next.
 fn owed_times(committed: &[Committed]) -> Vec<(Duration, Duration)> {
     let (mut times, mut open) = (Vec::new(), BTreeMap::new());
-    for Committed { at, place, recorded, .. } in committed {
+    for Committed { at, channel_key, recorded, .. } in committed {
         let over = match &recorded.event {
             Event::ReplyOwed { ticket, .. } => {
                 times.push((*at, Duration::MAX));
-                open.insert(place, (*ticket, times.len() - 1))
+                open.insert(channel_key, (*ticket, times.len() - 1))
             }
             Event::ReplyFailed { ticket, .. } | Event::Said { reply: Some(ticket), .. } => {
-                open.get(place).filter(|(owed, _)| owed == ticket).copied()
+                open.get(channel_key).filter(|(owed, _)| owed == ticket).copied()
             }
             _ => None,
         };
@@ -60,9 +60,11 @@ pub(super) fn check(props: &Props) {
     let mut owed = BTreeMap::new();
     for entry in committed.iter() {
         match &entry.recorded.event {
-            Event::ReplyOwed { ticket, .. } => drop(owed.insert((entry.place.clone(), *ticket), entry.clone())),
+            Event::ReplyOwed { ticket, .. } => drop(owed.insert((entry.channel_key.clone(), *ticket), entry.clone())),
             Event::ReplyFailed { ticket, companion, error, .. } => {
-                let Some(Committed { at, life, recorded, .. }) = owed.remove(&(entry.place.clone(), *ticket)) else { continue };
+                let Some(Committed { at, life, recorded, .. }) = owed.remove(&(entry.channel_key.clone(), *ticket)) else {
+                    continue;
+                };
                 // A process that begins anew makes it anew: what kept those before it from making it counts no more.
                 let since = if life == entry.life { at } else { lives[entry.life as usize - 1] };
                 if let Event::ReplyOwed { messages, .. } = &recorded.event
@@ -71,7 +73,7 @@ pub(super) fn check(props: &Props) {
                     if !messages.is_empty() {
                         stage.violate(format!(
                             "{}: {companion} owed {ticket} to {messages:?}, of which nothing was taken back",
-                            entry.place
+                            entry.channel_key
                         ));
                     }
                     continue;
@@ -79,11 +81,12 @@ pub(super) fn check(props: &Props) {
                 let waited = entry.recorded.at.since(recorded.at);
                 let meanwhile = times.iter().filter(|(from, to)| *from <= entry.at && *to >= since).count() as u64;
                 let rivals = meanwhile.saturating_sub(1);
-                let failure = Failure { place: &entry.place, companion, error, since, until: entry.at, waited, rivals };
+                let failure =
+                    Failure { channel_key: &entry.channel_key, companion, error, since, until: entry.at, waited, rivals };
                 if !failure.is_explained(&faults, stage) {
                     stage.violate(format!(
                         "{}: {companion} owed {ticket} and failed with {error} after {:.1} s for no reason",
-                        entry.place,
+                        entry.channel_key,
                         (entry.at - since).as_secs_f64()
                     ));
                 }
@@ -103,10 +106,10 @@ impl Failure<'_> {
         };
         let mut meanwhile = within(Duration::ZERO);
         let is_its = |guild: &crate::domain::id::GuildId, companion: &Option<CompanionId>| {
-            *guild == self.place.guild && companion.as_ref().is_none_or(|companion| companion == self.companion)
+            *guild == self.channel_key.guild && companion.as_ref().is_none_or(|companion| companion == self.companion)
         };
         let has_failed = |what: &What| matches!(what, What::Failed { code, guild, companion } if *code == self.error && is_its(guild, companion));
-        let is_platforms = |what: &What| matches!(what, What::Platform(guild) if *guild == self.place.guild);
+        let is_platforms = |what: &What| matches!(what, What::Platform(guild) if *guild == self.channel_key.guild);
         let is_making = |what: &What| matches!(what, What::Killed("reply or delivery"));
         match self.error {
             // Nobody waits for less.

@@ -13,7 +13,7 @@ use crate::domain::event::{Decided, Evaluated, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
 use crate::domain::message::{Message, Role};
 use crate::domain::moment::Moment;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 pub(super) use waits::Watch;
 use waits::{Heard, Pause};
 
@@ -61,7 +61,7 @@ struct Round {
 }
 
 pub(super) struct Record<'a> {
-    place: &'a Place,
+    channel_key: &'a ChannelKey,
     told: &'a Stage,
     /// What was set aside, and may be settled or not.
     skipped: &'a BTreeSet<Seq>,
@@ -102,9 +102,15 @@ pub(super) struct Record<'a> {
 
 impl<'a> Record<'a> {
     /// Reads a room's events, in the order in which they were handled.
-    pub(super) fn read(place: &'a Place, events: &[Recorded], skipped: &'a BTreeSet<Seq>, told: &'a Stage, watch: &'a Watch<'a>) {
+    pub(super) fn read(
+        channel_key: &'a ChannelKey,
+        events: &[Recorded],
+        skipped: &'a BTreeSet<Seq>,
+        told: &'a Stage,
+        watch: &'a Watch<'a>,
+    ) {
         let mut record = Self {
-            place,
+            channel_key,
             told,
             skipped,
             watch,
@@ -142,7 +148,7 @@ impl<'a> Record<'a> {
     }
 
     fn broken(&self, what: impl std::fmt::Display) {
-        self.told.violate(format!("{}: {what}", self.place));
+        self.told.violate(format!("{}: {what}", self.channel_key));
     }
 
     fn enter(&mut self, recorded: &Recorded) {

@@ -9,7 +9,7 @@ use super::super::store::Committed;
 use crate::actors::runtime::guild::RESTARTS;
 use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket};
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 
 /// What the store and the scheduler may add to a deadline.
 const SLACK: Duration = Duration::from_secs(12);
@@ -37,14 +37,14 @@ impl Lateness {
         Self { disturbed, kept_away, full: stage.plan.full }
     }
 
-    pub(super) fn is_late(&self, place: &Place, from: Duration, to: Duration, most: Duration) -> bool {
-        self.undisturbed(place, from, to) > most + SLACK
+    pub(super) fn is_late(&self, channel_key: &ChannelKey, from: Duration, to: Duration, most: Duration) -> bool {
+        self.undisturbed(channel_key, from, to) > most + SLACK
     }
 
     /// For how long, of this time, nothing held it up.
-    pub(super) fn undisturbed(&self, place: &Place, from: Duration, to: Duration) -> Duration {
+    pub(super) fn undisturbed(&self, channel_key: &ChannelKey, from: Duration, to: Duration) -> Duration {
         let is_within = |at: &Duration| (from..=to).contains(at);
-        let kept_away = self.kept_away.iter().filter(|kept| kept.guild == place.guild.as_str());
+        let kept_away = self.kept_away.iter().filter(|kept| kept.guild == channel_key.guild.as_str());
         let released = kept_away.filter(|kept| kept.seen_at <= to).map(|kept| kept.until.min(to));
         // Whoever was killed before may still be away.
         let began_anew = self.disturbed.iter().filter(|at| **at <= to).map(|at| back(&self.disturbed, *at));
@@ -62,38 +62,42 @@ pub(super) fn check(props: &Props) {
     let patience = Duration::from_secs_f64(rules.state_timeout);
     // The pool's own deadline, and the five seconds that a channel waits beyond it, or the round's.
     let question = patience.max(Duration::from_secs_f64(rules.side_timeout + 5.0));
-    let is_late = |place: &Place, from: Duration, to: Duration, most: Duration| lateness.is_late(place, from, to, most);
-    let mut rounds = BTreeMap::<Place, (Seq, Duration)>::new();
-    let mut questions = BTreeMap::<(Place, Ticket), Duration>::new();
+    let is_late =
+        |channel_key: &ChannelKey, from: Duration, to: Duration, most: Duration| lateness.is_late(channel_key, from, to, most);
+    let mut rounds = BTreeMap::<ChannelKey, (Seq, Duration)>::new();
+    let mut questions = BTreeMap::<(ChannelKey, Ticket), Duration>::new();
     let committed = lock(&props.store.committed).clone();
     // Where messages kill, channels are begun anew all the time.
-    let is_told = |entry: &&Committed| !stage.plan.is_poisoned(entry.place.guild.as_str());
-    for Committed { at, place, recorded, .. } in committed.iter().filter(is_told) {
+    let is_told = |entry: &&Committed| !stage.plan.is_poisoned(entry.channel_key.guild.as_str());
+    for Committed { at, channel_key, recorded, .. } in committed.iter().filter(is_told) {
         match &recorded.event {
-            Event::RoundOpened(opened) => drop(rounds.insert(place.clone(), (opened.message, *at))),
+            Event::RoundOpened(opened) => drop(rounds.insert(channel_key.clone(), (opened.message, *at))),
             Event::RoundClosed(closed) => {
-                if let Some((opened, since)) = rounds.remove(place)
+                if let Some((opened, since)) = rounds.remove(channel_key)
                     && opened == closed.message
-                    && is_late(place, since, *at, patience)
+                    && is_late(channel_key, since, *at, patience)
                 {
                     let held = (*at - since).as_secs_f64();
-                    stage.violate(format!("{place}: the round about {opened} was held for {held:.1} s"));
+                    stage.violate(format!("{channel_key}: the round about {opened} was held for {held:.1} s"));
                 }
             }
-            Event::Evaluated(evaluated) => drop(questions.insert((place.clone(), evaluated.ticket), *at)),
+            Event::Evaluated(evaluated) => drop(questions.insert((channel_key.clone(), evaluated.ticket), *at)),
             Event::Decided(decided) => {
                 if let Some(ticket) = decided.ticket
-                    && let Some(since) = questions.remove(&(place.clone(), ticket))
-                    && is_late(place, since, *at, question)
+                    && let Some(since) = questions.remove(&(channel_key.clone(), ticket))
+                    && is_late(channel_key, since, *at, question)
                 {
-                    stage.violate(format!("{place}: question {ticket} took {:.1} s", (*at - since).as_secs_f64()));
+                    stage.violate(format!("{channel_key}: question {ticket} took {:.1} s", (*at - since).as_secs_f64()));
                 }
             }
             Event::Unanswered { ticket, .. } => {
-                if let Some(since) = questions.remove(&(place.clone(), *ticket))
-                    && is_late(place, since, *at, question)
+                if let Some(since) = questions.remove(&(channel_key.clone(), *ticket))
+                    && is_late(channel_key, since, *at, question)
                 {
-                    stage.violate(format!("{place}: question {ticket} was given up after {:.1} s", (*at - since).as_secs_f64()));
+                    stage.violate(format!(
+                        "{channel_key}: question {ticket} was given up after {:.1} s",
+                        (*at - since).as_secs_f64()
+                    ));
                 }
             }
             _ => {}

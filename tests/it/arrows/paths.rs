@@ -38,10 +38,10 @@ pub fn scan(source: &str, module: &[String]) -> Scanned {
             }
             "mod" if text(&tokens, at + 2) == "{" => inline.push((text(&tokens, at + 1).to_owned(), depth)),
             word if is_word(word) && text(&tokens, at + 1) == "::" => {
-                let place = module.iter().chain(inline.iter().map(|(name, _)| name)).cloned().collect::<Vec<_>>();
+                let channel_key = module.iter().chain(inline.iter().map(|(name, _)| name)).cloned().collect::<Vec<_>>();
                 let mut found = Vec::new();
                 at = read_tree(&tokens, at, &[], &mut found);
-                scanned.named.extend(found.into_iter().map(|named| resolved(named, &place)));
+                scanned.named.extend(found.into_iter().map(|named| resolved(named, &channel_key)));
                 continue;
             }
             _ => {}
@@ -103,12 +103,12 @@ fn read_tree(tokens: &[Token], mut at: usize, prefix: &[String], found: &mut Vec
     at
 }
 
-fn resolved(named: Named, place: &[String]) -> Named {
+fn resolved(named: Named, channel_key: &[String]) -> Named {
     let first = named.path[0].as_str();
     if !matches!(first, "crate" | "self" | "super" | "tertulia") {
         return named;
     }
-    let mut base = if matches!(first, "self" | "super") { place.to_vec() } else { Vec::new() };
+    let mut base = if matches!(first, "self" | "super") { channel_key.to_vec() } else { Vec::new() };
     let mut rest = named.path.as_slice();
     while let Some((word, others)) = rest.split_first() {
         match word.as_str() {

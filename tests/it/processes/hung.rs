@@ -10,7 +10,7 @@ use serde_json::json;
 use tertulia::actors::runtime::directory::Address;
 use tertulia::actors::runtime::watchdog::{STALLED_EXIT_STATUS, Watchdog, at_message, at_work};
 use tertulia::domain::id::Seq;
-use tertulia::journal::place::Place;
+use tertulia::journal::channel_key::ChannelKey;
 use tokio::process::Command;
 
 use crate::harness::{Premises, QUICK, ran};
@@ -92,10 +92,12 @@ fn hangs() {
         for _ in 0..hangs {
             let is_asking = what == "question";
             tokio::spawn(async move {
-                let place = Place::new(&"home".into(), &"console:lobby".into());
+                let channel_key = ChannelKey::new(&"home".into(), &"console:lobby".into());
                 let _at_work = match (hangs, is_asking) {
-                    (1, false) => Some(at_work(Address::Channel(place.channel))),
-                    (1, true) => Some(at_work(Address::Companion("home".into(), "aria".into())).about(&place, &"aria".into())),
+                    (1, false) => Some(at_work(Address::Channel(channel_key.channel))),
+                    (1, true) => {
+                        Some(at_work(Address::Companion("home".into(), "aria".into())).about(&channel_key, &"aria".into()))
+                    }
                     _ => None,
                 };
                 at_message(Seq(7));

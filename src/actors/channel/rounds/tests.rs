@@ -13,7 +13,7 @@ use crate::adapters::llm::rehearsal::Rehearsal;
 use crate::adapters::store::memory::MemoryStore;
 use crate::adapters::system::{SystemChance, SystemClock};
 use crate::domain::event::{Recorded, RoundOpened};
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::settings::Settings;
 use crate::telemetry::recorder::Recorder;
 
@@ -64,8 +64,9 @@ fn context() -> ActorContext {
 async fn a_manager_that_ends_its_round_too_early_is_told_to_wait() {
     let (channel, _) = probe().await;
     let (manager, mut told) = probe().await;
-    let place = Place::new(&"home".into(), &"console:lobby".into());
-    let arguments = ChannelArguments { place, context: Arc::new(context()), books: Arc::default(), in_hand: Arc::default() };
+    let channel_key = ChannelKey::new(&"home".into(), &"console:lobby".into());
+    let arguments =
+        ChannelArguments { channel_key, context: Arc::new(context()), books: Arc::default(), in_hand: Arc::default() };
     let mut state = Channel.pre_start(channel, arguments).await.unwrap();
     let round = Seq(7);
     state.with_world(|conversation, now, world| {
@@ -92,7 +93,7 @@ async fn a_manager_that_is_told_to_wait_ends_its_round_after_that() {
     let (channel, mut told) = probe().await;
     let round = Round::new(Seq(7), Moment::ZERO, Moment::ZERO, &[], &["zed".into()]);
     let arguments = Arguments {
-        place: Place::new(&"home".into(), &"console:lobby".into()),
+        channel_key: ChannelKey::new(&"home".into(), &"console:lobby".into()),
         round,
         asked: vec!["zed".into()],
         external: ["zed".into()].into(),

@@ -11,7 +11,7 @@ use crate::domain::message::Author;
 use crate::domain::moment::Moment;
 use crate::domain::round;
 use crate::domain::vote::Stance;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::telemetry::decisions::{self, Answer, DecisionFacts, VoteFacts};
 use crate::telemetry::messages::{self, AppendFacts, SendFacts};
 use crate::telemetry::rounds::{self, ClosingFacts, RepetitionFacts, SelectionFacts};
@@ -50,31 +50,31 @@ pub(in crate::actors::channel) enum Tale {
 }
 
 impl Tale {
-    pub(in crate::actors::channel) fn tell(self, place: &Place, context: &ActorContext) {
+    pub(in crate::actors::channel) fn tell(self, channel_key: &ChannelKey, context: &ActorContext) {
         match self {
             Self::Appended { turn, append } => {
                 let facts = AppendFacts {
                     trace: turn.trace,
-                    turn_id: &turn.shown_id(place),
-                    guild: &place.guild,
-                    channel: &place.channel,
+                    turn_id: &turn.shown_id(channel_key),
+                    guild: &channel_key.guild,
+                    channel: &channel_key.channel,
                     seq: append.seq,
                     started: append.taken,
                     ended: append.committed,
                 };
                 messages::record_append(&context.recorder, &facts);
             }
-            Self::Decided { decided, flight, floor, at } => tell_decision(&decided, &flight, floor, at, place, context),
+            Self::Decided { decided, flight, floor, at } => tell_decision(&decided, &flight, floor, at, channel_key, context),
             Self::Unanswered { companion, ticket, error, flight, at } => {
                 let what = What { ticket: Some(ticket), answer: Answer::Missing { error_type: &error }, vote: None, at };
-                tell(&flight, &companion, what, place, context);
+                tell(&flight, &companion, what, channel_key, context);
             }
             Self::Selection { turn, closed, missing, since, at } => {
                 let facts = SelectionFacts {
                     trace: turn.trace,
-                    turn_id: &turn.shown_id(place),
-                    guild: &place.guild,
-                    channel: &place.channel,
+                    turn_id: &turn.shown_id(channel_key),
+                    guild: &channel_key.guild,
+                    channel: &channel_key.channel,
                     message: closed.message,
                     states: closed.states.len(),
                     speak: closed.states.iter().filter(|state| state.state == Stance::Speak).count(),
@@ -90,8 +90,8 @@ impl Tale {
             Self::Closing { companion, from, to, cause, at, under } => {
                 let facts = ClosingFacts {
                     under,
-                    guild: &place.guild,
-                    channel: &place.channel,
+                    guild: &channel_key.guild,
+                    channel: &channel_key.channel,
                     companion: &companion,
                     from,
                     to,
@@ -104,8 +104,8 @@ impl Tale {
                 let facts = RepetitionFacts {
                     under,
                     ticket: asked.map(|(ticket, _)| ticket),
-                    guild: &place.guild,
-                    channel: &place.channel,
+                    guild: &channel_key.guild,
+                    channel: &channel_key.channel,
                     score,
                     detections,
                     judge: if is_by_model { "model" } else { "lexical" },
@@ -116,13 +116,13 @@ impl Tale {
                 rounds::record_repetition(&context.recorder, &facts);
             }
             Self::StatementFailed { companion, ticket, error, flight, at } => {
-                let known = context.residents.companion(&place.channel, &companion);
+                let known = context.residents.companion(&channel_key.channel, &companion);
                 let facts = StatementFacts {
                     trace: flight.turn.trace,
                     ticket,
-                    turn_id: &flight.turn.shown_id(place),
-                    guild: &place.guild,
-                    channel: &place.channel,
+                    turn_id: &flight.turn.shown_id(channel_key),
+                    guild: &channel_key.guild,
+                    channel: &channel_key.channel,
                     companion: &companion,
                     companion_name: known.as_ref().map_or(companion.as_str(), |known| &known.name),
                     trigger: flight.trigger,
@@ -132,14 +132,14 @@ impl Tale {
                 };
                 turns::record_statement(&context.recorder, &facts);
             }
-            Self::Posted { by, ticket, flight, append } => tell_statement(&by, ticket, &flight, append, place, context),
+            Self::Posted { by, ticket, flight, append } => tell_statement(&by, ticket, &flight, append, channel_key, context),
             Self::Ended { turn, outcome, error } => {
                 let ended = context.clock.now();
                 let facts = TurnFacts {
                     trace: turn.trace,
-                    turn_id: &turn.shown_id(place),
-                    guild: &place.guild,
-                    channel: &place.channel,
+                    turn_id: &turn.shown_id(channel_key),
+                    guild: &channel_key.guild,
+                    channel: &channel_key.channel,
                     trigger: turn.trigger,
                     outcome,
                     error_type: error.as_deref(),
@@ -156,15 +156,22 @@ impl Tale {
 }
 
 /// Words that came, and their posting: where that is the same as putting them on record, it lasts as long.
-fn tell_statement(by: &Author, ticket: Ticket, flight: &Flight, append: Append, place: &Place, context: &ActorContext) {
-    let turn_id = flight.turn.shown_id(place);
+fn tell_statement(
+    by: &Author,
+    ticket: Ticket,
+    flight: &Flight,
+    append: Append,
+    channel_key: &ChannelKey,
+    context: &ActorContext,
+) {
+    let turn_id = flight.turn.shown_id(channel_key);
     let written = flight.written.unwrap_or(append.taken);
     let made = StatementFacts {
         trace: flight.turn.trace,
         ticket,
         turn_id: &turn_id,
-        guild: &place.guild,
-        channel: &place.channel,
+        guild: &channel_key.guild,
+        channel: &channel_key.channel,
         companion: &CompanionId::from(&*by.id),
         companion_name: &by.name,
         trigger: flight.trigger,
@@ -176,9 +183,9 @@ fn tell_statement(by: &Author, ticket: Ticket, flight: &Flight, append: Append, 
     let sent = SendFacts {
         trace: flight.turn.trace,
         turn_id: &turn_id,
-        guild: &place.guild,
-        channel: &place.channel,
-        platform: context.platforms.name(&place.channel),
+        guild: &channel_key.guild,
+        channel: &channel_key.channel,
+        platform: context.platforms.name(&channel_key.channel),
         companion: &CompanionId::from(&*by.id),
         started: written,
         ended: flight.sent.unwrap_or(append.committed),
@@ -200,7 +207,7 @@ fn tell_decision(
     flight: &Flight,
     floor: Option<&'static str>,
     at: Moment,
-    place: &Place,
+    channel_key: &ChannelKey,
     context: &ActorContext,
 ) {
     let answer = Answer::Decided { decision: decided.decision.as_str(), reason: decided.reason.as_str() };
@@ -212,11 +219,11 @@ fn tell_decision(
         floor,
     });
     for companion in &decided.companions {
-        tell(flight, companion, What { ticket: decided.ticket, answer, vote, at }, place, context);
+        tell(flight, companion, What { ticket: decided.ticket, answer, vote, at }, channel_key, context);
     }
 }
 
-fn tell(flight: &Flight, companion: &CompanionId, what: What<'_>, place: &Place, context: &ActorContext) {
+fn tell(flight: &Flight, companion: &CompanionId, what: What<'_>, channel_key: &ChannelKey, context: &ActorContext) {
     let What { ticket, answer, vote, at } = what;
     let (message_count, check_count, threshold) = flight.counts;
     decisions::record(
@@ -224,9 +231,9 @@ fn tell(flight: &Flight, companion: &CompanionId, what: What<'_>, place: &Place,
         &DecisionFacts {
             trace: flight.turn.trace,
             ticket,
-            turn_id: &flight.turn.shown_id(place),
-            guild: &place.guild,
-            channel: &place.channel,
+            turn_id: &flight.turn.shown_id(channel_key),
+            guild: &channel_key.guild,
+            channel: &channel_key.channel,
             companion,
             trigger: flight.trigger,
             answer,

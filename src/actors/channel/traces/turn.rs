@@ -10,7 +10,7 @@ use crate::domain::event::Decided;
 use crate::domain::id::{Seq, TurnId};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::telemetry::trace::TurnTrace;
 
 /// So many messages are remembered that have led to nothing so far.
@@ -91,8 +91,8 @@ impl Turn {
     }
 
     /// As it is shown.
-    pub(super) fn shown_id(&self, place: &Place) -> String {
-        format!("{}#{}", place.channel, self.message)
+    pub(super) fn shown_id(&self, channel_key: &ChannelKey) -> String {
+        format!("{}#{}", channel_key.channel, self.message)
     }
 
     /// When whoever waits for an answer began to: a lull is waited for, everything else comes with its message.

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::stamp::Stamp;
 
 /// What is known of channels.
 #[derive(Debug, Default)]
 pub struct LastSaid {
-    known: Mutex<HashMap<Place, Known>>,
+    known: Mutex<HashMap<ChannelKey, Known>>,
     // Read without the lock, so that what happens costs one load while nobody asks.
     count: AtomicUsize,
     readings: AtomicUsize,
@@ -31,20 +31,20 @@ impl LastSaid {
     ///
     /// # Errors
     /// It has to be read from the record, and is kept once [`read`](Self::read) tells.
-    pub fn get(&self, place: &Place) -> Result<Option<Stamp>, Reading> {
+    pub fn get(&self, channel_key: &ChannelKey) -> Result<Option<Stamp>, Reading> {
         let mut known = self.lock();
-        if let Some(Known::Read(at)) = known.get(place) {
+        if let Some(Known::Read(at)) = known.get(channel_key) {
             return Ok(*at);
         }
         let reading = Reading(self.readings.fetch_add(1, Ordering::Relaxed));
-        known.insert(place.clone(), Known::BeingRead(reading));
+        known.insert(channel_key.clone(), Known::BeingRead(reading));
         self.count.store(known.len(), Ordering::Release);
         Err(reading)
     }
 
     /// What was read; it is not kept if something happened meanwhile.
-    pub fn read(&self, place: &Place, reading: Reading, at: Option<Stamp>) {
-        if let Some(known) = self.lock().get_mut(place)
+    pub fn read(&self, channel_key: &ChannelKey, reading: Reading, at: Option<Stamp>) {
+        if let Some(known) = self.lock().get_mut(channel_key)
             && matches!(known, Known::BeingRead(begun) if *begun == reading)
         {
             *known = Known::Read(at);
@@ -52,15 +52,15 @@ impl LastSaid {
     }
 
     /// Something happened in a channel.
-    pub(super) fn outdated(&self, place: &Place) {
+    pub(super) fn outdated(&self, channel_key: &ChannelKey) {
         if self.count.load(Ordering::Acquire) > 0 {
             let mut known = self.lock();
-            known.remove(place);
+            known.remove(channel_key);
             self.count.store(known.len(), Ordering::Release);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Place, Known>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ChannelKey, Known>> {
         // No code that holds the lock can panic halfway through a change.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn what_was_read_is_kept_until_something_happens() {
-        let (last_said, lobby) = (LastSaid::default(), Place::new(&"home".into(), &"console:lobby".into()));
+        let (last_said, lobby) = (LastSaid::default(), ChannelKey::new(&"home".into(), &"console:lobby".into()));
         let at = |secs: u64| Some(Stamp::from(Moment::ZERO + std::time::Duration::from_secs(secs)));
         let first = last_said.get(&lobby).unwrap_err();
         last_said.read(&lobby, first, at(1));

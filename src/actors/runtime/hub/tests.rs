@@ -3,11 +3,11 @@ use super::*;
 #[tokio::test]
 async fn a_watcher_hears_its_channel_in_order_and_no_other() {
     let hub = Hub::new();
-    let mut watcher = hub.watch(&place("lobby"));
+    let mut watcher = hub.watch(&channel_key("lobby"));
 
-    hub.publish(&place("lobby"), note("one"));
-    hub.publish(&place("attic"), note("elsewhere"));
-    hub.publish(&place("lobby"), note("two"));
+    hub.publish(&channel_key("lobby"), note("one"));
+    hub.publish(&channel_key("attic"), note("elsewhere"));
+    hub.publish(&channel_key("lobby"), note("two"));
 
     assert_eq!(watcher.next().await, Ok(note("one")));
     assert_eq!(watcher.next().await, Ok(note("two")));
@@ -16,10 +16,10 @@ async fn a_watcher_hears_its_channel_in_order_and_no_other() {
 #[tokio::test]
 async fn a_channel_of_the_same_name_in_another_guild_is_another_channel() {
     let hub = Hub::new();
-    let mut watcher = hub.watch(&place("lobby"));
+    let mut watcher = hub.watch(&channel_key("lobby"));
 
-    hub.publish(&Place::new(&"other".into(), &"lobby".into()), note("secret"));
-    hub.publish(&place("lobby"), note("open"));
+    hub.publish(&ChannelKey::new(&"other".into(), &"lobby".into()), note("secret"));
+    hub.publish(&channel_key("lobby"), note("open"));
 
     assert_eq!(watcher.next().await, Ok(note("open")));
 }
@@ -27,32 +27,32 @@ async fn a_channel_of_the_same_name_in_another_guild_is_another_channel() {
 #[test]
 fn a_channel_that_nobody_watches_any_more_is_forgotten() {
     let hub = Hub::new();
-    let (first, second) = (hub.watch(&place("lobby")), hub.watch(&place("lobby")));
+    let (first, second) = (hub.watch(&channel_key("lobby")), hub.watch(&channel_key("lobby")));
 
     drop(first);
-    let with_one_left = hub.is_watched(&place("lobby"));
+    let with_one_left = hub.is_watched(&channel_key("lobby"));
     drop(second);
 
     assert!(with_one_left);
-    assert!(!hub.is_watched(&place("lobby")));
+    assert!(!hub.is_watched(&channel_key("lobby")));
     assert_eq!(hub.watched_count(), 0);
 }
 
 #[tokio::test]
 async fn a_slow_watcher_is_told_how_much_it_missed() {
     let hub = Hub::new();
-    let mut watcher = hub.watch(&place("lobby"));
+    let mut watcher = hub.watch(&channel_key("lobby"));
 
     for _ in 0..BACKLOG + 3 {
-        hub.publish(&place("lobby"), note("again"));
+        hub.publish(&channel_key("lobby"), note("again"));
     }
 
     assert_eq!(watcher.next().await, Err(Missed(3)));
     assert_eq!(watcher.next().await, Ok(note("again")));
 }
 
-fn place(channel: &str) -> Place {
-    Place::new(&"home".into(), &channel.into())
+fn channel_key(channel: &str) -> ChannelKey {
+    ChannelKey::new(&"home".into(), &channel.into())
 }
 
 fn note(text: &str) -> Live {
@@ -62,12 +62,12 @@ fn note(text: &str) -> Live {
 #[tokio::test]
 async fn states_of_a_channel_come_to_whoever_watches_them_and_to_nobody_else() {
     let hub = Hub::new();
-    let mut states = hub.watch_states(&place("lobby"));
+    let mut states = hub.watch_states(&channel_key("lobby"));
     let state = State::listening("aria".into(), "7".into(), false, crate::domain::closing::Stage::None);
 
-    hub.publish_state(&place("attic"), State { message_id: "6".into(), ..state.clone() });
-    hub.publish_state(&place("lobby"), state.clone());
+    hub.publish_state(&channel_key("attic"), State { message_id: "6".into(), ..state.clone() });
+    hub.publish_state(&channel_key("lobby"), state.clone());
 
     assert_eq!(states.next().await, Ok(state));
-    assert!(!hub.is_watched(&place("lobby")));
+    assert!(!hub.is_watched(&channel_key("lobby")));
 }

@@ -15,7 +15,7 @@ use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::{Message, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::redaction::is_wordless;
 use crate::settings::Settings;
 
@@ -32,11 +32,11 @@ const GONE: &str = "…";
 const NEVER_SECS: f64 = 1e6;
 
 /// The script of these events, all that a journal still holds.
-pub(super) fn of(place: &Place, events: &[Recorded], residents: &Residents, settings: &Settings) -> Value {
+pub(super) fn of(channel_key: &ChannelKey, events: &[Recorded], residents: &Residents, settings: &Settings) -> Value {
     let began = events.first().map_or(Moment::ZERO, |first| first.at);
     let mut script = Script {
         began,
-        channel: place.channel.as_str(),
+        channel: channel_key.channel.as_str(),
         present: BTreeSet::new(),
         tempers: BTreeMap::new(),
         names: BTreeMap::new(),
@@ -53,8 +53,8 @@ pub(super) fn of(place: &Place, events: &[Recorded], residents: &Residents, sett
         judgements: Vec::new(),
     };
     let cast = residents.cast();
-    for id in cast.keys().chain(residents.present(&place.channel).keys()) {
-        if let Some(companion) = residents.companion(&place.channel, id) {
+    for id in cast.keys().chain(residents.present(&channel_key.channel).keys()) {
+        if let Some(companion) = residents.companion(&channel_key.channel, id) {
             script.tempers.insert(id.clone(), companion.temper());
             script.names.insert(id.clone(), companion.name.clone());
         }
@@ -67,10 +67,10 @@ pub(super) fn of(place: &Place, events: &[Recorded], residents: &Residents, sett
     script.give_up_judgement();
     if losses.has_no_beginning() {
         // Who came in it is not on record any more.
-        script.present.extend(residents.present(&place.channel).keys().cloned());
+        script.present.extend(residents.present(&channel_key.channel).keys().cloned());
     }
 
-    let companions: Vec<Value> = script.present.iter().map(|id| companion(id, place, residents)).collect();
+    let companions: Vec<Value> = script.present.iter().map(|id| companion(id, channel_key, residents)).collect();
     let side = script.asked.iter().map(|(companion, ticket, _)| answer(companion, script.answers.get(ticket), "NO"));
     let side: Vec<Value> = side.chain(script.judgements.iter().cloned()).collect();
     let main = script.owed.iter().map(|(companion, ticket, _)| answer(companion, script.statements.get(ticket), "ok"));
@@ -314,8 +314,8 @@ fn answer(companion: &CompanionId, answer: Option<&Answer>, otherwise: &str) -> 
     }
 }
 
-fn companion(id: &CompanionId, place: &Place, residents: &Residents) -> Value {
-    let Some(companion) = residents.companion(&place.channel, id) else { return json!({ "id": id }) };
+fn companion(id: &CompanionId, channel_key: &ChannelKey, residents: &Residents) -> Value {
+    let Some(companion) = residents.companion(&channel_key.channel, id) else { return json!({ "id": id }) };
     json!({
         "id": id,
         "name": companion.name,

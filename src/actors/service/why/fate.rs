@@ -45,7 +45,7 @@ impl Scene<'_> {
         let seq = message.seq;
         let companions = whose.as_ref().map_or_else(|| self.residence.companions.clone(), |id| BTreeSet::from([id.clone()]));
         let found = self.follow(message, companions, whose.is_some()).await.map_err(unread)?;
-        let stand = self.backend.stand(&self.place).await.map_err(unread)?;
+        let stand = self.backend.stand(&self.channel_key).await.map_err(unread)?;
         let mut briefs = Vec::new();
         for id in found.course.companions() {
             briefs.push(self.brief_fate(&self.who(id), &found, &stand).await.map_err(unread)?);
@@ -61,7 +61,7 @@ impl Scene<'_> {
         }
         let who = self.who(&id);
         let mut why = match brief.seq {
-            Some(decision) => match self.reader().event(&self.place, decision).await.map_err(unread)? {
+            Some(decision) => match self.reader().event(&self.channel_key, decision).await.map_err(unread)? {
                 Some(decided) => self.story(&who, &decided).await.map_err(unread)?,
                 None => Why::default(),
             },
@@ -84,19 +84,19 @@ impl Scene<'_> {
 
     async fn message_of(&self, id: &str) -> Result<Recorded, Refused> {
         let reader = self.reader();
-        let at = |seq| reader.event(&self.place, seq);
+        let at = |seq| reader.event(&self.channel_key, seq);
         let is_message = |recorded: &Recorded| matches!(recorded.event, Event::Said { .. });
         if let Some(seq) = id.parse().ok().map(Seq)
             && let Some(recorded) = at(seq).await.map_err(unread)?.filter(is_message)
         {
             return Ok(recorded);
         }
-        if let Some(seq) = reader.message(&self.place, id).await.map_err(unread)?
+        if let Some(seq) = reader.message(&self.channel_key, id).await.map_err(unread)?
             && let Some(recorded) = at(seq).await.map_err(unread)?.filter(is_message)
         {
             return Ok(recorded);
         }
-        let head = reader.head(&self.place).await.map_err(unread)?;
+        let head = reader.head(&self.channel_key).await.map_err(unread)?;
         let what = match id.parse().ok().map(Seq) {
             Some(seq) if seq >= head.swept_below && seq <= head.last && seq > Seq::NONE => "is not a message's",
             _ => "is known as no message's",
@@ -121,9 +121,11 @@ impl Scene<'_> {
                 course.follow(recorded);
             }
         }
-        let set_aside = self.reader().set_aside_as(&self.place, message.seq).await?.map(|record| record.error);
-        let again = match (&set_aside, self.reader().channel_no(&self.place).await?) {
-            (Some(_), Some(no)) => self.reader().message(&self.place, &again_as(self.place.ward(), no, message.seq)).await?,
+        let set_aside = self.reader().set_aside_as(&self.channel_key, message.seq).await?.map(|record| record.error);
+        let again = match (&set_aside, self.reader().channel_no(&self.channel_key).await?) {
+            (Some(_), Some(no)) => {
+                self.reader().message(&self.channel_key, &again_as(self.channel_key.ward(), no, message.seq)).await?
+            }
             _ => None,
         };
         Ok(Found { message, course, is_read, set_aside, again })

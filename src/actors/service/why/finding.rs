@@ -79,7 +79,7 @@ impl Scene<'_> {
 
     /// About the last event at or before a moment, found by halving: what is heard never bears an earlier time than what is on record before.
     async fn last_at(&self, moment: Moment) -> Result<Seq, ReadError> {
-        let head = self.reader().head(&self.place).await?;
+        let head = self.reader().head(&self.channel_key).await?;
         let (mut low, mut high) = (head.lowest.max(head.swept_below).max(Seq(1)), head.last.next());
         while low < high {
             let middle = Seq(low.0 + (high.0 - low.0) / 2);

@@ -111,7 +111,7 @@ impl Scene<'_> {
             return Ok(waiting);
         };
         let now = self.backend.context.clock.now();
-        let caps = self.backend.caps(&self.place.guild, now).await?;
+        let caps = self.backend.caps(&self.channel_key.guild, now).await?;
         let (cap, what) = match budget {
             Budget::GuildTokens => (caps.tokens, "the guild's tokens of a day (models.guild_tokens_per_day)"),
             _ => (caps.statements, "the guild's statements of a day (gate.guild_statements_per_day)"),

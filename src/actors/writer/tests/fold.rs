@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::super::*;
-use super::world::{World, made_event, place, said};
+use super::world::{World, channel_key, made_event, said};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::Accept;
 use crate::domain::budget::Ledger;
@@ -64,7 +64,7 @@ async fn live_through(happenings: Vec<Happening>) -> (Conversation, Conversation
                 let (reply, answer) = Reply::awaited();
                 let at = Some(Moment::from_micros(step as u64 * 400_000));
                 world.send(ScribeMessage::Accept(Accept {
-                    place: place("lobby"),
+                    channel_key: channel_key("lobby"),
                     at,
                     event: heard(kind, step),
                     id: None,
@@ -96,7 +96,7 @@ async fn live_through(happenings: Vec<Happening>) -> (Conversation, Conversation
     }
     while handle_next(&world, &mut lived, &mut handled).await {}
 
-    let restored = world.reader().restore(&place("lobby")).await.unwrap();
+    let restored = world.reader().restore(&channel_key("lobby")).await.unwrap();
     let mut from_snapshot = restored.snapshot.map(|snapshot| snapshot.conversation).unwrap_or_default();
     with_world(|world| restored.events.iter().for_each(|event| from_snapshot.fold(event, world)));
 
@@ -118,7 +118,7 @@ async fn handle_next(world: &World, lived: &mut Conversation, handled: &mut Seq)
 
 async fn all(world: &World) -> Vec<Recorded> {
     let all = Range { after: Seq::NONE, before: None, limit: usize::MAX, newest_first: false };
-    world.reader().events(&place("lobby"), all).await.unwrap()
+    world.reader().events(&channel_key("lobby"), all).await.unwrap()
 }
 
 fn heard(kind: u8, step: usize) -> Event {

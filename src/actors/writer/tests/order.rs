@@ -69,7 +69,7 @@ async fn live_through(deeds: Vec<Deed>, group_batches: usize) -> (Journals, Jour
                 }
                 let last = Seq(journal.len() as u64);
                 let answer = world.record(|record| {
-                    record.place.channel = channel.as_str().into();
+                    record.channel_key.channel = channel.as_str().into();
                     record.made = (0..events).map(|_| made_event(Seq::NONE, jitter(step as u64))).collect();
                 });
                 made.push((last, answer));

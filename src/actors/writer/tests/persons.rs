@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::world::{World, again, new, place};
+use super::world::{World, again, channel_key, new};
 use super::*;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Lost, Scrub, Unlist};
@@ -20,7 +20,7 @@ impl World {
         let (reader, person) = (self.reader(), PersonId::from(person));
         let listed = reader.listed(&"home".into(), &person).await.unwrap();
         let stretches = listed.get(&LOBBY).into_iter().flat_map(|stretches| stretches.keys());
-        let said = reader.said_in(place("lobby").ward(), LOBBY, stretches, &person).await.unwrap().theirs;
+        let said = reader.said_in(channel_key("lobby").ward(), LOBBY, stretches, &person).await.unwrap().theirs;
         said.into_iter().map(|seq| seq.0).collect()
     }
 
@@ -31,23 +31,29 @@ impl World {
     }
 
     async fn take_words_out_of(&self, seq: u64) {
-        let event = self.reader().event(&place("lobby"), Seq(seq)).await.unwrap().unwrap();
+        let event = self.reader().event(&channel_key("lobby"), Seq(seq)).await.unwrap().unwrap();
         let (reply, answer) = Reply::awaited();
         let events = vec![without_words(&event)];
-        self.send(ScribeMessage::Scrub(Scrub { place: place("lobby"), events, writes: Vec::new(), reply }));
+        self.send(ScribeMessage::Scrub(Scrub { channel_key: channel_key("lobby"), events, writes: Vec::new(), reply }));
         answer.await.unwrap().unwrap();
     }
 
     async fn unlist(&self, stretch: u64, below: u64, people: &[&str]) -> Result<(), Lost> {
         let people: BTreeSet<_> = people.iter().map(|person| PersonId::from(*person)).collect();
         let leaving = Leaving { stretch: Seq(stretch), below: Seq(below), people: &people, notes: &[] };
-        unlist(&*self.store, &self.scribe, &place("lobby"), leaving).await
+        unlist(&*self.store, &self.scribe, &channel_key("lobby"), leaving).await
     }
 
     fn ask_to_unlist(&self, stretch: u64, person: &str, as_of: u64) -> tokio::sync::oneshot::Receiver<Result<bool, Lost>> {
         let (reply, answer) = Reply::awaited();
         let keys = vec![key::person(&"home".into(), &person.into(), LOBBY, Seq(stretch))];
-        self.send(ScribeMessage::Unlist(Unlist { place: place("lobby"), stretch: Seq(stretch), keys, as_of: Seq(as_of), reply }));
+        self.send(ScribeMessage::Unlist(Unlist {
+            channel_key: channel_key("lobby"),
+            stretch: Seq(stretch),
+            keys,
+            as_of: Seq(as_of),
+            reply,
+        }));
         answer
     }
 }

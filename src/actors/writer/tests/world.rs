@@ -13,7 +13,7 @@ use crate::domain::event::{Event, Made};
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::message::{Address, Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Range;
 use crate::journal::reader::tests::store::TestStore;
 use crate::telemetry::metrics::Metrics;
@@ -23,7 +23,7 @@ pub(super) struct World {
     pub(super) scribe: ActorRef<ScribeMessage>,
     pub(super) hub: Hub,
     pub(super) clock: Arc<TestClock>,
-    pub(super) delivered: Arc<Mutex<Vec<(Place, Seq)>>>,
+    pub(super) delivered: Arc<Mutex<Vec<(ChannelKey, Seq)>>>,
     pub(super) fates: Arc<Mutex<Vec<Fate>>>,
     pub(super) metrics: Metrics,
 }
@@ -58,7 +58,7 @@ impl World {
             hub: hub.clone(),
             instruments: metrics.instruments(),
             deliver: Arc::new(move |guild, channel, recorded, _| {
-                deliver_to.lock().unwrap().push((Place::new(guild, channel), recorded.seq));
+                deliver_to.lock().unwrap().push((ChannelKey::new(guild, channel), recorded.seq));
             }),
             report: Arc::new(move |fate| report_to.lock().unwrap().push(fate)),
             bounds,
@@ -88,14 +88,14 @@ impl World {
     ) -> Receiver<Result<Accepted, Refused>> {
         let (reply, answer) = Reply::awaited();
         let (id, event) = (id.map(Into::into), said_by(person, text, Role::Person));
-        self.send(ScribeMessage::Accept(Accept { place: place(channel), at: None, event, id, reply }));
+        self.send(ScribeMessage::Accept(Accept { channel_key: channel_key(channel), at: None, event, id, reply }));
         answer
     }
 
     pub(super) fn record(&self, record: impl FnOnce(&mut Record)) -> Receiver<Result<Committed, Lost>> {
         let (reply, answer) = Reply::awaited();
         let mut empty = Record {
-            place: place("lobby"),
+            channel_key: channel_key("lobby"),
             at: Moment::ZERO,
             made: Vec::new(),
             quiet: None,
@@ -114,7 +114,7 @@ impl World {
         let event = said(text, Role::Companion);
         self.send(ScribeMessage::Post(Post {
             turn: None,
-            place: place("lobby"),
+            channel_key: channel_key("lobby"),
             at: None,
             event,
             ids: Vec::new(),
@@ -127,13 +127,13 @@ impl World {
 
     pub(super) fn delete(&self, channel: &str) -> Receiver<Result<(), Lost>> {
         let (reply, answer) = Reply::awaited();
-        self.send(ScribeMessage::DeleteChannel(DeleteChannel { place: place(channel), reply }));
+        self.send(ScribeMessage::DeleteChannel(DeleteChannel { channel_key: channel_key(channel), reply }));
         answer
     }
 
     pub(super) fn fence(&self, channel: &str) -> Receiver<Result<Seq, Lost>> {
         let (reply, answer) = Reply::awaited();
-        self.send(ScribeMessage::Fence(Fence { place: place(channel), reply }));
+        self.send(ScribeMessage::Fence(Fence { channel_key: channel_key(channel), reply }));
         answer
     }
 
@@ -147,7 +147,7 @@ impl World {
     /// The texts in a channel's journal, by number.
     pub(super) async fn texts(&self, channel: &str) -> Vec<(u64, String)> {
         let all = Range { after: Seq::NONE, before: None, limit: usize::MAX, newest_first: false };
-        let events = self.reader().events(&place(channel), all).await.unwrap();
+        let events = self.reader().events(&channel_key(channel), all).await.unwrap();
         let text = |event: &Event| match event {
             Event::Said { message, .. } => message.text.to_string(),
             other => format!("{other:?}"),
@@ -157,16 +157,16 @@ impl World {
 
     pub(super) fn delivered_to(&self, channel: &str) -> Vec<u64> {
         let delivered = self.delivered.lock().unwrap();
-        delivered.iter().filter(|(to, _)| *to == place(channel)).map(|(_, seq)| seq.0).collect()
+        delivered.iter().filter(|(to, _)| *to == channel_key(channel)).map(|(_, seq)| seq.0).collect()
     }
 
     pub(super) async fn is_pending(&self, channel: &str) -> bool {
-        self.reader().head(&place(channel)).await.unwrap().pending.is_some()
+        self.reader().head(&channel_key(channel)).await.unwrap().pending.is_some()
     }
 }
 
-pub(super) fn place(channel: &str) -> Place {
-    Place::new(&"home".into(), &channel.into())
+pub(super) fn channel_key(channel: &str) -> ChannelKey {
+    ChannelKey::new(&"home".into(), &channel.into())
 }
 
 pub(super) fn said(text: &str, role: Role) -> Event {

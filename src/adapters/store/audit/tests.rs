@@ -58,7 +58,7 @@ fn a_tombstone_above_the_head_explains_a_deleted_journal() {
 fn an_event_beyond_the_head_is_a_problem() {
     let report = read([counts(4), event(1), event(2), head(1)]);
 
-    let beyond = Problem::BeyondHead { ward: WARD, channel: CHANNEL, place: None, head: Seq(1), last: Seq(2) };
+    let beyond = Problem::BeyondHead { ward: WARD, channel: CHANNEL, channel_name: None, head: Seq(1), last: Seq(2) };
     assert_eq!(report.problems, [beyond]);
 }
 
@@ -134,7 +134,7 @@ fn whatever_is_wrong_with_a_channel_is_told_with_what_it_is_called() {
         after: Some(Key::event(WARD, CHANNEL, Seq(2))),
         before: Some(Key::event(Ward(4), CHANNEL, Seq(9))),
         detail: "torn".into(),
-        places: [None, None],
+        channel_names: [None, None],
     };
     let written = (Key::event(WARD, CHANNEL, Seq(2)), b"1".to_vec());
     let mut records: Vec<_> = [counts(9), written, head(1)].map(Ok).into();
@@ -161,7 +161,7 @@ fn read(records: impl IntoIterator<Item = (Key, Value)>) -> Report {
 }
 
 fn missing(from: u64, to: u64) -> Problem {
-    Problem::Missing { ward: WARD, channel: CHANNEL, place: None, from: Seq(from), to: Seq(to) }
+    Problem::Missing { ward: WARD, channel: CHANNEL, channel_name: None, from: Seq(from), to: Seq(to) }
 }
 
 fn counts(events: u64) -> (Key, Value) {

@@ -14,8 +14,8 @@ use crate::domain::event::{Event, Recorded};
 use crate::domain::id::Seq;
 use crate::domain::message::{Address, Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::place::Place;
 use crate::journal::record::{ChannelRecord, encode, encode_event, encode_snapshot};
 use crate::ports::store::key::ChannelNo;
 use crate::ports::store::{Append, Write};
@@ -25,8 +25,8 @@ const MESSAGES_PER_ROOM: u64 = 1_000;
 /// 1 January 2026.
 const LONG_AGO: u64 = 1_767_225_600_000_000;
 
-fn place(room: u32) -> Place {
-    Place::new(&format!("g{}", room % 100).as_str().into(), &format!("console:r{room}").as_str().into())
+fn channel_key(room: u32) -> ChannelKey {
+    ChannelKey::new(&format!("g{}", room % 100).as_str().into(), &format!("console:r{room}").as_str().into())
 }
 
 fn message(room: u32, seq: u64) -> Recorded {
@@ -46,15 +46,15 @@ fn message(room: u32, seq: u64) -> Recorded {
 }
 
 async fn fill(store: &SledStore, room: u32) {
-    let place = place(room);
-    let (ward, no) = (place.ward(), ChannelNo(room));
+    let channel_key = channel_key(room);
+    let (ward, no) = (channel_key.ward(), ChannelNo(room));
     let term = store.take(ward).await.unwrap();
     let events: Vec<_> = (1..=MESSAGES_PER_ROOM).map(|seq| message(room, seq)).collect();
     let mut conversation = Conversation::default();
     conversation.pass_over(&message(room, MESSAGES_PER_ROOM));
-    let channel = ChannelRecord { guild: place.guild.clone(), channel: place.channel.clone() };
+    let channel = ChannelRecord { guild: channel_key.guild.clone(), channel: channel_key.channel.clone() };
     let mut writes = vec![
-        Write::Put(key::channel_name(&place), encode(&no.0)),
+        Write::Put(key::channel_name(&channel_key), encode(&no.0)),
         Write::Put(key::channel_of(ward, no), encode(&channel)),
         Write::Put(key::next_channel(ward), encode(&ROOMS)),
         Write::Put(key::snapshot(ward, no), encode_snapshot(Seq(MESSAGES_PER_ROOM), &conversation)),
@@ -62,7 +62,7 @@ async fn fill(store: &SledStore, room: u32) {
     for recorded in &events {
         let Event::Said { message, .. } = &recorded.event else { continue };
         let person = (*message.from.id).into();
-        writes.push(Write::Put(key::person(&place.guild, &person, no, recorded.seq), encode(&())));
+        writes.push(Write::Put(key::person(&channel_key.guild, &person, no, recorded.seq), encode(&())));
     }
     let append = Append { channel: no, after: Seq::NONE, records: events.iter().map(encode_event).collect() };
     let outcome = store.commit(vec![Batch { ward, term, append: Some(append), fresh: Vec::new(), writes }]).await.unwrap();

@@ -33,7 +33,12 @@ impl Readable {
             None => self.is_over = true,
         }
         let key = |bytes: &sled::IVec| Key::from_bytes(bytes);
-        Hole { after: self.last.as_ref().map(key), before: next.as_ref().map(key), detail: told(error), places: [None, None] }
+        Hole {
+            after: self.last.as_ref().map(key),
+            before: next.as_ref().map(key),
+            detail: told(error),
+            channel_names: [None, None],
+        }
     }
 }
 
@@ -61,9 +66,9 @@ impl Iterator for Readable {
 
 /// The first key that can be read after a place that cannot, as far as that can be found by halving; none: there is none.
 fn next_readable(db: &sled::Db, from: &[u8]) -> Option<sled::IVec> {
-    let mut unreadable = Place::of(from);
+    let mut unreadable = Position::of(from);
     // None: here nothing can be read.
-    let first_at = |place: &Place| match db.range::<&[u8], _>(place.0.as_slice()..).next() {
+    let first_at = |position: &Position| match db.range::<&[u8], _>(position.0.as_slice()..).next() {
         None => Some(None),
         Some(Ok((key, _))) => Some(Some(key)),
         Some(Err(_)) => None,
@@ -71,13 +76,13 @@ fn next_readable(db: &sled::Db, from: &[u8]) -> Option<sled::IVec> {
     let begin = unreadable.clone();
     let mut found = None;
     for bit in 0..WIDTH * 8 {
-        let Some(place) = begin.ahead_by(bit) else { break };
-        match first_at(&place) {
+        let Some(position) = begin.ahead_by(bit) else { break };
+        match first_at(&position) {
             Some(first) => {
-                found = Some((place, first));
+                found = Some((position, first));
                 break;
             }
-            None => unreadable = place,
+            None => unreadable = position,
         }
     }
     let (mut readable, mut first) = found?;
@@ -92,9 +97,9 @@ fn next_readable(db: &sled::Db, from: &[u8]) -> Option<sled::IVec> {
 
 /// A place among the keys, as a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place([u8; WIDTH]);
+struct Position([u8; WIDTH]);
 
-impl Place {
+impl Position {
     fn of(key: &[u8]) -> Self {
         let mut bytes = [0; WIDTH];
         let known = key.len().min(WIDTH);
@@ -138,8 +143,8 @@ impl Place {
 mod tests {
     use super::*;
 
-    fn place(bytes: &[u8]) -> Place {
-        Place::of(bytes)
+    fn position(bytes: &[u8]) -> Position {
+        Position::of(bytes)
     }
 
     #[test]
@@ -147,15 +152,15 @@ mod tests {
         let last = |byte| {
             let mut bytes = [0; WIDTH];
             bytes[WIDTH - 1] = byte;
-            Place(bytes)
+            Position(bytes)
         };
 
         assert_eq!(last(1).ahead_by(0), Some(last(2)));
-        assert_eq!(place(&[1, 255]).ahead_by(8 * (WIDTH - 2)), Some(place(&[2])));
-        assert_eq!(Place([255; WIDTH]).ahead_by(0), None);
-        assert_eq!(place(&[1]).middle(&place(&[4])), Some(place(&[2, 128])));
-        assert_eq!(Place([255; WIDTH]).middle(&Place([255; WIDTH])), None);
-        assert_eq!(place(&[255]).middle(&Place([255; WIDTH])).map(|middle| middle.0[0]), Some(255));
+        assert_eq!(position(&[1, 255]).ahead_by(8 * (WIDTH - 2)), Some(position(&[2])));
+        assert_eq!(Position([255; WIDTH]).ahead_by(0), None);
+        assert_eq!(position(&[1]).middle(&position(&[4])), Some(position(&[2, 128])));
+        assert_eq!(Position([255; WIDTH]).middle(&Position([255; WIDTH])), None);
+        assert_eq!(position(&[255]).middle(&Position([255; WIDTH])).map(|middle| middle.0[0]), Some(255));
         assert_eq!(last(1).middle(&last(2)), None);
     }
 }

@@ -14,9 +14,9 @@ use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{ChannelId, GuildId, Seq};
 use crate::domain::message::{Address, Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::inspection::Inspection;
 use crate::journal::key;
-use crate::journal::place::Place;
 use crate::journal::reader::Reader;
 use crate::journal::record::{ChannelRecord, SnapshotRecord, encode, encode_event};
 use crate::journal::salvaged::Salvaged;
@@ -27,27 +27,27 @@ const NO: ChannelNo = ChannelNo(5);
 
 #[tokio::test]
 async fn a_journal_that_lost_its_end_goes_on_behind_what_its_snapshot_has_seen() {
-    let (end, head) = (Key::event(place().ward(), NO, Seq(4)), Key::head(place().ward(), NO));
+    let (end, head) = (Key::event(channel_key().ward(), NO, Seq(4)), Key::head(channel_key().ward(), NO));
     for (salvaged, keys) in
         [(COPIED, vec![end.clone(), head.clone()]), (IN_PLACE, vec![end.clone(), head]), (IN_PLACE, vec![end])]
     {
         let mut subject = lost(&keys, 9, salvaged).await;
         let reader = Reader::new(subject.open());
 
-        let before = reader.restore(&place()).await.unwrap();
-        let term = subject.open().take(place().ward()).await.unwrap();
+        let before = reader.restore(&channel_key()).await.unwrap();
+        let term = subject.open().take(channel_key().ward()).await.unwrap();
         let after = Append { channel: NO, after: before.head, records: vec![encode_event(&said(10, "4711"))] };
-        let batch = Batch { ward: place().ward(), term, append: Some(after), fresh: Vec::new(), writes: Vec::new() };
+        let batch = Batch { ward: channel_key().ward(), term, append: Some(after), fresh: Vec::new(), writes: Vec::new() };
         let outcomes = subject.open().commit(vec![batch]).await.unwrap();
         subject.store = None;
         subject.store = Some(SledStore::open(&subject.data(), &options()).unwrap());
         let reader = Reader::new(subject.open());
-        let restored = reader.restore(&place()).await.unwrap();
+        let restored = reader.restore(&channel_key()).await.unwrap();
 
         assert_eq!((before.head, before.events), (Seq(9), Vec::new()), "{keys:?}");
         assert_eq!(outcomes, [Ok(())]);
         assert_eq!(restored.events.iter().map(|recorded| recorded.seq).collect::<Vec<_>>(), [Seq(10)]);
-        let head = reader.head(&place()).await.unwrap();
+        let head = reader.head(&channel_key()).await.unwrap();
         assert_eq!((head.last, head.lowest), (Seq(10), Seq(10)), "what lies between counts as deleted");
     }
 }
@@ -55,25 +55,25 @@ async fn a_journal_that_lost_its_end_goes_on_behind_what_its_snapshot_has_seen()
 #[tokio::test]
 async fn a_message_is_known_by_its_id_again_and_the_newest_of_that_id_counts() {
     for salvaged in [COPIED, IN_PLACE] {
-        let keys = [key::message_id(place().ward(), NO, "id 2"), key::message_id(place().ward(), NO, "twice")];
+        let keys = [key::message_id(channel_key().ward(), NO, "id 2"), key::message_id(channel_key().ward(), NO, "twice")];
         let subject = lost(&keys, 0, salvaged).await;
         let reader = Reader::new(subject.open());
 
-        assert_eq!(reader.message(&place(), "id 2").await, Ok(Some(Seq(2))));
-        assert_eq!(reader.message(&place(), "twice").await, Ok(Some(Seq(4))));
+        assert_eq!(reader.message(&channel_key(), "id 2").await, Ok(Some(Seq(2))));
+        assert_eq!(reader.message(&channel_key(), "twice").await, Ok(Some(Seq(4))));
     }
 }
 
 #[tokio::test]
 async fn what_a_room_is_called_and_how_far_it_goes_is_found_again_where_it_cannot_be_read() {
-    let ward = place().ward();
-    let keys = [key::channel_name(&place()), key::channel_of(ward, NO), Key::head(ward, NO), key::next_channel(ward)];
+    let ward = channel_key().ward();
+    let keys = [key::channel_name(&channel_key()), key::channel_of(ward, NO), Key::head(ward, NO), key::next_channel(ward)];
     for (salvaged, key) in [COPIED, IN_PLACE].into_iter().flat_map(|salvaged| keys.iter().map(move |key| (salvaged, key))) {
         let subject = left(std::slice::from_ref(key), Some(b"\x01!"), 0, salvaged).await;
         let reader = Reader::new(subject.open());
 
-        assert_eq!(reader.place_of(ward, NO).await, Ok(Some(place())), "{key}");
-        let head = reader.head(&place()).await.unwrap();
+        assert_eq!(reader.channel_key_of(ward, NO).await, Ok(Some(channel_key())), "{key}");
+        let head = reader.head(&channel_key()).await.unwrap();
         assert_eq!((head.no, head.last), (Some(NO), Seq(4)), "{key}");
         assert_eq!(reader.next_channel(ward).await, Ok(6), "{key}");
         let report = subject.open().verify(Inspection, |_| {}).unwrap();
@@ -98,10 +98,10 @@ async fn a_store_of_which_a_loss_is_accepted_is_read_through_twice() {
 #[tokio::test]
 async fn while_a_store_is_read_it_is_told_that_this_goes_on() {
     let mut subject = OnDisk::new();
-    let term = subject.open().take(place().ward()).await.unwrap();
+    let term = subject.open().take(channel_key().ward()).await.unwrap();
     let writes =
-        (0..1_024).map(|number| Write::Put(key::person(&place().guild, &"ana".into(), NO, Seq(number << 8)), encode(&())));
-    let batch = Batch { ward: place().ward(), term, append: None, fresh: Vec::new(), writes: writes.collect() };
+        (0..1_024).map(|number| Write::Put(key::person(&channel_key().guild, &"ana".into(), NO, Seq(number << 8)), encode(&())));
+    let batch = Batch { ward: channel_key().ward(), term, append: None, fresh: Vec::new(), writes: writes.collect() };
     subject.open().commit(vec![batch]).await.unwrap()[0].clone().unwrap();
     subject.store = None;
     let opened = open::open(&subject.data(), &options(), Rest::Refused).unwrap();
@@ -183,17 +183,17 @@ async fn lost(keys: &[Key], handled: u64, accepted: Accepted) -> OnDisk {
 /// The same where something else is left of them, if anything is.
 async fn left(keys: &[Key], of_them: Option<&[u8]>, handled: u64, accepted: Accepted) -> OnDisk {
     let mut subject = OnDisk::new();
-    let ward = place().ward();
-    let record = ChannelRecord { guild: place().guild, channel: place().channel };
+    let ward = channel_key().ward();
+    let record = ChannelRecord { guild: channel_key().guild, channel: channel_key().channel };
     let snapshot = SnapshotRecord { handled: Seq(handled), made: Seq(handled), conversation: Conversation::default() };
     let events = [said(1, "id 1"), said(2, "id 2"), said(3, "twice"), said(4, "twice")];
     let mut writes = vec![
-        Write::Put(key::channel_name(&place()), encode(&NO.0)),
+        Write::Put(key::channel_name(&channel_key()), encode(&NO.0)),
         Write::Put(key::channel_of(ward, NO), encode(&record)),
         Write::Put(key::snapshot(ward, NO), encode(&snapshot)),
     ];
     // As far as its stretch a journal may have gone of which nobody knows how far it went.
-    let listed = Write::Put(key::person(&place().guild, &"ana".into(), NO, Seq(1)), encode(&()));
+    let listed = Write::Put(key::person(&channel_key().guild, &"ana".into(), NO, Seq(1)), encode(&()));
     writes.extend(of_them.map(|_| listed));
     writes.extend(keys.iter().cloned().map(Write::Remove));
     let term = subject.open().take(ward).await.unwrap();
@@ -231,8 +231,8 @@ fn said(seq: u64, id: &str) -> Recorded {
     Recorded { seq: Seq(seq), at: Moment::ZERO, handled: Seq(seq), turn: None, event }
 }
 
-fn place() -> Place {
-    Place::new(&GuildId::from("home"), &ChannelId::from("console:lobby"))
+fn channel_key() -> ChannelKey {
+    ChannelKey::new(&GuildId::from("home"), &ChannelId::from("console:lobby"))
 }
 
 /// A data folder as the kernel has it when its process is killed.

@@ -35,7 +35,7 @@ pub(super) fn expect(props: &Props, witness: &Witness, expected: &mut Expected) 
     expected.count("tertulia_journal_group_size_sum{}", groups.batches, true);
     expected.count("tertulia_store_failures_total{}", groups.failed, false);
     for kept in lock(&props.store.book.kept).iter().filter(|kept| witness.keeps(kept)) {
-        let platform = platform_label(platform_in(&kept.place.channel));
+        let platform = platform_label(platform_in(&kept.channel_key.channel));
         let outcome = match kept.what {
             KeptWhat::Sent => "posted",
             KeptWhat::Unconfirmed => "unconfirmed",
@@ -45,7 +45,7 @@ pub(super) fn expect(props: &Props, witness: &Witness, expected: &mut Expected) 
                 continue;
             }
         };
-        let is_told = witness.has_channel_told(&kept.place, kept.at, kept.on_its_way);
+        let is_told = witness.has_channel_told(&kept.channel_key, kept.at, kept.on_its_way);
         expected.count(format!("tertulia_platform_sends_total{{platform={platform},send_outcome={outcome}}}"), 1, is_told);
     }
     let notes = props.stage.notes();

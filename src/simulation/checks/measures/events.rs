@@ -14,21 +14,21 @@ use crate::domain::message::Role;
 use crate::domain::round::is_tied;
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::Stance;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::room::platform_in;
 use crate::telemetry::instruments::{error_label, platform_label};
 
 pub(super) fn expect(props: &Props, witness: &Witness, expected: &mut Expected) {
     let committed = lock(&props.store.committed);
     by_scribe(&committed, witness, expected);
-    let mut rooms: BTreeMap<&Place, BTreeMap<Seq, &Committed>> = BTreeMap::new();
+    let mut rooms: BTreeMap<&ChannelKey, BTreeMap<Seq, &Committed>> = BTreeMap::new();
     for entry in committed.iter() {
-        rooms.entry(&entry.place).or_default().insert(entry.recorded.seq, entry);
+        rooms.entry(&entry.channel_key).or_default().insert(entry.recorded.seq, entry);
     }
-    for (place, entries) in rooms {
+    for (channel_key, entries) in rooms {
         let mut handled: Vec<_> = entries.values().map(|entry| entry.recorded.clone()).collect();
         order_of_handling(&mut handled);
-        let mut room = Room { place, witness, expected, round: None, asked_of_model: None, owed: BTreeMap::new() };
+        let mut room = Room { channel_key, witness, expected, round: None, asked_of_model: None, owed: BTreeMap::new() };
         handled.iter().for_each(|recorded| room.read(entries[&recorded.seq]));
     }
 }
@@ -49,7 +49,7 @@ fn by_scribe(committed: &[Committed], witness: &Witness, expected: &mut Expected
                     Role::Companion => "companion",
                     Role::Bot => "bot",
                 };
-                let platform = platform_label(platform_in(&entry.place.channel));
+                let platform = platform_label(platform_in(&entry.channel_key.channel));
                 expected.count(format!("tertulia_messages_total{{message_role={role},platform={platform}}}"), 1, is_told);
                 // Where a platform has no ids of its own, putting a statement on record posts it.
                 if reply.is_some() && platform == "console" {
@@ -70,7 +70,7 @@ fn by_scribe(committed: &[Committed], witness: &Witness, expected: &mut Expected
 
 /// What a channel tells of what it made, once that is committed.
 struct Room<'a> {
-    place: &'a Place,
+    channel_key: &'a ChannelKey,
     witness: &'a Witness,
     expected: &'a mut Expected,
     round: Option<Round<'a>>,
@@ -121,7 +121,7 @@ impl<'a> Room<'a> {
             Event::Said { reply: Some(ticket), .. } => {
                 let is_certain = self.owed.remove(ticket).unwrap_or_default();
                 if self.witness.is_of(entry) {
-                    let is_told = is_certain && self.witness.has_channel_told(self.place, entry.at, entry.on_its_way);
+                    let is_told = is_certain && self.witness.has_channel_told(self.channel_key, entry.at, entry.on_its_way);
                     self.expected.count(POSTED, 1, is_told);
                 }
             }
@@ -138,7 +138,7 @@ impl<'a> Room<'a> {
                 let (found, is_by_model) = (*detections > 0, call.is_some() || asked.is_some());
                 // Whoever asks again after a restart ends the turn of the statement once more.
                 let is_same = |asked: &Committed| {
-                    asked.life == entry.life && self.witness.lived_through(self.place, asked.on_its_way.since, entry.at)
+                    asked.life == entry.life && self.witness.lived_through(self.channel_key, asked.on_its_way.since, entry.at)
                 };
                 if asked.is_some_and(|asked| !is_same(asked)) && self.witness.is_of(entry) {
                     self.expected.count(POSTED, 1, false);
@@ -195,9 +195,9 @@ impl<'a> Room<'a> {
         if !self.witness.is_of(end) {
             return;
         }
-        let is_same = wish.life == end.life && self.witness.lived_through(self.place, wish.on_its_way.since, end.at);
+        let is_same = wish.life == end.life && self.witness.lived_through(self.channel_key, wish.on_its_way.since, end.at);
         let is_wanted = floor != "none";
-        let is_told = self.witness.has_channel_told(self.place, end.at, end.on_its_way) && (is_same || is_wanted);
+        let is_told = self.witness.has_channel_told(self.channel_key, end.at, end.on_its_way) && (is_same || is_wanted);
         self.expected.count(series_of(decided), 1, is_told);
         self.expected.count(format!("tertulia_round_wishes_total{{decision_floor={floor}}}"), 1, is_told);
         if decided.ticket.is_some() {
@@ -211,7 +211,7 @@ impl<'a> Room<'a> {
 
     fn told(&mut self, entry: &Committed, series: String, times: u64) {
         if self.witness.is_of(entry) {
-            self.expected.count(series, times, self.witness.has_channel_told(self.place, entry.at, entry.on_its_way));
+            self.expected.count(series, times, self.witness.has_channel_told(self.channel_key, entry.at, entry.on_its_way));
         }
     }
 }

@@ -9,7 +9,7 @@ use super::super::super::book::{Kept, OnItsWay};
 use super::super::super::ends::{End, Who};
 use super::super::super::life::Props;
 use super::super::super::store::Committed;
-use crate::journal::place::Place;
+use crate::journal::channel_key::ChannelKey;
 
 pub(super) struct Witness {
     /// Which life of the process it is.
@@ -43,13 +43,13 @@ impl Witness {
     }
 
     /// The channel that made it, or its delivery, which takes it along, lived to tell of it.
-    pub(super) fn has_channel_told(&self, place: &Place, at: Duration, on_its_way: OnItsWay) -> bool {
-        self.went_on(at) && self.lived_through(place, on_its_way.since, at)
+    pub(super) fn has_channel_told(&self, channel_key: &ChannelKey, at: Duration, on_its_way: OnItsWay) -> bool {
+        self.went_on(at) && self.lived_through(channel_key, on_its_way.since, at)
     }
 
     /// The channel was the same all the time.
-    pub(super) fn lived_through(&self, place: &Place, from: Duration, to: Duration) -> bool {
-        !self.has_ended(&Who::Channel(place.channel.clone()), from, to)
+    pub(super) fn lived_through(&self, channel_key: &ChannelKey, from: Duration, to: Duration) -> bool {
+        !self.has_ended(&Who::Channel(channel_key.channel.clone()), from, to)
     }
 
     /// The process was not over at this moment.

@@ -57,7 +57,7 @@ impl Record<'_> {
 
     /// Whether triggers follow from the record alone: nobody is configured anew, and nothing was set aside.
     pub(super) fn is_plain(&self) -> bool {
-        self.skipped.is_empty() && !self.told.plan.is_recast() && !self.told.plan.is_poisoned(self.place.guild.as_str())
+        self.skipped.is_empty() && !self.told.plan.is_recast() && !self.told.plan.is_poisoned(self.channel_key.guild.as_str())
     }
 
     /// Whether deadlines follow from it, too.
@@ -79,7 +79,7 @@ impl Record<'_> {
         for (companion, seat) in self.seats.iter().filter(|(_, seat)| !seat.is_silent() && !seat.unsettled.is_empty()) {
             let Some(quiet) = patience(companion.as_str()) else { continue };
             let due = seat.pause.map_or(self.since, |pause| pause.due.max(self.since)) + quiet;
-            if self.watch.lateness.is_late(self.place, self.since, now, due - self.since) {
+            if self.watch.lateness.is_late(self.channel_key, self.since, now, due - self.since) {
                 let waited = (now - self.since).as_secs_f64();
                 self.broken(format_args!("{companion} was left alone with {:?} for {waited:.1} s", seat.unsettled));
             }
@@ -110,7 +110,7 @@ impl Record<'_> {
         self.calls = others;
         let calls: Vec<(CompanionId, Seq, Duration)> = calls;
         for (_, seq, since) in calls {
-            if self.watch.lateness.undisturbed(self.place, since, now) > AT_ONCE {
+            if self.watch.lateness.undisturbed(self.channel_key, since, now) > AT_ONCE {
                 let waited = (now - since).as_secs_f64();
                 self.broken(format_args!("{seq} addresses {companion}, which is asked after {waited:.1} s: {recorded:?}"));
             }
@@ -212,7 +212,7 @@ impl Record<'_> {
         self.told.reach("waited for anew after a restart");
         if let (Some(open), Some(deadline)) = (&mut self.round, round) {
             if deadline < open.deadline {
-                self.told.violate(format!("{}: a deadline is put earlier: {recorded:?}", self.place));
+                self.told.violate(format!("{}: a deadline is put earlier: {recorded:?}", self.channel_key));
             }
             open.deadline = deadline;
         } else if round.is_some() || self.floor.is_none() && floor.is_some() {
@@ -248,7 +248,7 @@ impl Record<'_> {
         }
         let longest = Duration::from_secs_f64(self.told.plan.rules.turn_delays.most);
         let now = self.when(recorded.seq);
-        if self.keeps_time() && self.watch.lateness.is_late(self.place, since, now, longest) {
+        if self.keeps_time() && self.watch.lateness.is_late(self.channel_key, since, now, longest) {
             self.broken(format_args!("its turn was {:.1} s ago: {recorded:?}", (now - since).as_secs_f64()));
         }
     }
@@ -258,9 +258,12 @@ impl Record<'_> {
         let rules = &self.told.plan.rules;
         let most =
             if companion.as_str() == EXTERNAL { rules.external_patience.most } else { rules.main_timeouts.most + POOLS_OWN };
-        let is_here = !self.place.channel.as_str().starts_with("sim:");
+        let is_here = !self.channel_key.channel.as_str().starts_with("sim:");
         let now = self.when(seq);
-        if is_here && self.keeps_time() && self.watch.lateness.is_late(self.place, since, now, Duration::from_secs_f64(most)) {
+        if is_here
+            && self.keeps_time()
+            && self.watch.lateness.is_late(self.channel_key, since, now, Duration::from_secs_f64(most))
+        {
             self.broken(format_args!("{companion} owed {seq} for {:.1} s", (now - since).as_secs_f64()));
         }
     }

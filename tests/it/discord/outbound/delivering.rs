@@ -17,7 +17,7 @@ use tertulia::adapters::system::{SystemChance, SystemClock};
 use tertulia::domain::id::{Seq, Ticket};
 use tertulia::domain::moment::Moment;
 use tertulia::domain::trigger::Trigger;
-use tertulia::journal::place::Place;
+use tertulia::journal::channel_key::ChannelKey;
 use tertulia::journal::record::OutboxRecord;
 use tertulia::ports::chat_platform::{ChatPlatform, Part, Platforms};
 use tertulia::ports::language_model::ModelRole;
@@ -95,7 +95,7 @@ async fn delivered(platform: Arc<Discord>, part: &Part) -> Delivered {
         name: None,
     };
     let arguments = Arguments {
-        place: Place { guild: part.guild.clone(), channel: part.channel.clone() },
+        channel_key: ChannelKey { guild: part.guild.clone(), channel: part.channel.clone() },
         since: Moment::ZERO,
         ticket: Ticket(1),
         owed,

@@ -156,8 +156,8 @@ async fn threads_and_forum_posts_are_spoken_in_through_their_parents_webhook() {
     say(&client, &part(general, "in the channel")).await;
     say(&client, &part(post, "to the sea")).await;
 
-    let places: Vec<_> = discord.posts().iter().map(|post| post.channel).collect();
-    assert_eq!((places, webhooks(&discord)), (vec![thread, general, post], 2));
+    let channel_keys: Vec<_> = discord.posts().iter().map(|post| post.channel).collect();
+    assert_eq!((channel_keys, webhooks(&discord)), (vec![thread, general, post], 2));
     // One was told; the others were asked for.
     assert_eq!(discord.look(|state| state.journal.requests_of("channel").count()), 2);
 }
@@ -252,12 +252,12 @@ async fn a_direct_message_that_may_have_arrived_is_not_sent_again_after_somethin
 async fn typing_is_shown_and_not_tried_again_where_it_is_refused() {
     let (discord, guild, general) = home().await;
     let bot_role = discord.look(|state| state.world.guilds[&guild].members[&state.world.bot()].roles[0]);
-    let (client, place) = (client(&discord), snowflake(general).channel());
-    client.typing(&snowflake(guild).guild(), &place).await;
+    let (client, channel_key) = (client(&discord), snowflake(general).channel());
+    client.typing(&snowflake(guild).guild(), &channel_key).await;
 
     discord.overwrite(general, Overwrite::role(bot_role, 0, SEND_MESSAGES));
-    client.typing(&snowflake(guild).guild(), &place).await;
-    client.typing(&snowflake(guild).guild(), &place).await;
+    client.typing(&snowflake(guild).guild(), &channel_key).await;
+    client.typing(&snowflake(guild).guild(), &channel_key).await;
 
     let (shown, asked) = discord.look(|state| (state.journal.typing.len(), state.journal.requests_of("typing").count()));
     assert_eq!((shown, asked), (1, 2));

@@ -6,14 +6,14 @@ use crate::domain::id::{ChannelId, GuildId, Ward};
 
 /// A channel of a guild. Each has one journal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct ChannelKey {
     /// Whose channel.
     pub guild: GuildId,
     /// Which one.
     pub channel: ChannelId,
 }
 
-impl Place {
+impl ChannelKey {
     /// The channel of this name in this guild.
     pub fn new(guild: &GuildId, channel: &ChannelId) -> Self {
         Self { guild: guild.clone(), channel: channel.clone() }
@@ -25,7 +25,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ChannelKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "channel {} of guild {}", self.channel, self.guild)
     }
