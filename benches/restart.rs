@@ -30,7 +30,7 @@ use tertulia::actors::runtime::context::ActorContext;
 use tertulia::actors::runtime::directory::{ActorKey, Directory};
 use tertulia::actors::runtime::root::{Root, RootMessage};
 use tertulia::actors::service::ActorBackend;
-use tertulia::actors::service::rooms::move_in;
+use tertulia::actors::service::rooms::load_rooms;
 use tertulia::adapters::store::memory::MemoryStore;
 use tertulia::adapters::store::sled::{OpenOptions, SledStore};
 use tertulia::ports::backend::Backend;
@@ -128,7 +128,7 @@ impl World {
         folder: Option<tempfile::TempDir>,
     ) -> anyhow::Result<Self> {
         let (root, _) = Actor::spawn(None, Root, context.clone()).await?;
-        move_in(&context, &[]).await?;
+        load_rooms(&context, &[]).await?;
         root.cast(RootMessage::WakePending)?;
         let backend = Arc::new(backend);
         for (id, guild) in BUSY {

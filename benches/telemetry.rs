@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use system::{context, millis, room, say};
 use tertulia::actors::runtime::root::{Root, RootMessage};
 use tertulia::actors::service::ActorBackend;
-use tertulia::actors::service::rooms::move_in;
+use tertulia::actors::service::rooms::load_rooms;
 use tertulia::adapters::store::memory::MemoryStore;
 use tertulia::domain::id::{ChannelId, CompanionId, GuildId, Ticket};
 use tertulia::domain::moment::Moment;
@@ -156,7 +156,7 @@ async fn deciding(recorder: Recorder) -> anyhow::Result<Vec<Duration>> {
     let store = Arc::new(MemoryStore::new());
     let context = context(store.clone(), recorder)?;
     let (root, ended) = Actor::spawn(None, Root, context.clone()).await?;
-    move_in(&context, &[]).await?;
+    load_rooms(&context, &[]).await?;
     root.cast(RootMessage::WakePending)?;
     let backend = ActorBackend::new(context, store);
     let plan = serde_json::from_value(json!({ "guild": "home", "companions": ["aria"] }))?;

@@ -24,14 +24,14 @@ use ractor::Actor;
 use tokio::sync::watch;
 
 use crate::actors::erasure::{leftovers, retention};
-use crate::actors::membership::residents::Cast;
+use crate::actors::membership::memberships::CompanionSet;
 use crate::actors::models::Models;
 use crate::actors::runtime::context::{ActorContext, Environment};
 use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::runtime::starts;
 use crate::actors::runtime::watchdog::{STALLED_AFTER_TICKS, Watchdog};
 use crate::actors::service::ActorBackend;
-use crate::actors::service::rooms::{MoveInError, move_in};
+use crate::actors::service::rooms::{LoadRoomsError, load_rooms};
 use crate::adapters::console::{CannotServe, Console};
 use crate::adapters::llm::{self, arrivals::Arrivals};
 use crate::adapters::store::OpenError;
@@ -147,7 +147,7 @@ enum Over {
     /// It was told to stop.
     Stopped,
     /// To compact the store and serve again, with these companions.
-    Compact(Cast),
+    Compact(CompanionSet),
 }
 
 /// Why the server is to stop serving.
@@ -223,8 +223,8 @@ async fn serve(
         .await
         .map_err(|error| Ended::Failed(anyhow::anyhow!("the actors cannot be started: {error}")))?;
     // Who lives where is known before anybody is woken.
-    move_in(&context, &rooms).await.map_err(|error| not_moved_in(error, "the rooms cannot be set up"))?;
-    let asleep = context.residents.all().iter().filter(|(channel, _)| context.platforms.is_away(channel)).count();
+    load_rooms(&context, &rooms).await.map_err(|error| not_moved_in(error, "the rooms cannot be set up"))?;
+    let asleep = context.memberships.all().iter().filter(|(channel, _)| context.platforms.is_away(channel)).count();
     if asleep > 0 {
         tracing::warn!(channels = asleep, "companions live in channels of Discord, which sleep: give discord.token to wake them");
     }
@@ -266,7 +266,7 @@ async fn serve(
     Ok(match outcome? {
         Stop::Compact => {
             tracing::info!("stopped to compact the store; what is owed is made afterwards");
-            Over::Compact(Cast::clone(&context.residents.cast()))
+            Over::Compact(CompanionSet::clone(&context.memberships.companions()))
         }
         Stop::Shutdown => {
             tracing::info!("stopped; what is owed is made after the next start");
@@ -283,8 +283,8 @@ fn cannot_serve(error: CannotServe) -> Ended {
 }
 
 /// Why nobody could move in: where the store cannot be read, only something done to that helps.
-fn not_moved_in(error: MoveInError, what: &'static str) -> Ended {
-    let is_unreadable = matches!(error, MoveInError::Read(_));
+fn not_moved_in(error: LoadRoomsError, what: &'static str) -> Ended {
+    let is_unreadable = matches!(error, LoadRoomsError::Read(_));
     let error = anyhow::Error::from(error).context(what);
     if is_unreadable { Ended::Store(error) } else { Ended::Failed(error) }
 }

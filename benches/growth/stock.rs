@@ -8,8 +8,8 @@ use tertulia::domain::message::Address;
 use tertulia::domain::moment::Moment;
 use tertulia::journal::channel_key::ChannelKey;
 use tertulia::journal::key;
+use tertulia::journal::membership::{self, Membership};
 use tertulia::journal::record::{ChannelRecord, PendingRecord, RoomRecord, encode, encode_event, encode_snapshot};
-use tertulia::journal::residence::{self, Residence};
 use tertulia::ports::backend::room::RoomId;
 use tertulia::ports::store::key::ChannelNo;
 use tertulia::ports::store::{Append, Batch, Store, Term, Value, Write};
@@ -132,14 +132,14 @@ impl Stock {
     ) -> anyhow::Result<[Batch; 2]> {
         let (ward, ana) = (channel_key.ward(), PersonId::from("Ana"));
         let record = ChannelRecord { guild: channel_key.guild.clone(), channel: channel_key.channel.clone() };
-        let residence =
-            Residence { companions: life.companions.clone(), ..Residence::empty(channel_key.guild.clone(), life.now) };
+        let membership =
+            Membership { companions: life.companions.clone(), ..Membership::empty(channel_key.guild.clone(), life.now) };
         let room = RoomRecord { room: channel_key.channel.clone(), guild: channel_key.guild.clone(), created_at: life.now };
         let mut writes = vec![
             Write::Put(key::channel_name(channel_key), encode(&no.0)),
             Write::Put(key::channel_of(ward, no), encode(&record)),
             Write::Put(key::snapshot(ward, no), life.snapshot.clone()),
-            Write::Put(residence::key(channel_key), encode(&residence)),
+            Write::Put(membership::key(channel_key), encode(&membership)),
         ];
         writes.extend(life.said.iter().map(|seq| Write::Put(key::person(&channel_key.guild, &ana, no, *seq), encode(&()))));
         let append = Some(Append { channel: no, after: Seq::NONE, records: life.records.clone() });

@@ -12,7 +12,7 @@ use tertulia::actors::inbound::{Inbound, Speech};
 use tertulia::actors::runtime::context::ActorContext;
 use tertulia::actors::runtime::root::{Root, RootMessage};
 use tertulia::actors::service::ActorBackend;
-use tertulia::actors::service::rooms::move_in;
+use tertulia::actors::service::rooms::load_rooms;
 use tertulia::adapters::store::OpenError;
 use tertulia::adapters::store::sled::{OpenOptions, SledStore};
 use tertulia::domain::message::{Author, Modality, Role};
@@ -62,7 +62,7 @@ impl World {
             context.clock = clock;
         }
         let (root, tree) = Actor::spawn(None, Root, context.clone()).await?;
-        move_in(&context, &[]).await?;
+        load_rooms(&context, &[]).await?;
         root.cast(RootMessage::WakePending)?;
         let backend = ActorBackend::new(context.clone(), store);
         Ok(Self { metrics, stock, backend, inbound: Inbound::new(context.clone()), context, root, tree })

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::json;
-use tertulia::actors::membership::residents::Residents;
+use tertulia::actors::membership::memberships::Memberships;
 use tertulia::actors::models::{Models, Pool};
 use tertulia::actors::runtime::actor_keys::{ChannelActorKey, PoolKey};
 use tertulia::actors::runtime::context::ActorContext;
@@ -117,7 +117,7 @@ fn furnish(mut context: ActorContext, in_hand: InHand) -> anyhow::Result<ActorCo
     let models = Models::new(model(in_hand == InHand::Manager), model(in_hand == InHand::Reply));
     let found = context.directory.clone();
     context.pool = Pool::new(&settings.models, models, move || found.find(&PoolKey()));
-    context.residents = Residents::new(cast, settings.companion_defaults.clone(), context.recorder.instruments().clone());
+    context.memberships = Memberships::new(cast, settings.companion_defaults.clone(), context.recorder.instruments().clone());
     if in_hand == InHand::Delivery {
         context.platforms = Platforms::new([Arc::new(SlowPlatform(std::sync::Mutex::default())) as Arc<dyn ChatPlatform>]);
     }

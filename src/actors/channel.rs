@@ -275,7 +275,7 @@ impl Actor for Channel {
             ChannelMessage::Summarised { upto, text, outcome } => state.summarised(upto, text, outcome.as_deref()),
             ChannelMessage::LetGo(below) => state.let_go(below),
             ChannelMessage::Woken => state.woken()?,
-            ChannelMessage::ResidenceChanged => state.residence_changed(),
+            ChannelMessage::ResidenceChanged => state.membership_changed(),
             ChannelMessage::LookAgain => state.look_again(),
             ChannelMessage::Fenced(last) => state.follow(last.next(), last)?,
             ChannelMessage::Look(reply) => state.look(reply),

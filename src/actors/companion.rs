@@ -103,7 +103,7 @@ impl Actor for Companion {
 impl State {
     /// As it is in this channel; none: it is configured no more.
     fn settings_in(&mut self, channel: &ChannelId) -> Option<Arc<Settings>> {
-        self.in_force.of(channel, &self.companion, &self.context.residents)
+        self.in_force.of(channel, &self.companion, &self.context.memberships)
     }
 
     fn ask(&mut self, evaluate: Evaluate) {

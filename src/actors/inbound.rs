@@ -97,13 +97,13 @@ impl Inbound {
     }
 
     fn said(&self, channel_key: &ChannelKey, speech: Speech) -> Option<Event> {
-        let residents = &self.context.residents;
-        let is_companion = |id: &str| residents.lives_in(&channel_key.guild, id);
-        let names = residents.names(&channel_key.guild);
+        let memberships = &self.context.memberships;
+        let is_companion = |id: &str| memberships.lives_in(&channel_key.guild, id);
+        let names = memberships.names(&channel_key.guild);
         let meant = |mention| names.as_deref().map_or(mention, |names| address::meant(names, mention));
         let mentions: Vec<&str> = speech.mentions.iter().map(|mention| meant(&**mention)).collect();
         let present: Vec<CompanionId> =
-            if speech.to_all { residents.present(&channel_key.channel).into_keys().collect() } else { Vec::new() };
+            if speech.to_all { memberships.present(&channel_key.channel).into_keys().collect() } else { Vec::new() };
         let heard = Heard {
             speaker: &speech.from,
             text: speech.own_words.as_ref().unwrap_or(&speech.text),

@@ -10,13 +10,13 @@ use crate::domain::id::{ChannelId, GuildId, PersonId, Seq, Ticket, Ward};
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
+use crate::journal::membership::Membership;
 use crate::journal::record::{
     ChannelRecord, IgnoredRecord, NEWEST_VERSION, OutboxRecord, PendingRecord, RecordError, RoomRecord, SetAsideRecord,
     SnapshotRecord, StartRecord, UsageRecord, decode, decode_bytes, decode_event, decode_number, encode, encode_bytes,
     encode_event, encode_number,
 };
 use crate::journal::redaction::without_words;
-use crate::journal::residence::Residence;
 use crate::ports::store::key::{ChannelNo, Key};
 
 /// Every kind of event, as it is stored.
@@ -114,7 +114,7 @@ pub(super) fn record(bytes: &[u8]) {
     reads::<StartRecord>(bytes);
     reads::<IgnoredRecord>(bytes);
     reads::<SetAsideRecord>(bytes);
-    reads::<Residence>(bytes);
+    reads::<Membership>(bytes);
     reads::<SnapshotRecord>(bytes);
     let key = Key::from_bytes(bytes);
     match decode_bytes(&key, bytes) {

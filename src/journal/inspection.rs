@@ -4,11 +4,11 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::channel_key::ChannelKey;
 use super::key;
+use super::membership::Membership;
 use super::record::{
     ChannelRecord, IgnoredRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, SetAsideRecord, SnapshotRecord,
     StartRecord, UsageRecord, decode, decode_bytes, decode_event,
 };
-use super::residence::Residence;
 use crate::domain::id::{Seq, Ward};
 use crate::domain::moment::Moment;
 use crate::ports::store::keeper::{Fault, Inspect};
@@ -44,7 +44,7 @@ pub(super) fn read(key: &Key, value: &[u8]) -> Result<(), RecordError> {
         Some(Kind::Person) => as_record::<IgnoredAny>(key, value),
         Some(Kind::ChannelName) => as_record::<u32>(key, value),
         Some(Kind::ChannelOf) => as_record::<ChannelRecord>(key, value),
-        Some(Kind::Setting) => as_record::<Residence>(key, value),
+        Some(Kind::Setting) => as_record::<Membership>(key, value),
         Some(Kind::Usage) => as_record::<UsageRecord>(key, value),
         Some(Kind::SetAside) => as_record::<SetAsideRecord>(key, value),
         Some(Kind::Room) => as_record::<RoomRecord>(key, value),

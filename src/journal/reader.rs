@@ -15,11 +15,11 @@ pub use self::restoring::{Restored, RestoredSoFar};
 
 use super::channel_key::ChannelKey;
 use super::key;
+use super::membership;
 use super::record::{
     ChannelRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, SetAsideRecord, UsageRecord, decode, decode_event,
     decode_number,
 };
-use super::residence;
 use super::speakers::{after_stretch, speaker, stretch};
 use crate::domain::event::Recorded;
 use crate::domain::id::{ChannelId, GuildId, PersonId, Seq, Ticket, Ward};
@@ -266,8 +266,8 @@ impl<'a> Reader<'a> {
     }
 
     /// What is stored of the residences of a ward, by key, unread.
-    pub async fn residences(&self, ward: Ward) -> Result<BTreeMap<Key, Value>, ReadError> {
-        Ok(self.all(residence::all(ward)).await?.into_iter().collect())
+    pub async fn memberships(&self, ward: Ward) -> Result<BTreeMap<Key, Value>, ReadError> {
+        Ok(self.all(membership::all(ward)).await?.into_iter().collect())
     }
 
     /// One room of the directory.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::abroad::{ana, direct, general, thread};
 use super::world::{World, room};
 use crate::actors::inbound::Inbound;
-use crate::actors::membership::settling;
+use crate::actors::membership::changes;
 use crate::domain::id::{CompanionId, Seq};
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::company::Company;
@@ -26,8 +26,8 @@ async fn dismiss(world: &World, spot: &Spot, companion: &str) -> bool {
 }
 
 async fn open(world: &World, spot: &Spot) -> bool {
-    let expected = settling::would_open(&world.context, spot);
-    let opened = settling::open_within(&world.context, spot).await.unwrap();
+    let expected = changes::would_open(&world.context, spot);
+    let opened = changes::open_within(&world.context, spot).await.unwrap();
     assert_eq!(opened, expected, "what is listened to is what is opened");
     world.rest().await;
     opened
@@ -70,7 +70,7 @@ async fn sleep(world: &World) {
 async fn a_channel_becomes_a_room_with_the_first_companion_that_is_let_in_and_survives_a_crash() {
     let world = World::new().await;
 
-    assert!(!settling::would_open(&world.context, &general()));
+    assert!(!changes::would_open(&world.context, &general()));
     assert_eq!(admit(&world, &general(), "aria").await, Ok(true));
     assert_eq!(admit(&world, &general(), "aria").await, Ok(false));
     let world = world.crash().await;
@@ -231,7 +231,7 @@ async fn in_a_channel_that_is_deleted_and_in_its_threads_nobody_lives_any_more()
     world.backend.delete_room(&room("discord:10")).await.unwrap();
     world.rest().await;
 
-    assert!(!settling::would_open(&world.context, &general()));
+    assert!(!changes::would_open(&world.context, &general()));
     assert!(!open(&world, &thread("discord:20")).await);
     assert!(!open(&world, &thread("discord:21")).await);
     assert_eq!(present(&world, "discord:20").await, [""; 0]);
@@ -248,10 +248,10 @@ async fn a_channel_that_is_gone_takes_its_threads_along_and_nothing_of_another_g
     dismiss(&world, &thread("discord:21"), "aria").await;
     let mut watching = world.watch("discord:20", None).await;
 
-    settling::gone(&world.context, &"discord:2".into(), &general().channel).await.unwrap();
+    changes::gone(&world.context, &"discord:2".into(), &general().channel).await.unwrap();
     assert_eq!(present(&world, "discord:20").await, ["aria"]);
     for _ in 0..2 {
-        settling::gone(&world.context, &general().guild, &general().channel).await.unwrap();
+        changes::gone(&world.context, &general().guild, &general().channel).await.unwrap();
     }
 
     assert!(watching.is_over().await);
@@ -283,7 +283,7 @@ async fn a_thread_that_two_hear_of_at_once_is_opened_once() {
     admit(&world, &general(), "aria").await.unwrap();
     let spot = thread("discord:20");
 
-    let opened = tokio::join!(settling::open_within(&world.context, &spot), settling::open_within(&world.context, &spot));
+    let opened = tokio::join!(changes::open_within(&world.context, &spot), changes::open_within(&world.context, &spot));
 
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(opened, (Ok(true), Ok(true)));

@@ -404,10 +404,10 @@ async fn a_reload_takes_out_who_is_configured_no_more_and_leaves_the_others_alon
     let zed = json!({ "id": "zed", "external": true });
     put(&world, json!(["aria", "bruno", zed])).await;
 
-    world.recast(&["aria"]).await;
+    world.reload_companions(&["aria"]).await;
     let without = present(&world).await;
     world.say("lobby", "one").await;
-    world.recast(&["aria", "bruno"]).await;
+    world.reload_companions(&["aria", "bruno"]).await;
     world.say("lobby", "two").await;
     world.rest().await;
 

@@ -370,7 +370,7 @@ async fn a_part_is_found_under_the_name_that_it_was_sent_with_whoever_is_configu
     platform.will([Fate::Silent]);
     world.pass(4.0).await;
 
-    world.recast(&["ben"]).await;
+    world.reload_companions(&["ben"]).await;
     world.kill(&ChannelActorKey(room("lobby").channel())).await;
     world.pass(60.0).await;
 

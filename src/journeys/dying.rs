@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use super::keeping::one_turn;
 use super::world::{World, room, said};
-use crate::actors::membership::residents::Cast;
+use crate::actors::membership::memberships::CompanionSet;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Administer, ScribeMessage};
@@ -85,14 +85,14 @@ async fn a_reply_of_a_companion_that_is_configured_no_more_fails_at_once() {
             first.notify_one();
             Some(Ok("Me.\nYES".to_owned()))
         });
-        let residents = world.context.residents.clone();
+        let memberships = world.context.memberships.clone();
         let reload = tokio::spawn(async move {
             answered.notified().await;
             for _ in 0..steps {
                 one_turn().await;
             }
             // The channel is not told.
-            residents.recast(Cast::new()).unwrap();
+            memberships.reload_companions(CompanionSet::new()).unwrap();
         });
 
         world.say("lobby", "Ari, one").await;

@@ -12,7 +12,7 @@ use super::abroad::is_of_discord;
 use super::abroad::{self, ana, spot};
 use super::keeping::set_aside_at;
 use super::world::{World, room, said};
-use crate::actors::membership::settling;
+use crate::actors::membership::changes;
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, GuildId};
 use crate::journal::channel_key::ChannelKey;
@@ -25,12 +25,12 @@ use crate::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, 
 use crate::ports::company::Company;
 
 /// Two channels of a guild and one of another, in which Aria lives, and a direct message with her.
-async fn lived_in() -> World {
+async fn has_members() -> World {
     let world = World::new().await;
     for (guild, channel) in [("discord:1", "discord:10"), ("discord:1", "discord:11"), ("discord:2", "discord:20")] {
         world.backend.admit(&spot(guild, channel), &"aria".into()).await.unwrap();
     }
-    assert!(settling::open_within(&world.context, &spot("dm:discord:77", "discord:77")).await.unwrap());
+    assert!(changes::open_within(&world.context, &spot("dm:discord:77", "discord:77")).await.unwrap());
     world.rest().await;
     world
 }
@@ -51,7 +51,7 @@ async fn used(world: &World, guild: &str) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_channel_is_told_as_any_room_is() {
-    let world = lived_in().await;
+    let world = has_members().await;
     world.side.answers([Ok("They mean me.\nYES")]);
     let mut watching = world.watch("discord:10", None).await;
 
@@ -84,7 +84,7 @@ fn all() -> crate::ports::backend::messages::HistoryQuery {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_of_a_direct_message_or_of_a_guild_is_told_in_another() {
-    let world = lived_in().await;
+    let world = has_members().await;
     world.backend.admit(&spot("discord:2", "discord:20"), &"bruno".into()).await.unwrap();
     says(&world, "dm:discord:77", "discord:77", "a secret").await;
     says(&world, "discord:2", "discord:20", "Bruno, a story").await;
@@ -110,7 +110,7 @@ async fn nothing_of_a_direct_message_or_of_a_guild_is_told_in_another() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_is_forgotten_in_a_guild_is_forgotten_in_all_its_channels_and_in_no_other_guild() {
-    let world = lived_in().await;
+    let world = has_members().await;
     for (guild, channel) in
         [("discord:1", "discord:10"), ("discord:1", "discord:11"), ("discord:2", "discord:20"), ("dm:discord:77", "discord:77")]
     {
@@ -119,12 +119,12 @@ async fn whoever_is_forgotten_in_a_guild_is_forgotten_in_all_its_channels_and_in
     world.pass(3_600.0).await;
     // Nobody lives there any more, and of one it is not even known who did.
     world.backend.dismiss(&spot("discord:1", "discord:10"), &"aria".into()).await.unwrap();
-    let residence = world.context.residents.take(&"discord:11".into()).unwrap();
+    let membership = world.context.memberships.take(&"discord:11".into()).unwrap();
 
     let forgotten =
         world.backend.forget(Forget { guild: "discord:1".into(), person: "discord:5".into(), answers: false }).await.unwrap();
 
-    world.context.residents.put(&"discord:11".into(), residence).unwrap();
+    world.context.memberships.put(&"discord:11".into(), membership).unwrap();
     assert_eq!(forgotten.messages, 2);
     for (channel, left) in [("discord:10", 0), ("discord:11", 0), ("discord:20", 1), ("discord:77", 1)] {
         assert_eq!(world.history(channel).await.len(), left, "{channel}");
@@ -134,7 +134,7 @@ async fn whoever_is_forgotten_in_a_guild_is_forgotten_in_all_its_channels_and_in
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_was_set_aside_and_tried_again_still_goes_by_its_platforms_id() {
-    let world = lived_in().await;
+    let world = has_members().await;
     says(&world, "discord:1", "discord:10", "one").await;
     let channel_key = ChannelKey::new(&"discord:1".into(), &"discord:10".into());
     let by_id = async |world: &World| Reader::new(&*world.store).message(&channel_key, "discord:10/one").await.unwrap().unwrap();

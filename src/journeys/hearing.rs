@@ -199,7 +199,7 @@ async fn a_thread_and_a_direct_message_become_rooms_with_the_first_message() {
 #[tokio::test(start_paused = true)]
 async fn how_far_a_channel_is_on_record_is_told_by_the_newest_id() {
     let world = world().await;
-    let since = world.context.residents.get(&general().channel).unwrap().created_at;
+    let since = world.context.memberships.get(&general().channel).unwrap().created_at;
     let nothing = hearing(&world).reached(&general()).await.unwrap();
     say(&world, "100", "one").await;
     say(&world, "101", "two").await;

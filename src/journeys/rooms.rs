@@ -127,11 +127,11 @@ async fn a_companion_taken_out_of_the_settings_while_it_was_asked_answers_once_i
         world.say("lobby", "Ari, are you there?").await;
         world.rest().await;
 
-        world.recast(&["bruno"]).await;
+        world.reload_companions(&["bruno"]).await;
         world.pass(60.0).await;
 
         assert!(world.backend.room(&room("lobby")).await.unwrap().companions.is_empty());
-        world.recast(&["aria", "bruno"]).await;
+        world.reload_companions(&["aria", "bruno"]).await;
     }
 
     world.side.answers([Ok("They mean me.\nYES")]);

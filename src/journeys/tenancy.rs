@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::abroad::{self, ana, spot};
 use super::world::{World, purpose, room};
 use crate::actors::inbound::Inbound;
-use crate::actors::membership::settling;
+use crate::actors::membership::changes;
 use crate::domain::id::Seq;
 use crate::domain::message::{Author, Role};
 use crate::domain::question_context::Purpose;
@@ -53,7 +53,7 @@ async fn inhabited() -> World {
     .await;
     for (guild, channel) in PLACES {
         if guild.starts_with("dm:") {
-            assert!(settling::open_within(&world.context, &spot(guild, channel)).await.unwrap());
+            assert!(changes::open_within(&world.context, &spot(guild, channel)).await.unwrap());
         } else if guild == "home" {
             world.open(channel, &["aria", "bruno"]).await;
         } else {

@@ -288,7 +288,7 @@ impl World {
             })
         };
         let (root, _) = Root::spawn(None, Root, context.clone()).await.unwrap();
-        rooms::move_in(&context, &[]).await.unwrap();
+        rooms::load_rooms(&context, &[]).await.unwrap();
         starts::note(&context).await;
         leftovers::take_up(&context).await;
         root.cast(RootMessage::WakePending).unwrap();
@@ -313,10 +313,10 @@ impl World {
     }
 
     /// Configures these of the companions, as a reload would.
-    pub(super) async fn recast(&self, ids: &[&str]) {
+    pub(super) async fn reload_companions(&self, ids: &[&str]) {
         let mut cast = cast(&self.context.settings);
         cast.retain(|id, _| ids.contains(&id.as_str()));
-        rooms::recast(&self.context, cast).unwrap();
+        rooms::reload_companions(&self.context, cast).unwrap();
         self.rest().await;
     }
 

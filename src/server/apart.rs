@@ -13,7 +13,7 @@ use crate::actors::models::Models;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::service::ActorBackend;
-use crate::actors::service::rooms::move_in;
+use crate::actors::service::rooms::load_rooms;
 use crate::adapters::store::sled::{SledStore, disk_bytes, disk_free};
 use crate::settings::Loaded;
 use crate::telemetry::Telemetry;
@@ -42,7 +42,7 @@ impl Apart {
         let context = context(loaded, models, telemetry.recorder(), store.clone(), failed, Arc::default());
         let begun = async {
             let (root, tree) = Actor::spawn(None, Root, context.clone()).await.context("the actors cannot be started")?;
-            move_in(&context, &[]).await.context("the rooms cannot be set up")?;
+            load_rooms(&context, &[]).await.context("the rooms cannot be set up")?;
             root.cast(RootMessage::WakePending).context("the actors are gone")?;
             anyhow::Ok((root, tree))
         };

@@ -12,7 +12,7 @@ use crate::actors::models::Models;
 use crate::actors::runtime::actor_keys::ScribeKey;
 use crate::actors::runtime::context::{ActorContext, Environment};
 use crate::actors::service::ActorBackend;
-use crate::actors::service::rooms::move_in;
+use crate::actors::service::rooms::load_rooms;
 use crate::actors::writer::{self, Scribe};
 use crate::adapters::llm::rehearsal::Rehearsal;
 use crate::adapters::store::sled::{OpenOptions, SledStore};
@@ -98,7 +98,7 @@ async fn answer<T>(
         .map_err(|error| Ended::Failed(anyhow::anyhow!("the scribe cannot be started: {error}")))?;
     let registration = context.directory.register(&ScribeKey(), &scribe);
     // No room of the settings is made here: what was never stored is not there.
-    move_in(&context, &[]).await.map_err(|error| not_moved_in(error, "the rooms cannot be read"))?;
+    load_rooms(&context, &[]).await.map_err(|error| not_moved_in(error, "the rooms cannot be read"))?;
     let backend = ActorBackend::new(context.clone(), store);
     let outcome = work(&backend, &context).await;
     drop((backend, context, registration));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::service::rooms::recast;
+use crate::actors::service::rooms::reload_companions;
 use crate::domain::id::CompanionId;
 use crate::settings::companion::Companion;
 use crate::settings::{self, Sources};
@@ -47,8 +47,8 @@ fn take(context: &ActorContext, companions: BTreeMap<CompanionId, Companion>) {
         );
         return;
     }
-    match recast(context, companions) {
-        Ok(()) => tracing::info!(companions = context.residents.cast().len(), "companions were read again"),
+    match reload_companions(context, companions) {
+        Ok(()) => tracing::info!(companions = context.memberships.companions().len(), "companions were read again"),
         Err(error) => tracing::error!(%error, "these companions cannot be taken; nothing was changed"),
     }
 }

@@ -78,10 +78,10 @@ impl Stalls {
             return;
         }
         for stuck in due {
-            let Some(residence) = context.residents.get(&stuck.channel) else { continue };
+            let Some(membership) = context.memberships.get(&stuck.channel) else { continue };
             let (channel, seq) = (Plain(stuck.channel.as_str()), stuck.seq);
             tracing::error!(%channel, %seq, times = stuck.times, "a message hung its handler again and again and is set aside");
-            let channel_key = ChannelKey::new(&residence.guild, &stuck.channel);
+            let channel_key = ChannelKey::new(&membership.guild, &stuck.channel);
             if set_aside::put(context, &channel_key, seq, "it hung for 30 s each time, and the process had to be ended").await {
                 // What was looked for is found. If there is more, the channel hangs again.
                 kept.retain(|other| !unknown(other) || other.channel != stuck.channel);

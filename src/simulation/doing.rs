@@ -148,7 +148,7 @@ impl Life {
             }
             Act::Recast(ids) => {
                 stage.reach("companions reloaded");
-                self.recast(&ids);
+                self.reload_companions(&ids);
             }
             Act::Jump(secs) => {
                 stage.reach("wall clock set");
@@ -217,7 +217,7 @@ impl Life {
 
     pub(super) async fn move_to(&self, room: usize, companions: &[&str], has_external: bool) -> Result<(), Refused> {
         let is_on_platform = self.props.stage.plan.rooms[room].is_on_platform;
-        if is_on_platform && self.context.residents.get(&self.room(room).channel()).is_none() {
+        if is_on_platform && self.context.memberships.get(&self.room(room).channel()).is_none() {
             for companion in companions {
                 self.backend.admit(&self.spot(room), &(*companion).into()).await?;
             }
@@ -320,7 +320,7 @@ impl Life {
         let home = &stage.plan.rooms[room];
         let is_in = |rooms: &Mutex<BTreeSet<usize>>| lock(rooms).contains(&room);
         let may_be_missing = is_in(&self.props.people.unmade) || is_in(&self.props.people.deleted);
-        let is_empty = self.context.residents.present(&self.room(room).channel()).is_empty();
+        let is_empty = self.context.memberships.present(&self.room(room).channel()).is_empty();
         let guild = GuildId::from(stage.plan.guilds[stage.plan.rooms[room].guild].id.as_str());
         let usage = told(self.backend.usage(UsageQuery { guild: Some(guild.clone()), from: None, to: None }).await);
         let of_person = match self.backend.export_person(Person { guild, id: PEOPLE[room % PEOPLE.len()].into() }).await {

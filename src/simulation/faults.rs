@@ -25,7 +25,7 @@ pub(super) enum What {
     /// An actor of this sort was killed.
     Killed(&'static str),
     /// Who is configured from now on.
-    Cast(Vec<&'static str>),
+    CompanionSet(Vec<&'static str>),
 }
 
 impl Stage {

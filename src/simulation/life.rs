@@ -18,7 +18,7 @@ use super::stage::{Ending, Present, Stage, lock};
 use super::store::SimStore;
 use crate::actors::erasure::leftovers;
 use crate::actors::inbound::Inbound;
-use crate::actors::membership::residents::Cast;
+use crate::actors::membership::memberships::CompanionSet;
 use crate::actors::models::Models;
 use crate::actors::runtime::context::{ActorContext, Environment};
 use crate::actors::runtime::root::{Root, RootMessage};
@@ -83,7 +83,7 @@ impl Props {
             self.stage.reach("companions changed between two lives");
             lock(&self.cast).clone_from(cast);
         }
-        self.stage.note_fault(What::Cast(lock(&self.cast).clone()));
+        self.stage.note_fault(What::CompanionSet(lock(&self.cast).clone()));
         self.settings.1.clone()
     }
 
@@ -91,7 +91,7 @@ impl Props {
         lock(&self.cast).contains(&companion)
     }
 
-    fn cast(&self) -> Cast {
+    fn cast(&self) -> CompanionSet {
         let configured = lock(&self.cast).clone();
         let companion = |(id, alias): &(&str, &str)| {
             let tier = ["very_quiet", "quiet", "average", "eager", "very_eager"][id.len() % 5];
@@ -154,7 +154,7 @@ impl Life {
             root: root.get_cell(),
             store,
         });
-        rooms::move_in(&context, &[]).await.map_err(|error| error.to_string())?;
+        rooms::load_rooms(&context, &[]).await.map_err(|error| error.to_string())?;
         starts::note(&context).await;
         if props.store.has_leftovers() {
             stage.reach("leftovers taken up at the start");
@@ -165,10 +165,10 @@ impl Life {
     }
 
     /// Takes other companions, as a reload does.
-    pub(super) fn recast(&self, ids: &[&'static str]) {
+    pub(super) fn reload_companions(&self, ids: &[&'static str]) {
         *lock(&self.props.cast) = ids.to_vec();
-        self.props.stage.note_fault(What::Cast(ids.to_vec()));
-        if let Err(error) = rooms::recast(&self.context, self.props.cast()) {
+        self.props.stage.note_fault(What::CompanionSet(ids.to_vec()));
+        if let Err(error) = rooms::reload_companions(&self.context, self.props.cast()) {
             self.props.stage.violate(format!("these companions cannot be taken: {error}"));
         }
     }

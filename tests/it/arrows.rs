@@ -148,7 +148,7 @@ const GROUPS: &[Group] = &[
     Group { name: "writer", stands_on_ground: true, to: &[] },
     Group { name: "inbound", stands_on_ground: true, to: &["writer"] },
     Group { name: "membership", stands_on_ground: true, to: &["inbound", "writer"] },
-    Group { name: "companion", stands_on_ground: true, to: &["membership::residents", "models"] },
+    Group { name: "companion", stands_on_ground: true, to: &["membership::memberships", "models"] },
     Group { name: "channel", stands_on_ground: true, to: &["companion", "inbound", "membership", "models"] },
     Group { name: "erasure", stands_on_ground: true, to: &["channel::folded", "inbound", "writer"] },
     // The tree starts all actors, and the context holds what they share.

@@ -10,7 +10,7 @@ use super::rounds::Words;
 use super::traces::Tale;
 use super::{Alarm, DOZE_AFTER, State};
 use crate::actors::inbound::Inbound;
-use crate::actors::membership::settling;
+use crate::actors::membership::changes;
 use crate::actors::messages::channel::{ChannelMessage, Look};
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::models::Outcome;
@@ -142,7 +142,7 @@ impl State {
         }
     }
 
-    pub(super) fn residence_changed(&mut self) {
+    pub(super) fn membership_changed(&mut self) {
         if self.heard_meanwhile.is_none() {
             self.reconcile();
         }
@@ -151,17 +151,17 @@ impl State {
     /// Whoever should be here is let in, whoever should not is let out, and the same with being silenced: as events like any other.
     pub(super) fn reconcile(&mut self) {
         // What somebody is putting on record is not put there twice; the channel looks again when that is done.
-        let is_moving = self.context.residents.is_moving(&self.channel_key.channel);
-        let Some(residence) = self.context.residents.get(&self.channel_key.channel).filter(|_| !is_moving) else { return };
-        if self.context.residents.outdated(&self.channel_key.channel).is_some() {
+        let is_changing = self.context.memberships.is_changing(&self.channel_key.channel);
+        let Some(membership) = self.context.memberships.get(&self.channel_key.channel).filter(|_| !is_changing) else { return };
+        if self.context.memberships.outdated(&self.channel_key.channel).is_some() {
             self.keep_up();
             return;
         }
         // One that is configured no more could be asked, but would never be heard to the end.
-        let present = self.context.residents.present(&self.channel_key.channel);
+        let present = self.context.memberships.present(&self.channel_key.channel);
         let mut news = Vec::new();
         for (companion, external) in &present {
-            let paused = residence.is_paused(companion);
+            let paused = membership.is_paused(companion);
             let gate = self.conversation.gate(companion);
             if gate.is_none_or(|gate| gate.external != *external) {
                 news.push(Event::Joined { companion: companion.clone(), external: *external });
@@ -180,7 +180,7 @@ impl State {
         }
         let (inbound, channel_key, myself) =
             (Inbound::new(ActorContext::clone(&self.context)), self.channel_key.clone(), self.myself.clone());
-        let moving = self.context.residents.moving(&channel_key.channel);
+        let begin_change = self.context.memberships.begin_change(&channel_key.channel);
         tokio::spawn(async move {
             for event in news {
                 if let Err(error) = inbound.accept(&channel_key, event, None).await {
@@ -188,7 +188,7 @@ impl State {
                     return;
                 }
             }
-            drop(moving);
+            drop(begin_change);
             // What changed meanwhile was not looked at. A channel that is gone looks when it is back.
             let _ = myself.cast(ChannelMessage::ResidenceChanged);
         });
@@ -199,7 +199,7 @@ impl State {
     fn keep_up(&self) {
         let (context, thread) = (self.context.clone(), self.channel_key.channel.clone());
         tokio::spawn(async move {
-            if let Err(error) = settling::keep_up(&context, &thread).await {
+            if let Err(error) = changes::keep_up(&context, &thread).await {
                 tracing::warn!(channel = %Plain(thread.as_str()), %error, "who lives in the thread could not be put on record");
             }
         });
@@ -253,9 +253,9 @@ impl State {
         let is_unpostable = self.is_unpostable();
         let Self { context, conversation, channel_key, books, tempers, pace, .. } = self;
         let now = pace.now(context.clock.now());
-        let edition = context.residents.edition();
+        let edition = context.memberships.edition();
         if tempers.0 != edition {
-            *tempers = (edition, books.tempers.shared(context.residents.tempers(&channel_key.channel)));
+            *tempers = (edition, books.tempers.shared(context.memberships.tempers(&channel_key.channel)));
         }
         let mut ledger = books.ledger();
         let mut world = World {
@@ -374,13 +374,13 @@ impl State {
         ids: Vec<Arc<str>>,
         awaited: Option<Words>,
     ) {
-        let residents = &self.context.residents;
-        let known = residents.companion(&self.channel_key.channel, companion);
+        let memberships = &self.context.memberships;
+        let known = memberships.companion(&self.channel_key.channel, companion);
         let name = known.map_or_else(|| companion.as_str().into(), |known| known.name);
         let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
-        let is_companion = |id: &str| residents.lives_in(&self.channel_key.guild, id);
+        let is_companion = |id: &str| memberships.lives_in(&self.channel_key.guild, id);
         let heard = Heard { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[] };
-        let names = residents.names(&self.channel_key.guild);
+        let names = memberships.names(&self.channel_key.guild);
         let address = names.map(|names| address::resolve(&names, is_companion, &heard)).unwrap_or_default();
         let message = Message { id: ids.first().cloned(), address, modality: Modality::Text, lull_endpoint: false, text, from };
         let mut usage = vec![Used::Statement { companion: companion.clone() }];

@@ -104,14 +104,14 @@ impl State {
         is_stopped: bool,
     ) {
         let companion = owed.companion.clone();
-        let known = self.context.residents.companion(&self.channel_key.channel, &companion);
+        let known = self.context.memberships.companion(&self.channel_key.channel, &companion);
         let (name, picture) = known.map_or_else(|| (companion.as_str().into(), None), |known| (known.name, known.picture));
         let name = owed.name.get_or_insert(name).clone();
         let (stop, stopped) = watch::channel(is_stopped);
-        let residence = self.context.residents.get(&self.channel_key.channel);
+        let membership = self.context.memberships.get(&self.channel_key.channel);
         let arguments = Arguments {
             channel_key: self.channel_key.clone(),
-            since: residence.map_or(Moment::ZERO, |residence| residence.created_at),
+            since: membership.map_or(Moment::ZERO, |membership| membership.created_at),
             ticket,
             owed,
             on_record: self.conversation.window().entries().filter_map(|entry| entry.message.id.clone()).collect(),

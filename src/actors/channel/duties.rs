@@ -226,7 +226,7 @@ impl State {
 
     /// Whether a companion is configured no more.
     fn is_absent(&self, companion: &CompanionId) -> bool {
-        self.context.residents.companion(&self.channel_key.channel, companion).is_none()
+        self.context.memberships.companion(&self.channel_key.channel, companion).is_none()
     }
 
     /// A reply's actor is gone. If its words never came, they are asked for again.

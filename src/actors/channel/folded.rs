@@ -10,7 +10,7 @@ use crate::journal::reader::Restored;
 /// What a channel has in mind when it has read this, before it goes on. Nothing is used up by it, and nothing follows.
 pub fn folded(context: &ActorContext, channel_key: &ChannelKey, restored: Restored) -> Conversation {
     let mut conversation = restored.snapshot.map(|snapshot| snapshot.conversation).unwrap_or_default();
-    let tempers = context.residents.tempers(&channel_key.channel);
+    let tempers = context.memberships.tempers(&channel_key.channel);
     let mut ledger = Ledger::default();
     let mut world = World {
         channel: &channel_key.channel,

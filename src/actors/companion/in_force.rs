@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::actors::membership::residents::Residents;
+use crate::actors::membership::memberships::Memberships;
 use crate::domain::id::{ChannelId, CompanionId};
 use crate::settings::companion::Companion as Settings;
 
@@ -16,15 +16,20 @@ pub(super) struct InForce {
 
 impl InForce {
     /// As the companion is in this channel; none: it is configured no more.
-    pub(super) fn of(&mut self, channel: &ChannelId, companion: &CompanionId, residents: &Residents) -> Option<Arc<Settings>> {
-        let edition = residents.edition();
+    pub(super) fn of(
+        &mut self,
+        channel: &ChannelId,
+        companion: &CompanionId,
+        memberships: &Memberships,
+    ) -> Option<Arc<Settings>> {
+        let edition = memberships.edition();
         if self.edition != edition {
             *self = Self { edition, by_channel: HashMap::new() };
         }
         if let Some(known) = self.by_channel.get(channel) {
             return Some(known.clone());
         }
-        let settings = Arc::new(residents.companion(channel, companion)?);
+        let settings = Arc::new(memberships.companion(channel, companion)?);
         self.by_channel.insert(channel.clone(), settings.clone());
         Some(settings)
     }

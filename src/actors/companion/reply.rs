@@ -135,7 +135,7 @@ async fn words(reply: &Arguments, deadline: Instant) -> Option<Words> {
                 return Some(words);
             }
         }
-        reply.context.residents.companion(&reply.channel_key.channel, &reply.companion)?;
+        reply.context.memberships.companion(&reply.channel_key.channel, &reply.companion)?;
         losses += 1;
         let pause = asked_again_after(losses);
         if Instant::now() + pause >= deadline {

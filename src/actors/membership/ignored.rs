@@ -40,7 +40,7 @@ impl Ignored {
     }
 
     /// The turn to change who is not to be heard: one change after the other.
-    pub(super) async fn turn(&self) -> MutexGuard<'_, ()> {
+    pub(super) async fn lock(&self) -> MutexGuard<'_, ()> {
         self.0.changes.lock().await
     }
 

@@ -32,7 +32,7 @@ impl Ignoring for KeptIgnored {
     }
 
     async fn ignore(&self, guild: &GuildId, person: &PersonId, ignored: bool) -> Result<bool, Refused> {
-        let _turn = self.context.ignored.turn().await;
+        let _lock = self.context.ignored.lock().await;
         if self.is_ignored(guild, person) == ignored {
             return Ok(false);
         }

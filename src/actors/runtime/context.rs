@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::actors::erasure::turns::Turns;
 use crate::actors::membership::ignored::Ignored;
-use crate::actors::membership::residents::{Cast, Residents};
+use crate::actors::membership::memberships::{CompanionSet, Memberships};
 use crate::actors::models::{Models, Pool};
 use crate::actors::runtime::actor_keys::PoolKey;
 use crate::actors::runtime::directory::Directory;
@@ -43,7 +43,7 @@ pub struct ActorContext {
     /// The rules.
     pub settings: Arc<Settings>,
     /// Who lives where.
-    pub residents: Residents,
+    pub memberships: Memberships,
     /// Who is not to be heard.
     pub ignored: Ignored,
     /// Whose turn it is to change words that are on record.
@@ -71,7 +71,7 @@ pub struct Environment {
     /// The rules.
     pub settings: Arc<Settings>,
     /// The companions that there are.
-    pub companions: Cast,
+    pub companions: CompanionSet,
 }
 
 impl ActorContext {
@@ -89,7 +89,7 @@ impl ActorContext {
             hub: Hub::new(),
             platforms: Platforms::default(),
             gateways: Gateways::default(),
-            residents: Residents::new(companions, settings.companion_defaults.clone(), recorder.instruments().clone()),
+            memberships: Memberships::new(companions, settings.companion_defaults.clone(), recorder.instruments().clone()),
             recorder,
             settings,
             ignored: Ignored::default(),

@@ -117,7 +117,7 @@ impl Actor for Guild {
     ) -> Result<(), ActorProcessingErr> {
         match message {
             GuildMessage::Open(channel) => state.open(channel),
-            GuildMessage::ResidenceChanged(channel) => state.residence_changed(channel),
+            GuildMessage::ResidenceChanged(channel) => state.membership_changed(channel),
             GuildMessage::Close(channel) => state.close(&channel),
             GuildMessage::TryAgain(channel) => {
                 if state.leave_alone_no_more(&channel) {
@@ -149,8 +149,8 @@ impl State {
         if self.context.platforms.is_away(&channel) || self.left_alone.contains_key(&channel) {
             return;
         }
-        if let Some(residence) = self.context.residents.get(&channel) {
-            for companion in residence.companions {
+        if let Some(membership) = self.context.memberships.get(&channel) {
+            for companion in membership.companions {
                 self.employ(companion);
             }
         }
@@ -174,7 +174,7 @@ impl State {
         self.children.start(Child::Companion(companion), spec);
     }
 
-    fn residence_changed(&mut self, channel: Option<ChannelId>) {
+    fn membership_changed(&mut self, channel: Option<ChannelId>) {
         let running: Vec<_> = self.children.running().map(|(child, _)| child.clone()).collect();
         for child in running {
             if let Child::Channel(known) = child
@@ -343,7 +343,7 @@ impl std::fmt::Display for Child {
 
 /// The channels of a guild that are there.
 fn channels_of(guild: &GuildId, context: &ActorContext) -> Vec<ActorCell> {
-    let of_guild = context.residents.all().into_iter().filter(|(_, residence)| residence.guild == *guild);
+    let of_guild = context.memberships.all().into_iter().filter(|(_, membership)| membership.guild == *guild);
     of_guild.filter_map(|(channel, _)| Some(context.directory.find(&ChannelActorKey(channel))?.get_cell())).collect()
 }
 

@@ -76,8 +76,8 @@ pub(super) fn tell_nameless(ward: Ward, pending: &Pending) {
 /// something to do look at their record again, or are woken.
 pub(super) fn look_again(context: ActorContext) {
     tokio::spawn(async move {
-        let residences = context.residents.all();
-        let actor_keys = residences.into_iter().map(|(channel, residence)| ChannelKey::new(&residence.guild, &channel));
+        let memberships = context.memberships.all();
+        let actor_keys = memberships.into_iter().map(|(channel, membership)| ChannelKey::new(&membership.guild, &channel));
         let one_of_each_ward: BTreeMap<Ward, ChannelKey> =
             actor_keys.map(|channel_key| (channel_key.ward(), channel_key)).collect();
         let wards = one_of_each_ward.keys().copied().collect();

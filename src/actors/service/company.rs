@@ -3,11 +3,11 @@
 use async_trait::async_trait;
 
 use super::ActorBackend;
-use super::desk::{invalid, unsettled};
-use crate::actors::membership::settling::{self, Unsettled};
+use super::desk::{invalid, membership_error};
+use crate::actors::membership::changes::{self, MembershipError};
 use crate::domain::id::CompanionId;
 use crate::domain::names::SharedName;
-use crate::journal::residence::Residence;
+use crate::journal::membership::Membership;
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::{MOST_IN_A_ROOM, Room, RoomId};
 use crate::ports::company::Company;
@@ -21,44 +21,44 @@ impl Company for ActorBackend {
     async fn admit(&self, spot: &Spot, companion: &CompanionId) -> Result<(Room, bool), Refused> {
         let id = self.entered(spot)?;
         // Two that are let in at once are both in.
-        let turn = self.context.residents.turn().await;
-        let (known, mut residence) = self.residence_at(spot)?;
-        if known && residence.companions.contains(companion) {
-            return Ok((self.viewed(id, &residence).await?, false));
+        let lock = self.context.memberships.lock().await;
+        let (known, mut membership) = self.membership_at(spot)?;
+        if known && membership.companions.contains(companion) {
+            return Ok((self.viewed(id, &membership).await?, false));
         }
-        if !self.context.residents.cast().contains_key(companion) {
+        if !self.context.memberships.companions().contains_key(companion) {
             return Err(self.no_companion(companion));
         }
-        let is_new = residence.companions.insert(companion.clone());
-        if residence.companions.len() > MOST_IN_A_ROOM {
+        let is_new = membership.companions.insert(companion.clone());
+        if membership.companions.len() > MOST_IN_A_ROOM {
             return Err(Refused::Conflict(format!(
                 "at most {MOST_IN_A_ROOM} companions can be in a channel; let another one leave it first"
             )));
         }
-        residence.stands_alone |= is_new && residence.within.is_some();
-        settling::settle(&self.context, &turn, &spot.channel, residence.clone()).await.map_err(|error| match error {
-            Unsettled::SharedName(SharedName { name, first, second }) => {
+        membership.stands_alone |= is_new && membership.within.is_some();
+        changes::update_membership(&self.context, &lock, &spot.channel, membership.clone()).await.map_err(|error| match error {
+            MembershipError::SharedName(SharedName { name, first, second }) => {
                 let other = if first == *companion { second } else { first };
                 Refused::Conflict(format!(
                     "{companion} and {other}, who lives in this guild, both answer to {name:?}; let {other} leave all its channels here first"
                 ))
             }
-            error => unsettled(error),
+            error => membership_error(error),
         })?;
-        Ok((self.viewed(id, &residence).await?, is_new))
+        Ok((self.viewed(id, &membership).await?, is_new))
     }
 
     async fn dismiss(&self, spot: &Spot, companion: &CompanionId) -> Result<bool, Refused> {
         self.entered(spot)?;
-        let turn = self.context.residents.turn().await;
-        let (_, mut residence) = self.residence_at(spot)?;
-        if !residence.companions.remove(companion) {
+        let lock = self.context.memberships.lock().await;
+        let (_, mut membership) = self.membership_at(spot)?;
+        if !membership.companions.remove(companion) {
             return Ok(false);
         }
-        residence.externals.remove(companion);
-        residence.overrides.remove(companion);
-        residence.stands_alone = residence.within.is_some();
-        settling::settle(&self.context, &turn, &spot.channel, residence).await.map_err(unsettled)?;
+        membership.externals.remove(companion);
+        membership.overrides.remove(companion);
+        membership.stands_alone = membership.within.is_some();
+        changes::update_membership(&self.context, &lock, &spot.channel, membership).await.map_err(membership_error)?;
         Ok(true)
     }
 }
@@ -71,22 +71,22 @@ impl ActorBackend {
     }
 
     /// Who lives in a channel, or would as soon as something is said there; whether it is a room already.
-    fn residence_at(&self, spot: &Spot) -> Result<(bool, Residence), Refused> {
-        match self.context.residents.get(&spot.channel) {
+    fn membership_at(&self, spot: &Spot) -> Result<(bool, Membership), Refused> {
+        match self.context.memberships.get(&spot.channel) {
             Some(known) if known.guild == spot.guild => Ok((true, known)),
             Some(known) => Err(Refused::Conflict(format!("{} belongs to guild {}, for good", spot.channel, known.guild))),
             None => {
-                let empty = || Residence {
+                let empty = || Membership {
                     within: spot.parent.clone(),
-                    ..Residence::empty(spot.guild.clone(), self.context.clock.now())
+                    ..Membership::empty(spot.guild.clone(), self.context.clock.now())
                 };
-                Ok((false, settling::would_be(&self.context, spot).unwrap_or_else(empty)))
+                Ok((false, changes::would_be(&self.context, spot).unwrap_or_else(empty)))
             }
         }
     }
 
     fn no_companion(&self, companion: &CompanionId) -> Refused {
-        let cast = self.context.residents.cast();
+        let cast = self.context.memberships.companions();
         let known: Vec<_> = cast.keys().take(MOST_NAMED).map(CompanionId::as_str).collect();
         let more = if cast.len() > known.len() { " and others" } else { "" };
         Refused::NotFound(format!("there is no companion {companion}, there are {}{more}", known.join(", ")))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::ActorBackend;
 use crate::actors::erasure::taking_back::NotRewritten;
-use crate::actors::membership::settling::Unsettled;
+use crate::actors::membership::changes::MembershipError;
 use crate::actors::messages::channel::Look;
 use crate::actors::messages::writer;
 use crate::actors::messages::writer::{Accepted, Contested, Lost};
@@ -13,8 +13,8 @@ use crate::actors::writer::reaching;
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, Seq, Ward};
 use crate::journal::channel_key::ChannelKey;
+use crate::journal::membership::Membership;
 use crate::journal::reader::{ReadError, Reader};
-use crate::journal::residence::Residence;
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
 use crate::ports::store::Write;
@@ -24,10 +24,10 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl ActorBackend {
     /// A room that is there, and who lives in it.
-    pub(super) fn room_of(&self, room: &RoomId) -> Result<(ChannelKey, Residence), Refused> {
+    pub(super) fn room_of(&self, room: &RoomId) -> Result<(ChannelKey, Membership), Refused> {
         let channel = room.channel();
-        let residence = self.context.residents.get(&channel).ok_or_else(|| self.no_room(room))?;
-        Ok((ChannelKey::new(&residence.guild, &channel), residence))
+        let membership = self.context.memberships.get(&channel).ok_or_else(|| self.no_room(room))?;
+        Ok((ChannelKey::new(&membership.guild, &channel), membership))
     }
 
     pub(super) fn reader(&self) -> Reader<'_> {
@@ -137,11 +137,11 @@ fn contested(error: &Contested) -> Refused {
 }
 
 /// Why who lives in a room could not be changed.
-pub(super) fn unsettled(error: Unsettled) -> Refused {
+pub(super) fn membership_error(error: MembershipError) -> Refused {
     match error {
-        Unsettled::SharedName(_) => Refused::Conflict(error.to_string()),
-        Unsettled::Unstored(error) => contested(&error),
-        Unsettled::Unheard(error) => refused(error),
+        MembershipError::SharedName(_) => Refused::Conflict(error.to_string()),
+        MembershipError::Unstored(error) => contested(&error),
+        MembershipError::Unheard(error) => refused(error),
     }
 }
 

@@ -33,10 +33,10 @@ impl ActorBackend {
             Some(room) => [self.room_to_read(room)?.0].into(),
             None => self
                 .context
-                .residents
+                .memberships
                 .all()
                 .iter()
-                .map(|(channel, residence)| ChannelKey::new(&residence.guild, channel))
+                .map(|(channel, membership)| ChannelKey::new(&membership.guild, channel))
                 .collect(),
         };
         match (query.form, channel_keys.front()) {
@@ -50,7 +50,7 @@ impl ActorBackend {
                     );
                     return Err(Refused::TooLarge(detail));
                 }
-                let script = script::of(channel_key, &events, &self.context.residents, &self.context.settings);
+                let script = script::of(channel_key, &events, &self.context.memberships, &self.context.settings);
                 Ok(stream::iter([Ok(script.to_string())]).boxed())
             }
             (ExportForm::Replay, None) => Err(Refused::NotFound("there is no room of which a script could be made".into())),

@@ -58,14 +58,14 @@ impl ActorBackend {
 
     /// Where this companion is present and is played by a program outside.
     fn stage_of(&self, room: &RoomId, companion: &CompanionId) -> Result<ChannelKey, Refused> {
-        let (channel_key, residence) = self.room_of(room)?;
+        let (channel_key, membership) = self.room_of(room)?;
         if !self.is_written_here(room) {
             let platform = self.platform(room);
             return Err(Refused::Conflict(format!(
                 "external companions cannot be in channels of {platform} yet; let {companion} vote and speak in a room of the console"
             )));
         }
-        match (residence.companions.contains(companion), residence.is_external(companion)) {
+        match (membership.companions.contains(companion), membership.is_external(companion)) {
             (true, true) => Ok(channel_key),
             (true, false) => Err(refused(&NotTaken::NotExternal { from: companion.clone() })),
             (false, _) => Err(Refused::Conflict(format!(

@@ -11,7 +11,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 
 use crate::actors::erasure::taking_back::{NotRewritten, replace_words, take_back};
 use crate::actors::inbound::{Inbound, Speech};
-use crate::actors::membership::settling::{self, Unsettled};
+use crate::actors::membership::changes::{self, MembershipError};
 use crate::actors::messages::writer;
 use crate::actors::messages::writer::{Contested, Lost};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
@@ -20,9 +20,9 @@ use crate::domain::id::{ChannelId, GuildId, PersonId, Seq};
 use crate::domain::message::Role;
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
+use crate::journal::membership::Membership;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::record::PartRecord;
-use crate::journal::residence::Residence;
 use crate::ports::chat_platform::Serves;
 use crate::ports::hearing::{Answers, Hearing, Missed, NotTaken, Reached, Spot, Taken, Utterance};
 use crate::telemetry::plain::Plain;
@@ -38,7 +38,7 @@ const CLEARED_AT_ONCE: usize = 16;
 #[async_trait]
 impl Hearing for Inbound {
     fn listens(&self, spot: &Spot) -> bool {
-        self.is_of_its_guild(spot) && settling::would_open(&self.context, spot)
+        self.is_of_its_guild(spot) && changes::would_open(&self.context, spot)
     }
 
     async fn reached(&self, spot: &Spot) -> Result<Option<Reached>, NotTaken> {
@@ -54,15 +54,15 @@ impl Hearing for Inbound {
         if !self.is_of_its_guild(spot) || self.is_ignored(spot, &utterance.from.id) || is_blank(&utterance.text) {
             return Ok(Taken::Not);
         }
-        match settling::open_within(&self.context, spot).await {
+        match changes::open_within(&self.context, spot).await {
             Ok(true) => {}
             Ok(false) => return Ok(Taken::Not),
-            Err(Unsettled::SharedName(shared)) => {
+            Err(MembershipError::SharedName(shared)) => {
                 let channel = Plain(spot.channel.as_str());
                 tracing::warn!(%channel, %shared, "nobody can live here, and nothing that is said is heard; give one of the two another name");
                 return Ok(Taken::Not);
             }
-            Err(error) => return Err(unsettled(error)),
+            Err(error) => return Err(membership_error(error)),
         }
         let channel_key = channel_key_of(spot);
         let reply_to = match &utterance.answers {
@@ -140,7 +140,7 @@ impl Hearing for Inbound {
     }
 
     async fn caught_up(&self, spot: &Spot, read: u32, missed: Option<Missed>) -> Result<(), NotTaken> {
-        let is_kept = self.is_of_its_guild(spot) && self.context.residents.get(&spot.channel).is_some();
+        let is_kept = self.is_of_its_guild(spot) && self.context.memberships.get(&spot.channel).is_some();
         if !is_kept || (read == 0 && missed.is_none()) {
             return Ok(());
         }
@@ -151,14 +151,14 @@ impl Hearing for Inbound {
     }
 
     async fn channel_gone(&self, guild: &GuildId, channel: &ChannelId) -> Result<(), NotTaken> {
-        settling::gone(&self.context, guild, channel).await.map_err(unsettled)
+        changes::gone(&self.context, guild, channel).await.map_err(membership_error)
     }
 
     async fn guild_gone(&self, guild: &GuildId) -> Result<(), NotTaken> {
-        let all = self.context.residents.all().into_iter();
+        let all = self.context.memberships.all().into_iter();
         let actor_keys: Vec<_> = all
-            .filter(|(_, residence)| residence.guild == *guild)
-            .map(|(channel, residence)| ChannelKey::new(&residence.guild, &channel))
+            .filter(|(_, membership)| membership.guild == *guild)
+            .map(|(channel, membership)| ChannelKey::new(&membership.guild, &channel))
             .collect();
         let clear = |channel_key: ChannelKey| async move {
             self.accept(&channel_key, Event::Cleared, None).await.map(drop).map_err(refused)
@@ -167,10 +167,10 @@ impl Hearing for Inbound {
     }
 
     fn guilds(&self, channels: Serves) -> Vec<GuildId> {
-        let residents = &self.context.residents;
-        let rooms = residents.all().into_iter();
-        let lived_in = rooms.filter(|(channel, _)| channels(channel) && residents.is_lived_in(channel) == Some(true));
-        lived_in.map(|(_, residence)| residence.guild).collect::<BTreeSet<_>>().into_iter().collect()
+        let memberships = &self.context.memberships;
+        let rooms = memberships.all().into_iter();
+        let has_members = rooms.filter(|(channel, _)| channels(channel) && memberships.has_members(channel) == Some(true));
+        has_members.map(|(_, membership)| membership.guild).collect::<BTreeSet<_>>().into_iter().collect()
     }
 }
 
@@ -181,7 +181,7 @@ impl Inbound {
 
     /// Nothing of one guild gets into another, whatever a platform tells.
     fn is_of_its_guild(&self, spot: &Spot) -> bool {
-        self.context.residents.guild_of(&spot.channel).is_none_or(|guild| guild == spot.guild)
+        self.context.memberships.guild_of(&spot.channel).is_none_or(|guild| guild == spot.guild)
     }
 
     fn is_ignored(&self, spot: &Spot, author: &str) -> bool {
@@ -191,12 +191,12 @@ impl Inbound {
     /// Since when somebody lives there, or in the channel that a thread is in, by which it would. In a direct message that is none yet,
     /// nobody does before now.
     fn since(&self, spot: &Spot) -> Option<Moment> {
-        let residents = &self.context.residents;
-        let own = residents.get(&spot.channel);
-        let within = own.as_ref().map_or(spot.parent.as_ref(), Residence::lives_by);
-        let parent = within.and_then(|parent| residents.get(parent));
-        let lived_in = [&own, &parent].into_iter().flatten().map(Residence::lived_in_since).max();
-        lived_in.or_else(|| Some(settling::would_be(&self.context, spot)?.created_at))
+        let memberships = &self.context.memberships;
+        let own = memberships.get(&spot.channel);
+        let within = own.as_ref().map_or(spot.parent.as_ref(), Membership::inherits_from);
+        let parent = within.and_then(|parent| memberships.get(parent));
+        let has_members = [&own, &parent].into_iter().flatten().map(Membership::lived_in_since).max();
+        has_members.or_else(|| Some(changes::would_be(&self.context, spot)?.created_at))
     }
 
     /// The id of the newest message that was heard; one whose words were taken out has no id any more. What companions said tells nothing:
@@ -237,7 +237,7 @@ impl Inbound {
             Err(ReadError::Illegible { .. }) => None,
             read => read?,
         };
-        let names = self.context.residents.names(&channel_key.guild);
+        let names = self.context.memberships.names(&channel_key.guild);
         Ok(replied(on_record.as_ref().map(|(_, recorded)| recorded), answers.by.as_ref(), names.as_deref()))
     }
 
@@ -274,12 +274,12 @@ fn lost_write(lost: Lost) -> NotTaken {
     }
 }
 
-fn unsettled(error: Unsettled) -> NotTaken {
+fn membership_error(error: MembershipError) -> NotTaken {
     match error {
-        Unsettled::SharedName(_) => NotTaken::Broken(error.to_string()),
-        Unsettled::Unstored(Contested::Lost(lost)) => lost_write(lost),
-        Unsettled::Unstored(contested @ Contested::Exists { .. }) => broken(&contested.to_string()),
-        Unsettled::Unheard(error) => refused(error),
+        MembershipError::SharedName(_) => NotTaken::Broken(error.to_string()),
+        MembershipError::Unstored(Contested::Lost(lost)) => lost_write(lost),
+        MembershipError::Unstored(contested @ Contested::Exists { .. }) => broken(&contested.to_string()),
+        MembershipError::Unheard(error) => refused(error),
     }
 }
 
@@ -317,8 +317,8 @@ mod tests {
             (refused(Lost::Unavailable("the disk is full".into()).into()), Some(RETRY_AFTER)),
             (refused(Lost::Deleted.into()), Some(RETRY_AFTER)),
             (refused(Lost::Unfit("nonsense").into()), None),
-            (unsettled(Unsettled::Unstored(Lost::Unknown.into())), Some(RETRY_AFTER)),
-            (unsettled(Unsettled::Unheard(Lost::Unknown.into())), Some(RETRY_AFTER)),
+            (membership_error(MembershipError::Unstored(Lost::Unknown.into())), Some(RETRY_AFTER)),
+            (membership_error(MembershipError::Unheard(Lost::Unknown.into())), Some(RETRY_AFTER)),
             (not_rewritten(NotRewritten::Unstored(Lost::Unknown.into())), Some(RETRY_AFTER)),
             (unread(StoreError::Failed("gone".into()).into()), Some(RETRY_AFTER)),
             (unread(StoreError::Damaged("torn".into()).into()), None),

@@ -7,7 +7,7 @@ use super::desk::unread;
 use crate::domain::id::{GuildId, PersonId};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::residence::Residence;
+use crate::journal::membership::Membership;
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
 
@@ -18,9 +18,9 @@ const LOOKED_THROUGH: usize = 2_000;
 
 impl ActorBackend {
     /// A room that is to be read. Who asks about a channel of another platform may be somebody there, whom no other place concerns.
-    pub(super) fn room_to_read(&self, room: &RoomId) -> Result<(ChannelKey, Residence), Refused> {
+    pub(super) fn room_to_read(&self, room: &RoomId) -> Result<(ChannelKey, Membership), Refused> {
         self.room_of(room).map_err(|refused| {
-            let rooms = self.context.residents.all().into_iter().filter_map(|(channel, _)| RoomId::of(&channel));
+            let rooms = self.context.memberships.all().into_iter().filter_map(|(channel, _)| RoomId::of(&channel));
             let rooms: BTreeSet<String> = rooms.filter(|room| self.is_written_here(room)).map(|room| room.to_string()).collect();
             match refused {
                 Refused::NotFound(_) if self.is_written_here(room) => {
@@ -37,8 +37,8 @@ impl ActorBackend {
     /// # Errors
     /// [`Refused::NotFound`], which says what there is instead.
     pub async fn check_guild(&self, guild: &GuildId) -> Result<(), Refused> {
-        let lived_in = self.context.residents.all().into_iter().map(|(_, residence)| residence.guild);
-        let mut guilds: BTreeSet<String> = lived_in.map(|guild| guild.to_string()).collect();
+        let has_members = self.context.memberships.all().into_iter().map(|(_, membership)| membership.guild);
+        let mut guilds: BTreeSet<String> = has_members.map(|guild| guild.to_string()).collect();
         if guilds.contains(guild.as_str()) {
             return Ok(());
         }

@@ -24,7 +24,7 @@ const PAGE: usize = 128;
 
 impl ActorBackend {
     pub(super) async fn watch(&self, room: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused> {
-        let (channel_key, residence) = self.room_of(room)?;
+        let (channel_key, membership) = self.room_of(room)?;
         // Watched before the record is read, so that nothing falls between the two.
         let watcher = self.context.hub.watch(&channel_key);
         let last = self.fence(&channel_key).await?;
@@ -41,7 +41,7 @@ impl ActorBackend {
             context: self.context.clone(),
             watcher,
             teller: Teller::new(channel_key, room.clone()),
-            born: residence.created_at,
+            born: membership.created_at,
             told: after.unwrap_or(last).min(last),
             last,
             ready: VecDeque::from([Live { seq: None, json: Arc::from(hello.to_string()) }]),
@@ -86,8 +86,8 @@ impl Subscription {
                 self.context.recorder.instruments().live_missed.add(items, NONE);
                 Lagged
             })?;
-            let residence = self.context.residents.get(&self.teller.channel_key.channel);
-            if residence.is_none_or(|residence| residence.created_at != self.born) {
+            let membership = self.context.memberships.get(&self.teller.channel_key.channel);
+            if membership.is_none_or(|membership| membership.created_at != self.born) {
                 return Ok(None);
             }
             match item {

@@ -42,9 +42,9 @@ impl ActorBackend {
         match &query.room {
             Some(room) => channel_keys.push((room.clone(), self.room_of(room)?.0)),
             None => {
-                let rooms = self.context.residents.all().into_iter();
-                channel_keys.extend(rooms.filter_map(|(channel, residence)| {
-                    Some((RoomId::of(&channel)?, ChannelKey::new(&residence.guild, &channel)))
+                let rooms = self.context.memberships.all().into_iter();
+                channel_keys.extend(rooms.filter_map(|(channel, membership)| {
+                    Some((RoomId::of(&channel)?, ChannelKey::new(&membership.guild, &channel)))
                 }));
             }
         }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::ActorBackend;
-use super::desk::{invalid, unread, unsettled};
-use crate::actors::membership::residents::{Cast, Miscast, played};
-use crate::actors::membership::settling::{self, Unsettled};
+use super::desk::{invalid, membership_error, unread};
+use crate::actors::membership::changes::{self, MembershipError};
+use crate::actors::membership::memberships::{CompanionSet, ReloadError, played};
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::runtime::actor_keys::GuildKey;
 use crate::actors::runtime::context::ActorContext;
@@ -19,9 +19,9 @@ use crate::domain::lookalike::look_alike;
 use crate::domain::names::SharedName;
 use crate::domain::text::one_line;
 use crate::journal::channel_key::ChannelKey;
+use crate::journal::membership::{self, External, Membership};
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::record::{RoomRecord, decode};
-use crate::journal::residence::{self, External, Residence};
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::{
     CompanionPatch, CompanionView, Companions, Invited, MOST_IN_A_ROOM, Override, Room, RoomCompanion, RoomId, RoomPatch,
@@ -37,7 +37,7 @@ const LONGEST_TITLE: usize = 200;
 
 /// Why the rooms could not be made ready.
 #[derive(Debug, thiserror::Error)]
-pub enum MoveInError {
+pub enum LoadRoomsError {
     /// What is stored of them cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -51,11 +51,11 @@ pub enum MoveInError {
     },
     /// A room of the settings could not be made.
     #[error("room {room}: {error}")]
-    Unsettled {
+    MembershipError {
         /// Which one.
         room: ChannelId,
         /// Why.
-        error: Unsettled,
+        error: MembershipError,
     },
 }
 
@@ -64,25 +64,25 @@ pub enum MoveInError {
 /// Companions that are no longer configured stay on record, and are told in the log.
 ///
 /// # Errors
-/// [`MoveInError`]; a room that was stored and cannot be taken for a shared name is told in the log, and left out.
-pub async fn move_in(context: &ActorContext, rooms: &[console::Room]) -> Result<(), MoveInError> {
+/// [`LoadRoomsError`]; a room that was stored and cannot be taken for a shared name is told in the log, and left out.
+pub async fn load_rooms(context: &ActorContext, rooms: &[console::Room]) -> Result<(), LoadRoomsError> {
     let reader = Reader::new(&*context.store);
     context.ignored.read(&reader).await?;
-    let cast = context.residents.cast();
+    let cast = context.memberships.companions();
     // A ward at a time: each by itself would be a way to the disk and back for each room.
     let mut wards = BTreeMap::new();
     for RoomRecord { room, guild, .. } in reader.rooms().await? {
         let channel_key = ChannelKey::new(&guild, &room);
-        let residences = match wards.entry(channel_key.ward()) {
+        let memberships = match wards.entry(channel_key.ward()) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(reader.residences(channel_key.ward()).await?),
+            Entry::Vacant(new) => new.insert(reader.memberships(channel_key.ward()).await?),
         };
-        let key = residence::key(&channel_key);
-        let Some(value) = residences.remove(&key) else { continue };
-        let residence: Residence = decode(&key, &value).map_err(ReadError::from)?;
-        for companion in &residence.companions {
+        let key = membership::key(&channel_key);
+        let Some(value) = memberships.remove(&key) else { continue };
+        let membership: Membership = decode(&key, &value).map_err(ReadError::from)?;
+        for companion in &membership.companions {
             let (room, named) = (Plain(room.as_str()), Plain(companion.as_str()));
-            match (residence.is_external(companion), cast.contains_key(companion)) {
+            match (membership.is_external(companion), cast.contains_key(companion)) {
                 (false, false) => {
                     tracing::warn!(%room, companion = %named, "a companion of this room is not configured any more; the room goes on without it");
                 }
@@ -92,22 +92,22 @@ pub async fn move_in(context: &ActorContext, rooms: &[console::Room]) -> Result<
                 _ => {}
             }
         }
-        if let Err(shared) = context.residents.put(&room, residence) {
+        if let Err(shared) = context.memberships.put(&room, membership) {
             let (room, guild) = (Plain(room.as_str()), Plain(guild.as_str()));
             tracing::error!(%room, %guild, %shared, "this room cannot be opened; give one of the two another name");
         }
     }
     for room in rooms {
         let channel = room.channel();
-        if context.residents.get(&channel).is_some() || reader.room(&channel).await?.is_some() {
+        if context.memberships.get(&channel).is_some() || reader.room(&channel).await?.is_some() {
             continue;
         }
         let companions = room.companions.iter().cloned().collect();
-        let residence = Residence { companions, ..Residence::empty(room.guild.clone(), context.clock.now()) };
-        let turn = context.residents.turn().await;
-        settling::settle(context, &turn, &channel, residence).await.map_err(|error| match error {
-            Unsettled::SharedName(shared) => MoveInError::SharedName { room: channel.clone(), shared },
-            error => MoveInError::Unsettled { room: channel.clone(), error },
+        let membership = Membership { companions, ..Membership::empty(room.guild.clone(), context.clock.now()) };
+        let lock = context.memberships.lock().await;
+        changes::update_membership(context, &lock, &channel, membership).await.map_err(|error| match error {
+            MembershipError::SharedName(shared) => LoadRoomsError::SharedName { room: channel.clone(), shared },
+            error => LoadRoomsError::MembershipError { room: channel.clone(), error },
         })?;
     }
     Ok(())
@@ -118,9 +118,9 @@ pub async fn move_in(context: &ActorContext, rooms: &[console::Room]) -> Result<
 ///
 /// # Errors
 /// Two that live in one guild would share a name, or a program outside plays one of them.
-pub fn recast(context: &ActorContext, cast: Cast) -> Result<(), Miscast> {
-    context.residents.recast(cast)?;
-    let guilds: BTreeSet<_> = context.residents.all().into_iter().map(|(_, residence)| residence.guild).collect();
+pub fn reload_companions(context: &ActorContext, cast: CompanionSet) -> Result<(), ReloadError> {
+    context.memberships.reload_companions(cast)?;
+    let guilds: BTreeSet<_> = context.memberships.all().into_iter().map(|(_, membership)| membership.guild).collect();
     for guild in guilds {
         if let Some(actor) = context.directory.find(&GuildKey(guild)) {
             // A guild that is gone reads it when it is back, and so does a channel that sleeps.
@@ -133,23 +133,23 @@ pub fn recast(context: &ActorContext, cast: Cast) -> Result<(), Miscast> {
 impl ActorBackend {
     pub(super) async fn list_rooms(&self) -> Result<Rooms, Refused> {
         let mut rooms = Vec::new();
-        for (channel, residence) in self.context.residents.all() {
+        for (channel, membership) in self.context.memberships.all() {
             if let Some(room) = RoomId::of(&channel) {
-                rooms.push(self.viewed(room, &residence).await?);
+                rooms.push(self.viewed(room, &membership).await?);
             }
         }
         Ok(Rooms { rooms })
     }
 
     pub(super) async fn view_room(&self, room: &RoomId) -> Result<Room, Refused> {
-        let (_, residence) = self.room_of(room)?;
-        self.viewed(room.clone(), &residence).await
+        let (_, membership) = self.room_of(room)?;
+        self.viewed(room.clone(), &membership).await
     }
 
     pub(super) async fn make_room(&self, room: &RoomId, plan: RoomPlan) -> Result<(Room, bool), Refused> {
-        let turn = self.context.residents.turn().await;
+        let lock = self.context.memberships.lock().await;
         let channel = room.channel();
-        let known = self.context.residents.get(&channel);
+        let known = self.context.memberships.get(&channel);
         if known.is_none() && !self.is_written_here(room) {
             return Err(Refused::Conflict(format!(
                 "{room} is a channel of {}, and nobody lives in it: {}",
@@ -159,33 +159,33 @@ impl ActorBackend {
         }
         self.check_plan(&plan, known.as_ref(), room)?;
         let is_new = known.is_none();
-        let mut residence = known.unwrap_or_else(|| Residence::empty(plan.guild.clone(), self.context.clock.now()));
-        residence.companions = plan.companions.iter().map(|invited| invited.id.clone()).collect();
-        residence.externals = plan.companions.into_iter().filter_map(as_external).collect();
-        residence.overrides.retain(|companion, _| residence.companions.contains(companion));
-        residence.stands_alone = residence.within.is_some();
-        settling::settle(&self.context, &turn, &channel, residence.clone()).await.map_err(unsettled)?;
-        Ok((self.viewed(room.clone(), &residence).await?, is_new))
+        let mut membership = known.unwrap_or_else(|| Membership::empty(plan.guild.clone(), self.context.clock.now()));
+        membership.companions = plan.companions.iter().map(|invited| invited.id.clone()).collect();
+        membership.externals = plan.companions.into_iter().filter_map(as_external).collect();
+        membership.overrides.retain(|companion, _| membership.companions.contains(companion));
+        membership.stands_alone = membership.within.is_some();
+        changes::update_membership(&self.context, &lock, &channel, membership.clone()).await.map_err(membership_error)?;
+        Ok((self.viewed(room.clone(), &membership).await?, is_new))
     }
 
     pub(super) async fn change_room(&self, room: &RoomId, patch: RoomPatch) -> Result<Room, Refused> {
-        let turn = self.context.residents.turn().await;
-        let (channel_key, mut residence) = self.room_of(room)?;
+        let lock = self.context.memberships.lock().await;
+        let (channel_key, mut membership) = self.room_of(room)?;
         match patch.paused {
             Override::Keep => {}
-            Override::TakeBack => residence.paused = false,
-            Override::Set(paused) => residence.paused = paused,
+            Override::TakeBack => membership.paused = false,
+            Override::Set(paused) => membership.paused = paused,
         }
         let mut tempered = Vec::new();
         for (id, patch) in &patch.companions {
             let companion = CompanionId::from(&**id);
-            if !residence.companions.contains(&companion) {
+            if !membership.companions.contains(&companion) {
                 return Err(invalid(
                     format!("companions.{id}"),
                     format!("{id} is not in room {room}; who is in it is set by PUT"),
                 ));
             }
-            let mut overrides = residence.overrides.remove(&companion).unwrap_or_default();
+            let mut overrides = membership.overrides.remove(&companion).unwrap_or_default();
             let before = Overrides { paused: None, ..overrides.clone() };
             apply(patch, &mut overrides, id)?;
             overrides.check().map_err(|problem| invalid(format!("companions.{id}.{}", problem.key), problem.message))?;
@@ -193,27 +193,30 @@ impl ActorBackend {
                 tempered.push(companion.clone());
             }
             if overrides != Overrides::default() {
-                residence.overrides.insert(companion, overrides);
+                membership.overrides.insert(companion, overrides);
             }
         }
-        residence.stands_alone = residence.within.is_some();
-        settling::settle(&self.context, &turn, &channel_key.channel, residence.clone()).await.map_err(unsettled)?;
-        for channel in std::iter::once(channel_key.channel.clone()).chain(self.context.residents.living_by(&channel_key.channel))
+        membership.stands_alone = membership.within.is_some();
+        changes::update_membership(&self.context, &lock, &channel_key.channel, membership.clone())
+            .await
+            .map_err(membership_error)?;
+        for channel in
+            std::iter::once(channel_key.channel.clone()).chain(self.context.memberships.inheriting_from(&channel_key.channel))
         {
             let channel_key = ChannelKey::new(&channel_key.guild, &channel);
             tempered.iter().for_each(|companion| self.show_tempered(&channel_key, companion));
         }
-        self.viewed(room.clone(), &residence).await
+        self.viewed(room.clone(), &membership).await
     }
 
     pub(super) async fn close_room(&self, room: &RoomId) -> Result<(), Refused> {
-        let turn = self.context.residents.turn().await;
+        let lock = self.context.memberships.lock().await;
         let (channel_key, _) = self.room_of(room)?;
-        settling::close(&self.context, &turn, &channel_key.channel).await.map_err(unsettled)
+        changes::close(&self.context, &lock, &channel_key.channel).await.map_err(membership_error)
     }
 
     pub(super) fn list_companions(&self) -> Companions {
-        let cast = self.context.residents.cast();
+        let cast = self.context.memberships.companions();
         let companions = cast.values().map(|companion| CompanionView {
             id: companion.id.clone(),
             name: companion.name.clone(),
@@ -226,7 +229,7 @@ impl ActorBackend {
         Companions { companions: companions.collect() }
     }
 
-    fn check_plan(&self, plan: &RoomPlan, known: Option<&Residence>, room: &RoomId) -> Result<(), Refused> {
+    fn check_plan(&self, plan: &RoomPlan, known: Option<&Membership>, room: &RoomId) -> Result<(), Refused> {
         if let Some(known) = known.filter(|known| known.guild != plan.guild) {
             return Err(Refused::Conflict(format!(
                 "room {room} belongs to guild {}, for good; name that guild, or make another room",
@@ -238,7 +241,7 @@ impl ActorBackend {
             console::check_room_name(plan.guild.as_str())
                 .map_err(|message| invalid("guild", message.strip_prefix("= ").unwrap_or(&message)))?;
         }
-        let cast = self.context.residents.cast();
+        let cast = self.context.memberships.companions();
         for (channel_key, invited) in plan.companions.iter().enumerate() {
             let field = format!("companions[{channel_key}]");
             if invited.external && !self.is_written_here(room) {
@@ -295,7 +298,7 @@ impl ActorBackend {
     /// Whether people could take a companion that a program outside plays for one of this server's, wherever that lives. One with the very id is
     /// looked for by guild, where the room is settled.
     fn check_looks(&self, field: &str, external: &Companion) -> Result<(), Refused> {
-        for ours in self.context.residents.cast().values() {
+        for ours in self.context.memberships.companions().values() {
             for (name, known) in external.names().flat_map(|name| ours.names().map(move |known| (name, known))) {
                 if external.id != ours.id && look_alike(name, known) {
                     return Err(Refused::Conflict(format!(
@@ -312,7 +315,7 @@ impl ActorBackend {
         if !self.context.hub.is_watched(channel_key) {
             return;
         }
-        let Some(settings) = self.context.residents.companion(&channel_key.channel, companion) else { return };
+        let Some(settings) = self.context.memberships.companion(&channel_key.channel, companion) else { return };
         let note = json!({
             "event": "tempered",
             "at": rfc3339(self.context.clock.now()),
@@ -326,28 +329,28 @@ impl ActorBackend {
         self.context.hub.publish(channel_key, Live::Note(note.to_string().into()));
     }
 
-    pub(super) async fn viewed(&self, id: RoomId, residence: &Residence) -> Result<Room, Refused> {
+    pub(super) async fn viewed(&self, id: RoomId, membership: &Membership) -> Result<Room, Refused> {
         let channel = id.channel();
         let companion = |companion: &CompanionId| {
-            let settings = self.context.residents.companion(&channel, companion)?;
+            let settings = self.context.memberships.companion(&channel, companion)?;
             Some(RoomCompanion {
                 id: companion.clone(),
                 name: settings.name.clone(),
                 aliases: settings.aliases.clone(),
-                external: residence.is_external(companion),
+                external: membership.is_external(companion),
                 interjection: settings.interjection.as_str().into(),
-                paused: residence.is_paused(companion),
+                paused: membership.is_paused(companion),
             })
         };
-        let last_at = self.last_said(&ChannelKey::new(&residence.guild, &channel)).await.map_err(unread)?;
+        let last_at = self.last_said(&ChannelKey::new(&membership.guild, &channel)).await.map_err(unread)?;
         let title = self.context.platforms.of(&channel).and_then(|platform| platform.title(&channel));
         let title = title.map(|title| one_line(&title, LONGEST_TITLE)).filter(|title| !title.is_empty());
         Ok(Room {
             title: title.map(Arc::from),
-            guild: residence.guild.clone(),
-            lives_by: residence.lives_by().cloned(),
-            companions: residence.companions.iter().filter_map(companion).collect(),
-            paused: residence.paused,
+            guild: membership.guild.clone(),
+            inherits_from: membership.inherits_from().cloned(),
+            companions: membership.companions.iter().filter_map(companion).collect(),
+            paused: membership.paused,
             last_at,
             id,
         })

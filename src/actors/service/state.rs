@@ -14,8 +14,8 @@ use crate::domain::conversation::{Rules, Turn};
 use crate::domain::id::CompanionId;
 use crate::domain::round::Round;
 use crate::journal::channel_key::ChannelKey;
+use crate::journal::membership::Membership;
 use crate::journal::reader::{ReadError, RestoredSoFar};
-use crate::journal::residence::Residence;
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::state::{
@@ -33,14 +33,14 @@ pub(super) struct Stand {
 
 impl ActorBackend {
     pub(super) async fn look_into(&self, room: &RoomId) -> Result<RoomState, Refused> {
-        let (channel_key, residence) = self.room_of(room)?;
+        let (channel_key, membership) = self.room_of(room)?;
         let Stand { look, kept_away, .. } = self.stand(&channel_key).await.map_err(unread)?;
         let conversation = &look.conversation;
-        let companions = residence
+        let companions = membership
             .companions
             .iter()
-            .filter_map(|id| Some((id, self.context.residents.companion(&channel_key.channel, id)?)))
-            .map(|(id, settings)| self.companion_state(id, &settings, &residence, &look))
+            .filter_map(|id| Some((id, self.context.memberships.companion(&channel_key.channel, id)?)))
+            .map(|(id, settings)| self.companion_state(id, &settings, &membership, &look))
             .collect();
         let floor = conversation.floor().map(|floor| Floor {
             companion: floor.companion.clone(),
@@ -101,11 +101,11 @@ impl ActorBackend {
         Ok(Stand { look, kept_away, is_cut_short: wrong.is_some() })
     }
 
-    fn companion_state(&self, id: &CompanionId, settings: &Companion, residence: &Residence, look: &Look) -> CompanionState {
+    fn companion_state(&self, id: &CompanionId, settings: &Companion, membership: &Membership, look: &Look) -> CompanionState {
         let conversation = &look.conversation;
         let view = conversation.companions().find(|view| view.companion == id);
         let gate = view.as_ref().map(|view| view.gate);
-        let paused = residence.is_paused(id) || gate.is_some_and(|gate| gate.paused);
+        let paused = membership.is_paused(id) || gate.is_some_and(|gate| gate.paused);
         let doing = match view.as_ref().map(|view| view.doing) {
             Some(doing @ (Doing::Speaking | Doing::WaitingItsTurn)) => doing,
             _ if paused => Doing::Paused,
@@ -144,7 +144,7 @@ impl ActorBackend {
             closing: gate.map(|gate| gate.stage).unwrap_or_default(),
             heard_closed: gate.map_or(0, |gate| gate.heard_closed),
             reopen_after: self.context.settings.closing.reopen_after,
-            external: residence.is_external(id),
+            external: membership.is_external(id),
         }
     }
 }

@@ -27,8 +27,8 @@ use crate::domain::decision::Decision;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
 use crate::journal::channel_key::ChannelKey;
+use crate::journal::membership::Membership;
 use crate::journal::reader::{Legible, Range, ReadError, Reader};
-use crate::journal::residence::Residence;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{Brief, StoryLine, Why, WhyAt, WhyQuery};
 use crate::ports::backend::room::RoomId;
@@ -41,7 +41,7 @@ struct Scene<'a> {
     backend: &'a ActorBackend,
     room: RoomId,
     channel_key: ChannelKey,
-    residence: Residence,
+    membership: Membership,
     /// What cannot be read of the record, as far as it was looked through.
     illegible: Mutex<BTreeSet<Seq>>,
 }
@@ -57,8 +57,8 @@ struct Who {
 
 impl ActorBackend {
     pub(super) async fn tell_why(&self, query: WhyQuery) -> Result<Why, Refused> {
-        let (channel_key, residence) = self.room_to_read(&query.room)?;
-        let scene = Scene { backend: self, room: query.room, channel_key, residence, illegible: Mutex::default() };
+        let (channel_key, membership) = self.room_to_read(&query.room)?;
+        let scene = Scene { backend: self, room: query.room, channel_key, membership, illegible: Mutex::default() };
         let mut why = scene.tell(query.companion.as_deref(), query.at).await?;
         why.story.extend(scene.not_told());
         Ok(why)
@@ -113,9 +113,9 @@ impl Scene<'_> {
     }
 
     fn who(&self, id: &CompanionId) -> Who {
-        let settings = self.backend.context.residents.companion(&self.channel_key.channel, id);
+        let settings = self.backend.context.memberships.companion(&self.channel_key.channel, id);
         let name = settings.as_ref().map_or_else(|| Arc::from(id.as_str()), |settings| settings.name.clone());
-        Who { id: id.clone(), name, is_external: self.residence.is_external(id), settings }
+        Who { id: id.clone(), name, is_external: self.membership.is_external(id), settings }
     }
 
     /// What a companion is called here.
@@ -126,9 +126,9 @@ impl Scene<'_> {
     /// Whose story is asked for; none: everybody's.
     fn whose(&self, asked: Option<&str>) -> Result<Option<CompanionId>, Refused> {
         let Some(asked) = asked else {
-            return match self.residence.companions.len() {
+            return match self.membership.companions.len() {
                 0 => Err(invalid("companion", format!("nobody lives in room {}; name a companion that did", self.room))),
-                1 => Ok(self.residence.companions.first().cloned()),
+                1 => Ok(self.membership.companions.first().cloned()),
                 _ => Ok(None),
             };
         };
@@ -139,12 +139,19 @@ impl Scene<'_> {
     fn called(&self, asked: &str) -> CompanionId {
         let is_called = |companion: &Companion| companion.names().any(|name| name.to_lowercase() == asked.to_lowercase());
         let is_it = |id: &&CompanionId| id.as_str() == asked;
-        let here = self.residence.companions.iter();
+        let here = self.membership.companions.iter();
         let named = |id: &&CompanionId| self.who(id).settings.as_ref().is_some_and(is_called);
         let found = here.clone().find(is_it).or_else(|| here.clone().find(named)).cloned();
         // One that has left has a past here, too.
-        let gone =
-            || self.backend.context.residents.cast().values().find(|companion| is_called(companion)).map(|one| one.id.clone());
+        let gone = || {
+            self.backend
+                .context
+                .memberships
+                .companions()
+                .values()
+                .find(|companion| is_called(companion))
+                .map(|one| one.id.clone())
+        };
         found.or_else(gone).unwrap_or_else(|| asked.into())
     }
 
@@ -152,7 +159,7 @@ impl Scene<'_> {
     async fn one(&self, id: CompanionId, at: Option<&WhyAt>) -> Result<Why, Refused> {
         let who = self.who(&id);
         let asked = self.decision(&id, at).await.map_err(unread)?;
-        if asked.is_none() && !self.residence.companions.contains(&id) {
+        if asked.is_none() && !self.membership.companions.contains(&id) {
             return Err(self.not_here(&id));
         }
         let mut why = match &asked {
@@ -177,10 +184,10 @@ impl Scene<'_> {
 
     /// In short: the newest decision of everybody who is present, up to a moment or now.
     async fn everybody(&self, at: Option<&WhyAt>) -> Result<Why, Refused> {
-        let newest = self.newest(&self.residence.companions, at).await.map_err(unread)?;
+        let newest = self.newest(&self.membership.companions, at).await.map_err(unread)?;
         let stand = if at.is_none() { Some(self.backend.stand(&self.channel_key).await.map_err(unread)?) } else { None };
         let mut companions = Vec::new();
-        for id in &self.residence.companions {
+        for id in &self.membership.companions {
             let who = self.who(id);
             let mut brief = self.brief(&who, newest.get(id)).await.map_err(unread)?;
             if let Some(stand) = &stand {
@@ -219,7 +226,7 @@ impl Scene<'_> {
     }
 
     fn not_here(&self, id: &CompanionId) -> Refused {
-        let present: Vec<_> = self.residence.companions.iter().map(CompanionId::as_str).collect();
+        let present: Vec<_> = self.membership.companions.iter().map(CompanionId::as_str).collect();
         let present = if present.is_empty() { "nobody".to_owned() } else { present.join(", ") };
         Refused::NotFound(format!("{id} is not in room {}, and nothing is on record of it there; present: {present}", self.room))
     }

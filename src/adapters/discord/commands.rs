@@ -5,7 +5,7 @@
 //! * `crowd`: how many are seen to at once, and who was seen before.
 //! * `answering`: the way back, within three seconds.
 //! * `choosing`: which companion is meant; what is offered while somebody types.
-//! * `residents`: who lives in a channel, comes, goes, talks how much, and is paused.
+//! * `memberships`: who lives in a channel, comes, goes, talks how much, and is paused.
 //! * `persons`: what people decide about themselves.
 //! * `saying`: what people say to companions by a command.
 //! * `status`, `why`: what is told of a channel.
@@ -17,10 +17,10 @@ mod crowd;
 #[cfg(test)]
 pub(crate) mod fuzz;
 mod interaction;
+mod members;
 mod persons;
 pub(super) mod registered;
 mod registering;
-mod residents;
 mod saying;
 mod status;
 mod why;
@@ -313,10 +313,10 @@ impl Desk {
         let Some(id) = RoomId::of(&at.channel.channel()).filter(|_| at.is_direct()) else { return Ok(None) };
         let all = self.backend.companions().await?.companions;
         let companions: Vec<_> = match &self.direct_companions {
-            Some(ids) => all.into_iter().filter(|one| ids.contains(&one.id)).map(choosing::as_resident).collect(),
-            None => all.into_iter().take(1).map(choosing::as_resident).collect(),
+            Some(ids) => all.into_iter().filter(|one| ids.contains(&one.id)).map(choosing::as_member).collect(),
+            None => all.into_iter().take(1).map(choosing::as_member).collect(),
         };
-        Ok(Some(Room { id, guild: at.guild_id(), companions, paused: false, last_at: None, lives_by: None, title: None }))
+        Ok(Some(Room { id, guild: at.guild_id(), companions, paused: false, last_at: None, inherits_from: None, title: None }))
     }
 
     async fn room_of(&self, at: &Where, channel: Snowflake) -> Result<Option<Room>, Said> {

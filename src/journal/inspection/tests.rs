@@ -1,8 +1,8 @@
 use super::*;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{ChannelId, GuildId, Ticket};
+use crate::journal::membership;
 use crate::journal::record::{Used, encode, encode_bytes, encode_event, encode_number, encode_snapshot};
-use crate::journal::residence;
 
 const NO: ChannelNo = ChannelNo(7);
 
@@ -41,7 +41,7 @@ fn all() -> Vec<(Key, Vec<u8>)> {
         (key::person(&guild, &"Ana".into(), NO, seq), encode(&())),
         (key::channel_name(&channel_key), encode(&NO.0)),
         (key::channel_of(ward, NO), encode(&ChannelRecord { guild: guild.clone(), channel: channel.clone() })),
-        (residence::key(&channel_key), encode(&Residence::empty(guild.clone(), at))),
+        (membership::key(&channel_key), encode(&Membership::empty(guild.clone(), at))),
         (key::usage(&guild, at, NO, 1), encode(&used)),
         (key::set_aside(ward, NO, seq), encode(&set_aside)),
         (key::room(&channel), encode(&RoomRecord { room: channel.clone(), guild: guild.clone(), created_at: at })),

@@ -44,7 +44,7 @@ async fn a_channel_stays_gone_though_whoever_told_of_it_goes_away_before_it_is()
     hearing(&world).channel_gone(&general().guild, &general().channel).await.unwrap();
 
     let world = world.crash().await;
-    assert_eq!(world.context.residents.all(), []);
+    assert_eq!(world.context.memberships.all(), []);
     for spot in [general(), thread()] {
         assert_eq!(events(&world, &spot).await, 0);
     }

@@ -78,7 +78,7 @@ impl FakeRoom {
             id: id.clone(),
             title: self.title.clone(),
             guild: self.guild.clone(),
-            lives_by: None,
+            inherits_from: None,
             companions: self.companions.iter().map(companion).collect(),
             paused: self.paused,
             last_at: self.messages.last().map(|message| message.at),

@@ -99,7 +99,7 @@ pub struct Room {
     pub guild: GuildId,
     /// The channel that this is a thread in, if what is changed there holds here.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub lives_by: Option<ChannelId>,
+    pub inherits_from: Option<ChannelId>,
     /// Who is in it, in the order of ids.
     pub companions: Vec<RoomCompanion>,
     /// Whether an operator paused it.

@@ -135,7 +135,7 @@ impl Failure<'_> {
             "overloaded" => self.rivals >= stage.plan.rules.least_queue || meanwhile.any(has_failed),
             "left_alone" => within(TROUBLE_LASTS).any(|what| matches!(what, What::Failed { .. } | What::Called(_))),
             "absent" => {
-                let is_gone = |what: &What| matches!(what, What::Cast(cast) if !cast.contains(&self.companion.as_str()));
+                let is_gone = |what: &What| matches!(what, What::CompanionSet(cast) if !cast.contains(&self.companion.as_str()));
                 // It may have been so before.
                 within(self.since).any(is_gone)
             }

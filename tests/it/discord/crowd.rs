@@ -105,7 +105,7 @@ impl Ordeal {
         let town = Town::new(size, seed).await;
         let premises = town.premises();
         let server = premises.start().await;
-        town.move_in().await;
+        town.load_rooms().await;
         let (nemesis, chance) = (Nemesis::new(seed), StdRng::seed_from_u64(seed));
         Self { town, nemesis, premises, server: Some(server), kills: 0, chance }
     }

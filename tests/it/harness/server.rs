@@ -209,7 +209,7 @@ impl Server {
     }
 
     /// Bytes of memory that it occupies.
-    pub fn resident(&self) -> u64 {
+    pub fn member(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).expect("it runs");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("Linux tells it");
         line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10

@@ -45,7 +45,7 @@ async fn a_flood_is_borne_within_bounds_and_others_are_served_meanwhile() {
     }
     open(&server, "calm", "calm").await;
     let before = Calm::watched(&server, 2).await;
-    println!("resident before: {} MB", server.resident() >> 20);
+    println!("resident before: {} MB", server.member() >> 20);
 
     let over = Arc::new(AtomicBool::new(false));
     let mut clients: JoinSet<Client> = (0..CLIENTS).map(|client| talk(server.url.clone(), client, over.clone())).collect();
@@ -53,7 +53,7 @@ async fn a_flood_is_borne_within_bounds_and_others_are_served_meanwhile() {
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(chosen("FLOOD_SECS", SECS)) {
         during.add(Calm::watched(&server, 1).await);
-        most = most.max(server.resident());
+        most = most.max(server.member());
     }
     let took = began.elapsed();
     over.store(true, Ordering::Relaxed);
@@ -76,7 +76,7 @@ async fn a_flood_is_borne_within_bounds_and_others_are_served_meanwhile() {
         let part = |part: f64| took[((took.len() - 1) as f64 * part) as usize].as_secs_f64() * 1e3;
         println!("{name:<24} {:>10.1} {:>8.1} {:>8.1}", part(0.5), part(0.99), part(1.0));
     }
-    println!("resident at most: {} MB, at the end: {} MB", most >> 20, server.resident() >> 20);
+    println!("resident at most: {} MB, at the end: {} MB", most >> 20, server.member() >> 20);
     println!("seconds to an answer in the calm room, whose guild's models are those of the flood:");
     println!("before {:.2?}, during {:.2?}, after {:.2?}", before.answered, during.answered, after.answered);
     println!("seconds from the flood's end until Aria answered in ten of its rooms, one after the other: {recovered:.1?}");
@@ -102,7 +102,7 @@ async fn thousands_of_watchers_who_do_not_read_are_let_go_and_cost_little() {
     let premises = premises.with("server.stall_timeout_secs", "5").with("server.live_ping_secs", "2");
     let server = premises.with("telemetry.log", "warn,tertulia::adapters::console::live=debug").start().await;
     open(&server, "calm", "calm").await;
-    let empty = server.resident();
+    let empty = server.member();
     let url = format!("{}/api/live?room=calm", server.url.replacen("http", "ws", 1));
     let (mut watchers, mut refused) = (Vec::new(), BTreeMap::<u16, usize>::new());
     for _ in 0..WATCHERS {
@@ -115,7 +115,7 @@ async fn thousands_of_watchers_who_do_not_read_are_let_go_and_cost_little() {
             Err(error) => panic!("{error}"),
         }
     }
-    let watched = server.resident();
+    let watched = server.member();
     println!("{} watch, refused: {refused:?}; {} KB each", watchers.len(), (watched.saturating_sub(empty) / PLACES as u64) >> 10);
     assert_eq!((watchers.len(), refused.get(&503).copied()), (PLACES, Some(WATCHERS - PLACES)));
 
@@ -125,14 +125,14 @@ async fn thousands_of_watchers_who_do_not_read_are_let_go_and_cost_little() {
         let began = Instant::now();
         server.say("calm", "Ana", &format!("{number} {long}")).await;
         took.push(began.elapsed());
-        most = most.max(server.resident());
+        most = most.max(server.member());
     }
     let said = Instant::now();
     server.logs_many("a watcher is let go", PLACES).await;
 
     took.sort_unstable();
     println!("milliseconds until accepted meanwhile: 50 % {:.1?}, max {:.1?}", took[took.len() / 2], took[took.len() - 1]);
-    println!("resident at most: {} MB; all are gone after {:.1?}: {} MB", most >> 20, said.elapsed(), server.resident() >> 20);
+    println!("resident at most: {} MB; all are gone after {:.1?}: {} MB", most >> 20, said.elapsed(), server.member() >> 20);
     assert!(most < MOST_MEMORY, "{most} bytes");
     // A new one finds a place and sees what is said.
     let mut watch = server.watch("calm", None).await;

@@ -23,7 +23,7 @@ async fn a_second_server_on_one_folder_is_refused() {
 
 #[tokio::test]
 async fn a_store_that_was_cut_short_is_refused_untouched() {
-    let premises = lived_in().await;
+    let premises = has_members().await;
     let db = premises.data().join("store/db");
     let bytes = fs::metadata(&db).expect("it is there").len();
     File::options().write(true).open(&db).and_then(|file| file.set_len(bytes / 2)).expect("cut short");
@@ -33,7 +33,7 @@ async fn a_store_that_was_cut_short_is_refused_untouched() {
 
 #[tokio::test]
 async fn a_store_that_was_deleted_is_refused_untouched() {
-    let premises = lived_in().await;
+    let premises = has_members().await;
     fs::remove_file(premises.data().join("store/db")).expect("deleted");
 
     assert_refused_untouched(&premises, "bytes and has 0 now").await;
@@ -41,7 +41,7 @@ async fn a_store_that_was_deleted_is_refused_untouched() {
 
 #[tokio::test]
 async fn a_manifest_that_cannot_be_read_is_refused_untouched() {
-    let premises = lived_in().await;
+    let premises = has_members().await;
     fs::write(premises.data().join("manifest"), [0; 64]).expect("written");
 
     assert_refused_untouched(&premises, "its manifest cannot be read").await;
@@ -49,7 +49,7 @@ async fn a_manifest_that_cannot_be_read_is_refused_untouched() {
 
 #[tokio::test]
 async fn a_store_of_a_newer_version_is_refused_untouched() {
-    let premises = lived_in().await;
+    let premises = has_members().await;
     let path = premises.data().join("manifest");
     let mut manifest: Value = serde_json::from_slice(&fs::read(&path).expect("read")).expect("JSON");
     manifest["format"] = 1_000.into();
@@ -90,7 +90,7 @@ async fn a_server_that_others_can_reach_needs_a_token() {
 }
 
 /// Premises whose store holds something, and whose server was stopped.
-async fn lived_in() -> Premises {
+async fn has_members() -> Premises {
     let premises = Premises::new();
     let server = premises.start().await;
     server.say("lobby", "Ana", "I was here").await;

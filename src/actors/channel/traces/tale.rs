@@ -116,7 +116,7 @@ impl Tale {
                 rounds::record_repetition(&context.recorder, &facts);
             }
             Self::StatementFailed { companion, ticket, error, flight, at } => {
-                let known = context.residents.companion(&channel_key.channel, &companion);
+                let known = context.memberships.companion(&channel_key.channel, &companion);
                 let facts = StatementFacts {
                     trace: flight.turn.trace,
                     ticket,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::losses::Losses;
-use crate::actors::membership::residents::Residents;
+use crate::actors::membership::memberships::Memberships;
 use crate::domain::decision::Reason;
 use crate::domain::event::{Decided, Event, Recorded};
 use crate::domain::gate::Temper;
@@ -32,7 +32,7 @@ const GONE: &str = "…";
 const NEVER_SECS: f64 = 1e6;
 
 /// The script of these events, all that a journal still holds.
-pub(super) fn of(channel_key: &ChannelKey, events: &[Recorded], residents: &Residents, settings: &Settings) -> Value {
+pub(super) fn of(channel_key: &ChannelKey, events: &[Recorded], memberships: &Memberships, settings: &Settings) -> Value {
     let began = events.first().map_or(Moment::ZERO, |first| first.at);
     let mut script = Script {
         began,
@@ -52,9 +52,9 @@ pub(super) fn of(channel_key: &ChannelKey, events: &[Recorded], residents: &Resi
         judging: None,
         judgements: Vec::new(),
     };
-    let cast = residents.cast();
-    for id in cast.keys().chain(residents.present(&channel_key.channel).keys()) {
-        if let Some(companion) = residents.companion(&channel_key.channel, id) {
+    let cast = memberships.companions();
+    for id in cast.keys().chain(memberships.present(&channel_key.channel).keys()) {
+        if let Some(companion) = memberships.companion(&channel_key.channel, id) {
             script.tempers.insert(id.clone(), companion.temper());
             script.names.insert(id.clone(), companion.name.clone());
         }
@@ -67,10 +67,10 @@ pub(super) fn of(channel_key: &ChannelKey, events: &[Recorded], residents: &Resi
     script.give_up_judgement();
     if losses.has_no_beginning() {
         // Who came in it is not on record any more.
-        script.present.extend(residents.present(&channel_key.channel).keys().cloned());
+        script.present.extend(memberships.present(&channel_key.channel).keys().cloned());
     }
 
-    let companions: Vec<Value> = script.present.iter().map(|id| companion(id, channel_key, residents)).collect();
+    let companions: Vec<Value> = script.present.iter().map(|id| companion(id, channel_key, memberships)).collect();
     let side = script.asked.iter().map(|(companion, ticket, _)| answer(companion, script.answers.get(ticket), "NO"));
     let side: Vec<Value> = side.chain(script.judgements.iter().cloned()).collect();
     let main = script.owed.iter().map(|(companion, ticket, _)| answer(companion, script.statements.get(ticket), "ok"));
@@ -314,8 +314,8 @@ fn answer(companion: &CompanionId, answer: Option<&Answer>, otherwise: &str) -> 
     }
 }
 
-fn companion(id: &CompanionId, channel_key: &ChannelKey, residents: &Residents) -> Value {
-    let Some(companion) = residents.companion(&channel_key.channel, id) else { return json!({ "id": id }) };
+fn companion(id: &CompanionId, channel_key: &ChannelKey, memberships: &Memberships) -> Value {
+    let Some(companion) = memberships.companion(&channel_key.channel, id) else { return json!({ "id": id }) };
     json!({
         "id": id,
         "name": companion.name,

@@ -43,7 +43,7 @@ impl Scene<'_> {
     pub(super) async fn message(&self, id: &str, whose: Option<CompanionId>) -> Result<Why, Refused> {
         let message = self.message_of(id).await?;
         let seq = message.seq;
-        let companions = whose.as_ref().map_or_else(|| self.residence.companions.clone(), |id| BTreeSet::from([id.clone()]));
+        let companions = whose.as_ref().map_or_else(|| self.membership.companions.clone(), |id| BTreeSet::from([id.clone()]));
         let found = self.follow(message, companions, whose.is_some()).await.map_err(unread)?;
         let stand = self.backend.stand(&self.channel_key).await.map_err(unread)?;
         let mut briefs = Vec::new();
@@ -55,7 +55,7 @@ impl Scene<'_> {
             return Ok(Why { message: Some(seq), story, companions: briefs, ..Why::default() });
         };
         let id = brief.companion.clone();
-        if brief.outcome == Some(Outcome::Absent) && !self.residence.companions.contains(&id) {
+        if brief.outcome == Some(Outcome::Absent) && !self.membership.companions.contains(&id) {
             let known = self.decision(&id, Some(&WhyAt::Event(Seq::NONE))).await.map_err(unread)?;
             known.ok_or_else(|| self.not_here(&id))?;
         }

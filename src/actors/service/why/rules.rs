@@ -63,9 +63,9 @@ impl Scene<'_> {
     /// What lets it go on, if it is not let go on already.
     fn pause(&self, who: &Who) -> String {
         let room = &self.room;
-        let own = self.residence.overrides.get(&who.id).is_some_and(|overrides| overrides.paused == Some(true));
+        let own = self.membership.overrides.get(&who.id).is_some_and(|overrides| overrides.paused == Some(true));
         let own_way = format!("\"companions\": {{\"{}\": {{\"paused\": null}}}}", who.id);
-        match (self.residence.paused, own) {
+        match (self.membership.paused, own) {
             (false, false) => "That pause is over: what is said now is considered.".to_owned(),
             (true, false) => {
                 format!("The whole room is paused: PATCH /api/rooms/{room} with {{\"paused\": false}} lets it go on.")

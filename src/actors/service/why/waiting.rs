@@ -30,7 +30,7 @@ impl Scene<'_> {
         let unsettled = conversation.gate(companion).map_or(0, |_| conversation.buffer(companion).count());
         let nothing =
             |text: &str| Some(WaitingFor { text: text.into(), messages: None, lull_at: None, retry_at: None, unsettled });
-        if self.residence.is_paused(companion) {
+        if self.membership.is_paused(companion) {
             return nothing("an operator, who paused it and can let it go on");
         }
         if let Some(KeptAway { until, .. }) = &stand.kept_away {

@@ -81,13 +81,13 @@ impl Desk {
 }
 
 /// A companion as it lives where nobody changed anything about it.
-pub(super) fn as_resident(one: CompanionView) -> RoomCompanion {
+pub(super) fn as_member(one: CompanionView) -> RoomCompanion {
     let CompanionView { id, name, aliases, interjection, .. } = one;
     RoomCompanion { id, name, aliases, external: false, interjection, paused: false }
 }
 
 /// The companion of a room that goes by this name.
-pub(super) fn resident<'a>(room: &'a Room, typed: &str) -> Result<&'a RoomCompanion, Said> {
+pub(super) fn member<'a>(room: &'a Room, typed: &str) -> Result<&'a RoomCompanion, Said> {
     called(&room.companions, typed).ok_or_else(|| {
         let present = listed(room.companions.iter().map(|one| &one.name));
         Said::Refused(format!("“{}” is not in this channel. Who is: {present}.", verbatim(typed)))

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::answering;
-use super::choosing::{offered, resident};
+use super::choosing::{member, offered};
 use super::interaction::{Handle, Person, Where, list_of};
 use super::words::{self, name};
 use super::{ANSWERED_LATER, Desk, Said, unless_it_panics};
@@ -84,7 +84,7 @@ impl Desk {
     /// `/tertulia say`: what is said, and to whom.
     pub(super) async fn words_for(&self, typed: &str, text: &str, here: &Where, person: &Person) -> Result<Wish, Said> {
         let room = self.hearers(here, person).await?;
-        let companion = resident(&room, typed)?.clone();
+        let companion = member(&room, typed)?.clone();
         let author = User { id: person.id, username: &person.name, global_name: None, nick: None, bot: false, system: false };
         let told = Told {
             id: person.id,
@@ -151,7 +151,7 @@ impl Desk {
     /// Somebody chose who is asked.
     pub(super) async fn chosen(&self, id: Snowflake, companion: &str, here: &Where, person: &Person) -> Result<Wish, Said> {
         let room = self.hearers(here, person).await?;
-        let companion = resident(&room, companion)?.clone();
+        let companion = member(&room, companion)?.clone();
         let question = self.questions.take(id, person.id, here.channel);
         let question = question.filter(|question| self.discord.now().since(question.id.time()) < ASKED_WITHIN);
         let question = question.ok_or_else(|| {

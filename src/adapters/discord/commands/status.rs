@@ -3,9 +3,9 @@
 #[cfg(test)]
 mod tests;
 
-use super::choosing::resident;
+use super::choosing::member;
 use super::interaction::Where;
-use super::residents::line;
+use super::members::line;
 use super::words::{self, channel, listed, when};
 use super::{Desk, Said};
 use crate::adapters::discord::permissions::Need;
@@ -106,7 +106,7 @@ fn who(standing: &Standing, typed: Option<&str>) -> Result<Vec<String>, Said> {
         return Ok(nobody(standing));
     };
     let whom: Vec<_> = match typed {
-        Some(typed) => vec![resident(room, typed)?],
+        Some(typed) => vec![member(room, typed)?],
         None => room.companions.iter().collect(),
     };
     let mut lines = vec!["**Who is here**".to_owned()];

@@ -102,7 +102,7 @@ pub fn room_id(channel: &str) -> RoomId {
     RoomId::parse(channel).expect("a room's id")
 }
 
-fn resident(id: &CompanionId) -> RoomCompanion {
+fn member(id: &CompanionId) -> RoomCompanion {
     let name = if id.as_str() == "aria" { "Aria" } else { "Ben" };
     let interjection = if id.as_str() == "aria" { "average" } else { "eager" };
     RoomCompanion {
@@ -125,7 +125,7 @@ impl Company for SmallHouse {
         let empty = Room {
             id: id.clone(),
             title: None,
-            lives_by: None,
+            inherits_from: None,
             guild: spot.guild.clone(),
             companions: vec![],
             paused: false,
@@ -134,7 +134,7 @@ impl Company for SmallHouse {
         let room = inside.rooms.entry(id).or_insert(empty);
         let is_new = !room.companions.iter().any(|one| one.id == *companion);
         if is_new {
-            room.companions.push(resident(companion));
+            room.companions.push(member(companion));
             room.companions.sort_by(|a, b| a.id.cmp(&b.id));
         }
         Ok((room.clone(), is_new))
@@ -232,7 +232,7 @@ impl Backend for SmallHouse {
             let one = room.companions.iter_mut().find(|one| one.id.as_str() == &**id).expect("a companion of the room");
             match &patch.interjection {
                 Override::Keep => {}
-                Override::TakeBack => one.interjection = resident(&one.id).interjection,
+                Override::TakeBack => one.interjection = member(&one.id).interjection,
                 Override::Set(tier) => one.interjection = tier.clone(),
             }
             match patch.paused {
@@ -310,7 +310,7 @@ impl Backend for SmallHouse {
     async fn companions(&self) -> Result<Companions, Refused> {
         self.pass().await?;
         let view = |id: &str, alias: &str| {
-            let one = resident(&id.into());
+            let one = member(&id.into());
             CompanionView {
                 id: one.id,
                 name: one.name,

@@ -22,7 +22,7 @@ async fn a_guild_that_hangs_slows_no_other() {
     let town = Town::with_rules(size, 1, Rules::roomy()).await;
     let premises = town.premises().with("discord.request_timeout_secs", "15");
     let server = premises.start().await;
-    town.move_in().await;
+    town.load_rooms().await;
     let (hanging, others) = town.channels.split_first().expect("some");
     let words = number("WORDS", 20);
 

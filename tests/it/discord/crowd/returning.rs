@@ -14,7 +14,7 @@ async fn after_a_short_absence_nothing_is_read_and_after_a_long_one_all_of_it() 
     let town = Town::new(Size { guilds: 1, channels_in_a_guild: 1, shards: 1 }, 1).await;
     let premises = town.premises();
     let server = premises.start().await;
-    town.move_in().await;
+    town.load_rooms().await;
     let [home] = &town.channels[..] else { unreachable!() };
     town.discord.say(home.somebody(), home.id, "Aria, who is there?");
     town.discord.posts_in(home.id, 1).await;
@@ -49,7 +49,7 @@ async fn a_clock_that_is_an_hour_and_a_half_ahead_makes_nothing_too_old_to_be_an
     let rules = Rules { behind: Duration::from_secs(5_400), ..Rules::quick() };
     let town = Town::with_rules(Size { guilds: 1, channels_in_a_guild: 1, shards: 1 }, 1, rules).await;
     let server = town.premises().start().await;
-    town.move_in().await;
+    town.load_rooms().await;
     let [home] = &town.channels[..] else { unreachable!() };
 
     town.discord.say(home.somebody(), home.id, "Aria, who is there?");

@@ -7,7 +7,7 @@ async fn no_token_of_discords_is_logged_however_much_is() {
     let town = Town::new(Size { guilds: 1, channels_in_a_guild: 1, shards: 1 }, 1).await;
     let premises = town.premises().with("telemetry.log", "trace");
     let server = premises.start().await;
-    town.move_in().await;
+    town.load_rooms().await;
 
     town.discord.say(town.channels[0].somebody(), town.channels[0].id, "Aria, are you there?");
     town.discord.until("an answer", |state| (!state.journal.posts.is_empty()).then_some(())).await;

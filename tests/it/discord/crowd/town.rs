@@ -100,7 +100,7 @@ impl Town {
     }
 
     /// Waits for every shard, and lets Aria into every channel, as a guild's owner would.
-    pub async fn move_in(&self) {
+    pub async fn load_rooms(&self) {
         self.discord.sessions(usize::try_from(self.size.shards).expect("a few")).await;
         self.discord.until("the commands", |state| (!state.world.commands.is_empty()).then_some(())).await;
         let owner = self.discord.look(|state| state.world.application.owner);

@@ -25,7 +25,7 @@ async fn nothing_that_discord_says_makes_a_line_of_the_log_or_moves_a_terminal()
         discord.sessions(1).await;
         discord.close(0, 4_009, HOSTILE);
         server.logs("(code 4009)").await;
-        town.move_in().await;
+        town.load_rooms().await;
 
         // Frames that are none, and events that cannot be read.
         discord.send_text(0, &format!("{HOSTILE} {{"));

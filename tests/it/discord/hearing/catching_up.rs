@@ -20,7 +20,7 @@ async fn home() -> (Counterpart, Arc<Core>, [Id; 3]) {
     let (discord, core) = (counterpart().await, Arc::<Core>::default());
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
-    core.move_in(guild, general);
+    core.load_rooms(guild, general);
     (discord, core, [guild, general, ana])
 }
 
@@ -171,7 +171,7 @@ async fn a_refusal_is_a_gap_and_trouble_is_waited_for() {
     let (limited, broken, refused) =
         (discord.channel(guild, "limited"), discord.channel(guild, "broken"), discord.channel(guild, "refused"));
     for channel in [limited, broken, refused] {
-        core.move_in(guild, channel);
+        core.load_rooms(guild, channel);
     }
     for channel in [general, limited, broken, refused] {
         discord.say(ana, channel, "missed");

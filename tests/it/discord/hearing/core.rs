@@ -40,7 +40,7 @@ fn channel(id: Id) -> ChannelId {
 
 impl Core {
     /// A companion moves in, before anything was said.
-    pub fn move_in(&self, guild: Id, id: Id) {
+    pub fn load_rooms(&self, guild: Id, id: Id) {
         self.move_in_at(format!("discord:{guild}"), id, Moment::ZERO);
     }
 

@@ -19,7 +19,7 @@ async fn what_people_say_is_heard_with_its_edits_and_deletions() {
     let guild = discord.guild("Home");
     let (general, other) = (discord.channel(guild, "general"), discord.channel(guild, "other"));
     let (ana, bob) = (discord.member(guild, "Ana"), discord.member(guild, "Bob"));
-    core.move_in(guild, general);
+    core.load_rooms(guild, general);
     let process = Process::new(&discord, &core);
     let mut connection = process.connect(&discord).await;
     connection.settled().await;
@@ -59,8 +59,8 @@ async fn threads_posts_and_direct_messages_are_heard_as_what_they_are() {
     let guild = discord.guild("Home");
     let (general, forum) = (discord.channel(guild, "general"), discord.channel_of(guild, Kind::Forum, "plans"));
     let ana = discord.member(guild, "Ana");
-    core.move_in(guild, general);
-    core.move_in(guild, forum);
+    core.load_rooms(guild, general);
+    core.load_rooms(guild, forum);
     let process = Process::new(&discord, &core);
     let mut connection = process.connect(&discord).await;
     connection.settled().await;
@@ -88,7 +88,7 @@ async fn typing_is_tried_again_once_a_channel_changed() {
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
     let bot_role = discord.look(|state| state.world.guilds[&guild].members[&state.world.bot()].roles[0]);
-    core.move_in(guild, general);
+    core.load_rooms(guild, general);
     let process = Process::new(&discord, &core);
     let mut connection = process.connect(&discord).await;
     connection.settled().await;
@@ -117,7 +117,7 @@ async fn our_own_posts_are_known_as_ours_and_strangers_as_bots() {
     let general = discord.channel(guild, "general");
     let (ana, bot) = (discord.member(guild, "Ana"), discord.foreign_bot("Beep"));
     discord.join(guild, bot);
-    core.move_in(guild, general);
+    core.load_rooms(guild, general);
     let process = Process::new(&discord, &core);
     let mut connection = process.connect(&discord).await;
     connection.settled().await;
@@ -150,7 +150,7 @@ async fn the_bot_is_called_by_its_name_and_by_its_role() {
     let (discord, core) = (counterpart().await, Arc::<Core>::default());
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
-    core.move_in(guild, general);
+    core.load_rooms(guild, general);
     let process = Process::new(&discord, &core);
     let mut connection = process.connect(&discord).await;
     connection.settled().await;
@@ -177,7 +177,7 @@ async fn without_the_right_to_read_only_what_concerns_the_bot_is_heard() {
     discord.set_privileged(0);
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
-    core.move_in(guild, general);
+    core.load_rooms(guild, general);
     let process = Process::new(&discord, &core);
     let mut connection = process.connect_with(&discord, GUILDS | GUILD_MESSAGES | DIRECT_MESSAGES, None).await;
     connection.settled().await;
@@ -196,7 +196,7 @@ async fn channels_and_guilds_go() {
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
     let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
-    core.move_in(guild, general);
+    core.load_rooms(guild, general);
     let process = Process::new(&discord, &core);
     let mut connection = process.connect(&discord).await;
     connection.settled().await;
@@ -218,8 +218,8 @@ async fn a_guild_that_was_left_while_nobody_listened_is_gone() {
     let (discord, core) = (counterpart().await, Arc::<Core>::default());
     let (guild, left) = (discord.guild("Home"), discord.guild("Left"));
     let (general, other) = (discord.channel(guild, "general"), discord.channel(left, "general"));
-    core.move_in(guild, general);
-    core.move_in(left, other);
+    core.load_rooms(guild, general);
+    core.load_rooms(left, other);
     discord.expel_bot(left);
 
     let process = Process::new(&discord, &core);

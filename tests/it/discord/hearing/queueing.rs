@@ -12,8 +12,8 @@ async fn a_channel_that_is_read_for_long_holds_up_no_other_whatever_is_said_in_i
     let guild = discord.guild("Home");
     let (general, other) = (discord.channel(guild, "general"), discord.channel(guild, "other"));
     let ana = discord.member(guild, "Ana");
-    core.move_in(guild, general);
-    core.move_in(guild, other);
+    core.load_rooms(guild, general);
+    core.load_rooms(guild, other);
     discord.say(ana, general, "missed");
     let hang = discord.spoil(On { route: Some("messages"), channel: Some(general), ..On::default() }, Does::Hang);
     let process = Process::with(&discord, &core, |settings| settings.backfill_messages = 5_000);
@@ -39,7 +39,7 @@ async fn what_the_core_did_not_take_is_told_again_to_the_next_connection() {
     let (discord, core) = (counterpart().await, Arc::<Core>::default());
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
-    core.move_in(guild, general);
+    core.load_rooms(guild, general);
     let process = Process::new(&discord, &core);
     let mut connection = process.connect(&discord).await;
     connection.settled().await;
@@ -66,10 +66,10 @@ async fn while_the_core_takes_nothing_no_more_is_read_than_some_channels() {
     let (discord, core) = (counterpart().await, Arc::<Core>::default());
     let guild = discord.guild("Home");
     let (other, ana) = (discord.channel(guild, "other"), discord.member(guild, "Ana"));
-    core.move_in(guild, other);
+    core.load_rooms(guild, other);
     let channels: Vec<_> = (0..60).map(|number| discord.channel(guild, &number.to_string())).collect();
     for channel in &channels {
-        core.move_in(guild, *channel);
+        core.load_rooms(guild, *channel);
         core.hold(*channel);
         discord.say(ana, *channel, "missed");
     }

@@ -118,7 +118,15 @@ fn standing() -> Standing {
     let id = RoomId::parse("discord:3").unwrap();
     Standing {
         here: here(),
-        room: Some(Room { id, title: None, lives_by: None, guild: "discord:2".into(), companions, paused: false, last_at: None }),
+        room: Some(Room {
+            id,
+            title: None,
+            inherits_from: None,
+            guild: "discord:2".into(),
+            companions,
+            paused: false,
+            last_at: None,
+        }),
         state: None,
         would_be: None,
         all: Vec::new(),

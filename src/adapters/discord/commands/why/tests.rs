@@ -98,5 +98,5 @@ fn room() -> Room {
         paused: false,
     };
     let id = RoomId::parse("discord:3").unwrap();
-    Room { id, title: None, lives_by: None, guild: "discord:2".into(), companions: vec![aria], paused: false, last_at: None }
+    Room { id, title: None, inherits_from: None, guild: "discord:2".into(), companions: vec![aria], paused: false, last_at: None }
 }

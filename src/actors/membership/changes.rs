@@ -7,7 +7,7 @@
 use serde_json::json;
 
 use crate::actors::inbound::Inbound;
-use crate::actors::membership::residents::Turn;
+use crate::actors::membership::memberships::MembershipLock;
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::guilds::GuildsMessage;
 use crate::actors::messages::reply::Reply;
@@ -21,15 +21,15 @@ use crate::domain::id::{ChannelId, CompanionId, GuildId, Ward};
 use crate::domain::names::SharedName;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
+use crate::journal::membership::{self, Membership};
 use crate::journal::record::{RoomRecord, encode};
-use crate::journal::residence::{self, Residence};
 use crate::ports::hearing::Spot;
 use crate::ports::store::Write;
 use crate::telemetry::plain::Plain;
 
 /// Why a residence could not be changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unsettled {
+pub enum MembershipError {
     /// Two companions of the guild would share a name. Nothing changed.
     #[error("{0}; two companions of one guild cannot share a name")]
     SharedName(#[from] SharedName),
@@ -44,28 +44,33 @@ pub enum Unsettled {
 /// Stores a residence, lives by it from now on, and lets the channel and those of its threads know that live by it.
 ///
 /// # Errors
-/// [`Unsettled`].
-pub async fn settle(context: &ActorContext, turn: &Turn, channel: &ChannelId, residence: Residence) -> Result<(), Unsettled> {
+/// [`MembershipError`].
+pub async fn update_membership(
+    context: &ActorContext,
+    lock: &MembershipLock,
+    channel: &ChannelId,
+    membership: Membership,
+) -> Result<(), MembershipError> {
     let (context, channel) = (context.clone(), channel.clone());
-    to_the_end(turn, async move { change(&context, &channel, residence).await }).await
+    to_the_end(lock, async move { change(&context, &channel, membership).await }).await
 }
 
-async fn change(context: &ActorContext, channel: &ChannelId, mut residence: Residence) -> Result<(), Unsettled> {
-    context.residents.allows(channel, &residence)?;
+async fn change(context: &ActorContext, channel: &ChannelId, mut membership: Membership) -> Result<(), MembershipError> {
+    context.memberships.allows(channel, &membership)?;
     // What was said while nobody lived there was not for them, and is not read after a downtime either.
-    if context.residents.get(channel).is_some_and(|before| before.companions.is_empty()) && !residence.companions.is_empty() {
-        residence.moved_in_again = Some(context.clock.now());
+    if context.memberships.get(channel).is_some_and(|before| before.companions.is_empty()) && !membership.companions.is_empty() {
+        membership.moved_in_again = Some(context.clock.now());
     }
-    store_residence(context, channel, &residence).await?;
-    let before = context.residents.outdated(channel).map(|(recorded, _)| recorded).or_else(|| context.residents.get(channel));
-    let moving = context.residents.moving(channel);
-    context.residents.put(channel, residence.clone())?;
+    store_membership(context, channel, &membership).await?;
+    let before = context.memberships.outdated(channel).map(|(recorded, _)| recorded).or_else(|| context.memberships.get(channel));
+    let begin_change = context.memberships.begin_change(channel);
+    context.memberships.put(channel, membership.clone())?;
     // On record before anybody can say something here: who comes later has not heard what was said before. What is missed here for a
     // failure, the channel makes up for.
-    let channel_key = ChannelKey::new(&residence.guild, channel);
-    let recorded = record(context, &channel_key, news(before.as_ref(), &residence)).await;
-    drop(moving);
-    tell_guild(context, &residence.guild, channel);
+    let channel_key = ChannelKey::new(&membership.guild, channel);
+    let recorded = record(context, &channel_key, news(before.as_ref(), &membership)).await;
+    drop(begin_change);
+    tell_guild(context, &membership.guild, channel);
     tell_threads(context, channel).await;
     Ok(recorded?)
 }
@@ -74,15 +79,15 @@ async fn change(context: &ActorContext, channel: &ChannelId, mut residence: Resi
 /// nothing; a thread or a direct message becomes one again by what is said there.
 ///
 /// # Errors
-/// [`Unsettled::Unstored`]: the room is still there, perhaps without its history.
-pub async fn close(context: &ActorContext, turn: &Turn, channel: &ChannelId) -> Result<(), Unsettled> {
+/// [`MembershipError::Unstored`]: the room is still there, perhaps without its history.
+pub async fn close(context: &ActorContext, lock: &MembershipLock, channel: &ChannelId) -> Result<(), MembershipError> {
     let (context, channel) = (context.clone(), channel.clone());
-    to_the_end(turn, async move { end(&context, &channel).await }).await
+    to_the_end(lock, async move { end(&context, &channel).await }).await
 }
 
-async fn end(context: &ActorContext, channel: &ChannelId) -> Result<(), Unsettled> {
-    let Some(residence) = context.residents.take(channel) else { return Ok(()) };
-    let channel_key = ChannelKey::new(&residence.guild, channel);
+async fn end(context: &ActorContext, channel: &ChannelId) -> Result<(), MembershipError> {
+    let Some(membership) = context.memberships.take(channel) else { return Ok(()) };
+    let channel_key = ChannelKey::new(&membership.guild, channel);
     if let Some(guild) = context.directory.find(&GuildKey(channel_key.guild.clone())) {
         // A guild that is gone has taken its channels along. What the channel still has on its way is refused by the scribe once the
         // journal is deleted.
@@ -90,7 +95,7 @@ async fn end(context: &ActorContext, channel: &ChannelId) -> Result<(), Unsettle
     }
     if let Err(error) = take_away(context, &channel_key).await {
         // It fitted before; if it does not any more, it does not after the next start either.
-        drop(context.residents.put(channel, residence));
+        drop(context.memberships.put(channel, membership));
         return Err(error.into());
     }
     // Whoever watches looks up whether the room is still there.
@@ -100,27 +105,30 @@ async fn end(context: &ActorContext, channel: &ChannelId) -> Result<(), Unsettle
 }
 
 /// Whoever waits for a change may go away, as a connection does that ends; what is lived by and what is stored must not part for that.
-async fn to_the_end(turn: &Turn, change: impl Future<Output = Result<(), Unsettled>> + Send + 'static) -> Result<(), Unsettled> {
-    let turn = turn.clone();
+async fn to_the_end(
+    lock: &MembershipLock,
+    change: impl Future<Output = Result<(), MembershipError>> + Send + 'static,
+) -> Result<(), MembershipError> {
+    let lock = lock.clone();
     let changed = tokio::spawn(async move {
-        let _turn = turn;
+        let _lock = lock;
         change.await
     });
     // One that panicked may have come to anything.
-    changed.await.unwrap_or(Err(Unsettled::Unstored(Lost::Unknown.into())))
+    changed.await.unwrap_or(Err(MembershipError::Unstored(Lost::Unknown.into())))
 }
 
 /// A channel is gone for good where it was, and its threads with it: what was said in them is deleted. One that is no room changes nothing.
 ///
 /// # Errors
 /// As [`close`]; the same again goes on where it failed.
-pub async fn gone(context: &ActorContext, guild: &GuildId, channel: &ChannelId) -> Result<(), Unsettled> {
-    let turn = context.residents.turn().await;
-    let mut rooms = context.residents.threads_of(channel);
+pub async fn gone(context: &ActorContext, guild: &GuildId, channel: &ChannelId) -> Result<(), MembershipError> {
+    let lock = context.memberships.lock().await;
+    let mut rooms = context.memberships.threads_of(channel);
     rooms.push(channel.clone());
     for room in rooms {
-        if context.residents.get(&room).is_some_and(|residence| residence.guild == *guild) {
-            close(context, &turn, &room).await?;
+        if context.memberships.get(&room).is_some_and(|membership| membership.guild == *guild) {
+            close(context, &lock, &room).await?;
         }
     }
     Ok(())
@@ -129,9 +137,9 @@ pub async fn gone(context: &ActorContext, guild: &GuildId, channel: &ChannelId) 
 /// Whether somebody lives in a channel, or would as soon as something is said there: in the channel that a thread is in, or in a direct
 /// message by the settings.
 pub fn would_open(context: &ActorContext, spot: &Spot) -> bool {
-    match context.residents.is_lived_in(&spot.channel) {
-        Some(is_lived_in) => is_lived_in,
-        None => would_be(context, spot).is_some_and(|residence| context.residents.would_be_lived_in(&residence)),
+    match context.memberships.has_members(&spot.channel) {
+        Some(has_members) => has_members,
+        None => would_be(context, spot).is_some_and(|membership| context.memberships.would_have_members(&membership)),
     }
 }
 
@@ -139,52 +147,52 @@ pub fn would_open(context: &ActorContext, spot: &Spot) -> bool {
 /// meanwhile. Comes before whatever is said there is accepted. Whether somebody lives there.
 ///
 /// # Errors
-/// [`Unsettled`]; the same again goes on where it failed.
-pub async fn open_within(context: &ActorContext, spot: &Spot) -> Result<bool, Unsettled> {
+/// [`MembershipError`]; the same again goes on where it failed.
+pub async fn open_within(context: &ActorContext, spot: &Spot) -> Result<bool, MembershipError> {
     let channel = &spot.channel;
     if !would_open(context, spot) {
         return Ok(false);
     }
-    if context.residents.get(channel).is_some() && context.residents.outdated(channel).is_none() {
+    if context.memberships.get(channel).is_some() && context.memberships.outdated(channel).is_none() {
         return Ok(true);
     }
-    let turn = context.residents.turn().await;
-    match (context.residents.get(channel), would_be(context, spot)) {
-        (Some(_), _) => catch_up(context, &turn, channel).await?,
-        (None, Some(residence)) => {
-            context.residents.allows(channel, &residence)?;
-            enter(context, channel, None, residence).await?;
+    let lock = context.memberships.lock().await;
+    match (context.memberships.get(channel), would_be(context, spot)) {
+        (Some(_), _) => catch_up(context, &lock, channel).await?,
+        (None, Some(membership)) => {
+            context.memberships.allows(channel, &membership)?;
+            enter(context, channel, None, membership).await?;
         }
         (None, None) => {}
     }
-    Ok(context.residents.is_lived_in(channel).unwrap_or(false))
+    Ok(context.memberships.has_members(channel).unwrap_or(false))
 }
 
 /// Puts on record in a thread what changed in the channel that it is in, if it lives by it and anything did.
 ///
 /// # Errors
-/// [`Unsettled`]; the same again goes on where it failed.
-pub async fn keep_up(context: &ActorContext, thread: &ChannelId) -> Result<(), Unsettled> {
-    let turn = context.residents.turn().await;
-    catch_up(context, &turn, thread).await
+/// [`MembershipError`]; the same again goes on where it failed.
+pub async fn keep_up(context: &ActorContext, thread: &ChannelId) -> Result<(), MembershipError> {
+    let lock = context.memberships.lock().await;
+    catch_up(context, &lock, thread).await
 }
 
 /// The residence that a channel without one would have: a thread that of the channel that it is in, a direct message what the settings
 /// say. None for any other channel.
-pub fn would_be(context: &ActorContext, spot: &Spot) -> Option<Residence> {
-    let empty = Residence::empty(spot.guild.clone(), context.clock.now());
+pub fn would_be(context: &ActorContext, spot: &Spot) -> Option<Membership> {
+    let empty = Membership::empty(spot.guild.clone(), context.clock.now());
     if spot.guild.is_direct() {
         let companions = directly(context, &spot.channel);
-        return Some(Residence { companions, ..empty });
+        return Some(Membership { companions, ..empty });
     }
     let parent = spot.parent.as_ref()?;
-    let lived = context.residents.get(parent).filter(|lived| lived.guild == spot.guild && lived.lives_by().is_none())?;
-    Some(Residence { within: Some(parent.clone()), ..empty.like(Some(&lived)) })
+    let lived = context.memberships.get(parent).filter(|lived| lived.guild == spot.guild && lived.inherits_from().is_none())?;
+    Some(Membership { within: Some(parent.clone()), ..empty.like(Some(&lived)) })
 }
 
 /// Who answers in direct messages.
 fn directly(context: &ActorContext, channel: &ChannelId) -> std::collections::BTreeSet<CompanionId> {
-    let cast = context.residents.cast();
+    let cast = context.memberships.companions();
     // Its section of the settings goes by its name.
     let is_discord = context.platforms.name(channel) == "discord";
     match context.settings.discord.direct_companions.as_ref().filter(|_| is_discord) {
@@ -194,9 +202,9 @@ fn directly(context: &ActorContext, channel: &ChannelId) -> std::collections::BT
 }
 
 /// Puts on record in a thread what changed in the channel that it is in.
-async fn catch_up(context: &ActorContext, _: &Turn, thread: &ChannelId) -> Result<(), Unsettled> {
-    match context.residents.outdated(thread) {
-        Some((recorded, residence)) => enter(context, thread, Some(&recorded), residence).await,
+async fn catch_up(context: &ActorContext, _: &MembershipLock, thread: &ChannelId) -> Result<(), MembershipError> {
+    match context.memberships.outdated(thread) {
+        Some((recorded, membership)) => enter(context, thread, Some(&recorded), membership).await,
         None => Ok(()),
     }
 }
@@ -205,27 +213,27 @@ async fn catch_up(context: &ActorContext, _: &Turn, thread: &ChannelId) -> Resul
 async fn enter(
     context: &ActorContext,
     channel: &ChannelId,
-    before: Option<&Residence>,
-    residence: Residence,
-) -> Result<(), Unsettled> {
-    let guild = residence.guild.clone();
-    let moving = context.residents.moving(channel);
-    record(context, &ChannelKey::new(&guild, channel), news(before, &residence)).await?;
-    store_residence(context, channel, &residence).await?;
-    context.residents.put(channel, residence)?;
-    drop(moving);
+    before: Option<&Membership>,
+    membership: Membership,
+) -> Result<(), MembershipError> {
+    let guild = membership.guild.clone();
+    let begin_change = context.memberships.begin_change(channel);
+    record(context, &ChannelKey::new(&guild, channel), news(before, &membership)).await?;
+    store_membership(context, channel, &membership).await?;
+    context.memberships.put(channel, membership)?;
+    drop(begin_change);
     tell_guild(context, &guild, channel);
     Ok(())
 }
 
 /// Those that are awake learn at once, the others when something is said in them.
 async fn tell_threads(context: &ActorContext, channel: &ChannelId) {
-    for thread in context.residents.living_by(channel) {
-        let Some((recorded, residence)) = context.residents.outdated(&thread) else { continue };
+    for thread in context.memberships.inheriting_from(channel) {
+        let Some((recorded, membership)) = context.memberships.outdated(&thread) else { continue };
         if context.directory.find(&ChannelActorKey(thread.clone())).is_none() {
             continue;
         }
-        if let Err(error) = enter(context, &thread, Some(&recorded), residence).await {
+        if let Err(error) = enter(context, &thread, Some(&recorded), membership).await {
             let (channel, thread) = (Plain(channel.as_str()), Plain(thread.as_str()));
             tracing::warn!(%channel, %thread, %error, "a thread goes by what was, until something is said in it");
         }
@@ -241,9 +249,9 @@ async fn record(context: &ActorContext, channel_key: &ChannelKey, news: Vec<Even
 }
 
 /// What happened when one residence followed another. Whoever leaves makes room first.
-fn news(before: Option<&Residence>, after: &Residence) -> Vec<Event> {
+fn news(before: Option<&Membership>, after: &Membership) -> Vec<Event> {
     // Whoever was external and is not any more is somebody else, and the other way round.
-    let stays = |of: &Residence, in_other: &Residence, companion: &CompanionId| {
+    let stays = |of: &Membership, in_other: &Membership, companion: &CompanionId| {
         in_other.companions.contains(companion) && of.is_external(companion) == in_other.is_external(companion)
     };
     let lived = |companion: &CompanionId| before.is_some_and(|before| stays(after, before, companion));
@@ -270,10 +278,10 @@ fn news(before: Option<&Residence>, after: &Residence) -> Vec<Event> {
 }
 
 /// The residence first: a room of the directory always has one.
-async fn store_residence(context: &ActorContext, channel: &ChannelId, residence: &Residence) -> Result<(), Contested> {
-    let channel_key = ChannelKey::new(&residence.guild, channel);
-    let record = RoomRecord { room: channel.clone(), guild: residence.guild.clone(), created_at: residence.created_at };
-    store(context, channel_key.ward(), vec![Write::Put(residence::key(&channel_key), encode(residence))]).await?;
+async fn store_membership(context: &ActorContext, channel: &ChannelId, membership: &Membership) -> Result<(), Contested> {
+    let channel_key = ChannelKey::new(&membership.guild, channel);
+    let record = RoomRecord { room: channel.clone(), guild: membership.guild.clone(), created_at: membership.created_at };
+    store(context, channel_key.ward(), vec![Write::Put(membership::key(&channel_key), encode(membership))]).await?;
     store(context, Ward(0), vec![Write::Put(key::room(channel), encode(&record))]).await
 }
 
@@ -290,7 +298,7 @@ async fn take_away(context: &ActorContext, channel_key: &ChannelKey) -> Result<(
     done.await.unwrap_or(Err(Lost::Unknown))?;
     // A residence that nothing leads to does no harm, and is written over when the room is made again.
     store(context, Ward(0), vec![Write::Remove(key::room(&channel_key.channel))]).await?;
-    store(context, channel_key.ward(), vec![Write::Remove(residence::key(channel_key))]).await
+    store(context, channel_key.ward(), vec![Write::Remove(membership::key(channel_key))]).await
 }
 
 fn ask_scribe(context: &ActorContext, message: ScribeMessage) -> Result<(), Lost> {

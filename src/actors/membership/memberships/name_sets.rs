@@ -3,28 +3,28 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-use super::Household;
+use super::GuildMembers;
 use crate::domain::id::CompanionId;
 use crate::domain::names::Names;
 
 /// Those that some guild has, by who lives there, sorted: of one cast, in which everybody has the same names everywhere. Whoever is played by
 /// a program outside is named differently in each guild, so guilds with one have their own.
 #[derive(Default)]
-pub(super) struct Automata {
+pub(super) struct NameSets {
     pub(super) known: HashMap<Vec<CompanionId>, Weak<Names>>,
     /// Those that no guild has any more are forgotten when there are so many.
     forget_at: usize,
 }
 
-impl Automata {
+impl NameSets {
     /// That of a guild where the same companions live.
-    pub(super) fn of(&self, household: &Household) -> Option<Arc<Names>> {
-        self.known.get(&shared_by(household)?)?.upgrade()
+    pub(super) fn of(&self, members: &GuildMembers) -> Option<Arc<Names>> {
+        self.known.get(&shared_by(members)?)?.upgrade()
     }
 
     /// This is a guild's, and that of every guild where the same companions live.
-    pub(super) fn share(&mut self, household: &Household, names: &Arc<Names>) {
-        let Some(companions) = shared_by(household) else { return };
+    pub(super) fn share(&mut self, members: &GuildMembers, names: &Arc<Names>) {
+        let Some(companions) = shared_by(members) else { return };
         self.known.insert(companions, Arc::downgrade(names));
         if self.known.len() > self.forget_at {
             self.known.retain(|_, names| names.strong_count() > 0);
@@ -33,6 +33,6 @@ impl Automata {
     }
 }
 
-fn shared_by(household: &Household) -> Option<Vec<CompanionId>> {
-    household.externals.is_empty().then(|| household.channels.keys().cloned().collect())
+fn shared_by(members: &GuildMembers) -> Option<Vec<CompanionId>> {
+    members.externals.is_empty().then(|| members.channels.keys().cloned().collect())
 }

@@ -1,6 +1,6 @@
 //! Who lives in which channel, under which names, and how patient each is there.
 
-mod automata;
+mod name_sets;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,18 +9,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use crate::domain::gate::Temper;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
 use crate::domain::names::{Names, SharedName};
-use crate::journal::residence::{External, Residence};
+use crate::journal::membership::{External, Membership};
 use crate::settings::Problem;
 use crate::settings::companion::{Companion, CompanionDefaults, CompanionFile};
 use crate::telemetry::instruments::{Instruments, NONE};
-use automata::Automata;
+use name_sets::NameSets;
 
 /// The companions that are configured, by id.
-pub type Cast = BTreeMap<CompanionId, Companion>;
+pub type CompanionSet = BTreeMap<CompanionId, Companion>;
 
 /// Who lives where. Cheap to clone; all clones are one.
 #[derive(Clone)]
-pub struct Residents(Arc<Shared>);
+pub struct Memberships(Arc<Shared>);
 
 struct Shared {
     register: RwLock<Register>,
@@ -35,23 +35,23 @@ struct Shared {
 
 /// The right to change who lives where. One has it at a time; all clones are one.
 #[derive(Clone)]
-pub struct Turn {
+pub struct MembershipLock {
     _held: Arc<tokio::sync::OwnedMutexGuard<()>>,
 }
 
 struct Register {
-    cast: Arc<Cast>,
+    cast: Arc<CompanionSet>,
     /// What external companions are apart from their names.
     defaults: CompanionDefaults,
-    channels: BTreeMap<ChannelId, Residence>,
-    guilds: HashMap<GuildId, Household>,
+    channels: BTreeMap<ChannelId, Membership>,
+    guilds: HashMap<GuildId, GuildMembers>,
     /// What looks for the names of companions that are configured, shared by guilds where the same ones live.
-    automata: Automata,
+    name_sets: NameSets,
 }
 
 /// The companions of one guild.
 #[derive(Clone, Default)]
-struct Household {
+struct GuildMembers {
     /// In how many channels each lives.
     channels: BTreeMap<CompanionId, usize>,
     /// Those that programs outside play, by channel.
@@ -62,7 +62,7 @@ struct Household {
 
 /// Why other companions are not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Miscast {
+pub enum ReloadError {
     /// Two that live in one guild would share a name.
     #[error(transparent)]
     SharedName(#[from] SharedName),
@@ -78,15 +78,15 @@ pub enum Miscast {
     },
 }
 
-impl Residents {
+impl Memberships {
     /// These companions, living nowhere. External ones will be what the defaults say, but for their names.
-    pub fn new(cast: Cast, defaults: CompanionDefaults, instruments: Instruments) -> Self {
+    pub fn new(cast: CompanionSet, defaults: CompanionDefaults, instruments: Instruments) -> Self {
         let register = Register {
             cast: Arc::new(cast),
             defaults,
             channels: BTreeMap::new(),
             guilds: HashMap::new(),
-            automata: Automata::default(),
+            name_sets: NameSets::default(),
         };
         let (register, moves, edition) = (RwLock::new(register), Mutex::default(), AtomicU64::new(0));
         let changes = Arc::default();
@@ -94,12 +94,12 @@ impl Residents {
     }
 
     /// Waits for its turn to change who lives where: whoever reads what is there, and settles something else for it, does both in one.
-    pub async fn turn(&self) -> Turn {
-        Turn { _held: Arc::new(self.0.changes.clone().lock_owned().await) }
+    pub async fn lock(&self) -> MembershipLock {
+        MembershipLock { _held: Arc::new(self.0.changes.clone().lock_owned().await) }
     }
 
     /// The companions that are configured.
-    pub fn cast(&self) -> Arc<Cast> {
+    pub fn companions(&self) -> Arc<CompanionSet> {
         self.read().cast.clone()
     }
 
@@ -112,112 +112,112 @@ impl Residents {
     ///
     /// # Errors
     /// Two that live in one guild would share a name, or a program outside plays one of them.
-    pub fn recast(&self, cast: Cast) -> Result<(), Miscast> {
+    pub fn reload_companions(&self, cast: CompanionSet) -> Result<(), ReloadError> {
         let mut register = self.write();
-        for (channel, residence) in &register.channels {
+        for (channel, membership) in &register.channels {
             // Whose id was taken before is told when the rooms are made ready.
             let is_taken = |id: &&CompanionId| cast.contains_key(*id) && !register.cast.contains_key(*id);
-            if let Some(companion) = residence.externals.keys().find(is_taken) {
-                return Err(Miscast::External { companion: companion.clone(), channel: channel.clone() });
+            if let Some(companion) = membership.externals.keys().find(is_taken) {
+                return Err(ReloadError::External { companion: companion.clone(), channel: channel.clone() });
             }
         }
-        let mut automata = Automata::default();
+        let mut name_sets = NameSets::default();
         let mut renamed = Vec::with_capacity(register.guilds.len());
-        for (guild, household) in &register.guilds {
-            let names = household.names_in(&cast, &automata)?;
-            automata.share(household, &names);
+        for (guild, members) in &register.guilds {
+            let names = members.names_in(&cast, &name_sets)?;
+            name_sets.share(members, &names);
             renamed.push((guild.clone(), names));
         }
         for (guild, names) in renamed {
             register.guilds.entry(guild).or_default().names = Some(names);
         }
-        register.automata = automata;
+        register.name_sets = name_sets;
         register.cast = Arc::new(cast);
         Ok(())
     }
 
     /// The channel's residence, if it has one. A thread that lives by the channel that it is in has that one's companions, overrides and
     /// pause.
-    pub fn get(&self, channel: &ChannelId) -> Option<Residence> {
+    pub fn get(&self, channel: &ChannelId) -> Option<Membership> {
         let register = self.read();
         Some(register.resolved(register.channels.get(channel)?))
     }
 
     /// Whose channel it is, if it has a residence.
     pub fn guild_of(&self, channel: &ChannelId) -> Option<GuildId> {
-        self.read().channels.get(channel).map(|residence| residence.guild.clone())
+        self.read().channels.get(channel).map(|membership| membership.guild.clone())
     }
 
     /// Every channel with its residence, by id; each as by [`get`](Self::get).
-    pub fn all(&self) -> Vec<(ChannelId, Residence)> {
+    pub fn all(&self) -> Vec<(ChannelId, Membership)> {
         let register = self.read();
-        register.channels.iter().map(|(channel, residence)| (channel.clone(), register.resolved(residence))).collect()
+        register.channels.iter().map(|(channel, membership)| (channel.clone(), register.resolved(membership))).collect()
     }
 
     /// A thread's residence as it was last put on record, and as it is by now, where they differ.
-    pub fn outdated(&self, thread: &ChannelId) -> Option<(Residence, Residence)> {
+    pub fn outdated(&self, thread: &ChannelId) -> Option<(Membership, Membership)> {
         let register = self.read();
         let recorded = register.channels.get(thread)?;
-        recorded.lives_by()?;
-        let residence = register.resolved(recorded);
-        (*recorded != residence).then(|| (recorded.clone(), residence))
+        recorded.inherits_from()?;
+        let membership = register.resolved(recorded);
+        (*recorded != membership).then(|| (recorded.clone(), membership))
     }
 
     /// The threads of a channel, by id.
     pub fn threads_of(&self, channel: &ChannelId) -> Vec<ChannelId> {
         let register = self.read();
-        let threads = register.channels.iter().filter(|(_, residence)| residence.within.as_ref() == Some(channel));
+        let threads = register.channels.iter().filter(|(_, membership)| membership.within.as_ref() == Some(channel));
         threads.map(|(thread, _)| thread.clone()).collect()
     }
 
     /// The threads of a channel that live by it, by id.
-    pub fn living_by(&self, channel: &ChannelId) -> Vec<ChannelId> {
+    pub fn inheriting_from(&self, channel: &ChannelId) -> Vec<ChannelId> {
         let register = self.read();
-        let threads = register.channels.iter().filter(|(_, residence)| residence.lives_by() == Some(channel));
+        let threads = register.channels.iter().filter(|(_, membership)| membership.inherits_from() == Some(channel));
         threads.map(|(thread, _)| thread.clone()).collect()
     }
 
     /// Whether a companion that is configured, or played by a program outside, lives in a channel; none: the channel has no residence.
-    pub fn is_lived_in(&self, channel: &ChannelId) -> Option<bool> {
+    pub fn has_members(&self, channel: &ChannelId) -> Option<bool> {
         let register = self.read();
-        let residence = register.channels.get(channel)?;
-        Some(register.effective(residence).is_some_and(|residence| register.holds_somebody(residence)))
+        let membership = register.channels.get(channel)?;
+        Some(register.effective(membership).is_some_and(|membership| register.has_somebody(membership)))
     }
 
     /// Whether somebody would live in a channel that had this residence.
-    pub fn would_be_lived_in(&self, residence: &Residence) -> bool {
-        self.read().holds_somebody(residence)
+    pub fn would_have_members(&self, membership: &Membership) -> bool {
+        self.read().has_somebody(membership)
     }
 
     /// Whether a residence could be taken.
     ///
     /// # Errors
     /// Two companions of the guild would share a name.
-    pub fn allows(&self, channel: &ChannelId, residence: &Residence) -> Result<(), SharedName> {
+    pub fn allows(&self, channel: &ChannelId, membership: &Membership) -> Result<(), SharedName> {
         let register = self.read();
-        register.household_with(channel, Some(residence), &residence.guild).map(drop)
+        register.members_with(channel, Some(membership), &membership.guild).map(drop)
     }
 
     /// Takes a residence.
     ///
     /// # Errors
     /// Two companions of the guild would share a name; nothing changes then.
-    pub fn put(&self, channel: &ChannelId, residence: Residence) -> Result<(), SharedName> {
+    pub fn put(&self, channel: &ChannelId, membership: Membership) -> Result<(), SharedName> {
         let mut register = self.write();
-        let household = register.household_with(channel, Some(&residence), &residence.guild)?;
-        register.settle(residence.guild.clone(), household);
-        register.channels.insert(channel.clone(), residence);
+        let members = register.members_with(channel, Some(&membership), &membership.guild)?;
+        register.replace_members(membership.guild.clone(), members);
+        register.channels.insert(channel.clone(), membership);
         self.measure(&register);
         Ok(())
     }
 
     /// The channel is no more: its residence as it was put, if it had one.
-    pub fn take(&self, channel: &ChannelId) -> Option<Residence> {
+    pub fn take(&self, channel: &ChannelId) -> Option<Membership> {
         let mut register = self.write();
         let guild = register.channels.get(channel)?.guild.clone();
         // Fewer companions share no more names than there were.
-        if let Ok(household) = register.household_with(channel, None, &guild) {
-            register.settle(guild, household);
+        if let Ok(members) = register.members_with(channel, None, &guild) {
+            register.replace_members(guild, members);
         }
         let taken = register.channels.remove(channel);
         self.measure(&register);
@@ -230,13 +230,13 @@ impl Residents {
     }
 
     /// Somebody begins to put on record who comes to a channel and who goes, and does until this is dropped.
-    pub fn moving(&self, channel: &ChannelId) -> Moving {
+    pub fn begin_change(&self, channel: &ChannelId) -> MembershipChange {
         *self.moves().entry(channel.clone()).or_default() += 1;
-        Moving { residents: self.clone(), channel: channel.clone() }
+        MembershipChange { memberships: self.clone(), channel: channel.clone() }
     }
 
     /// Whether somebody is putting on record who comes to a channel and who goes: what is not there yet is on its way.
-    pub fn is_moving(&self, channel: &ChannelId) -> bool {
+    pub fn is_changing(&self, channel: &ChannelId) -> bool {
         self.moves().contains_key(channel)
     }
 
@@ -252,19 +252,19 @@ impl Residents {
     /// Whether this is the id of a companion that lives in this guild.
     pub fn lives_in(&self, guild: &GuildId, id: &str) -> bool {
         let id = CompanionId::from(id);
-        self.read().guilds.get(guild).is_some_and(|household| household.channels.contains_key(&id))
+        self.read().guilds.get(guild).is_some_and(|members| members.channels.contains_key(&id))
     }
 
     /// A companion as it is in a channel, with what was changed there.
     pub fn companion(&self, channel: &ChannelId, id: &CompanionId) -> Option<Companion> {
         let register = self.read();
-        let residence = register.channels.get(channel).and_then(|residence| register.effective(residence));
-        let external = residence.and_then(|residence| residence.externals.get(id));
+        let membership = register.channels.get(channel).and_then(|membership| register.effective(membership));
+        let external = membership.and_then(|membership| membership.externals.get(id));
         let companion = match external {
             Some(external) => played(id, external, &register.defaults).ok()?,
             None => register.cast.get(id)?.clone(),
         };
-        let overrides = residence.and_then(|residence| residence.overrides.get(id));
+        let overrides = membership.and_then(|membership| membership.overrides.get(id));
         Some(overrides.map_or_else(|| companion.clone(), |overrides| overrides.applied_to(&companion)))
     }
 
@@ -272,8 +272,9 @@ impl Residents {
     /// external.
     pub fn present(&self, channel: &ChannelId) -> BTreeMap<CompanionId, bool> {
         let register = self.read();
-        let residents = register.channels.get(channel).and_then(|residence| register.effective(residence)).into_iter();
-        let known = residents.flat_map(|residence| residence.companions.iter().map(|id| (id.clone(), residence.is_external(id))));
+        let memberships = register.channels.get(channel).and_then(|membership| register.effective(membership)).into_iter();
+        let known =
+            memberships.flat_map(|membership| membership.companions.iter().map(|id| (id.clone(), membership.is_external(id))));
         known.filter(|(id, is_external)| *is_external || register.cast.contains_key(id)).collect()
     }
 
@@ -296,14 +297,14 @@ impl Residents {
 }
 
 /// Somebody is putting on record who comes to a channel and who goes.
-pub struct Moving {
-    residents: Residents,
+pub struct MembershipChange {
+    memberships: Memberships,
     channel: ChannelId,
 }
 
-impl Drop for Moving {
+impl Drop for MembershipChange {
     fn drop(&mut self) {
-        let mut moves = self.residents.moves();
+        let mut moves = self.memberships.moves();
         if let Some(count) = moves.get_mut(&self.channel) {
             *count -= 1;
         }
@@ -313,65 +314,65 @@ impl Drop for Moving {
 
 impl Register {
     /// The residence whose companions, overrides and pause hold; none where it is one that is not there, or of another guild.
-    fn effective<'a>(&'a self, residence: &'a Residence) -> Option<&'a Residence> {
-        let Some(channel) = residence.lives_by() else { return Some(residence) };
-        self.channels.get(channel).filter(|other| other.lives_by().is_none() && other.guild == residence.guild)
+    fn effective<'a>(&'a self, membership: &'a Membership) -> Option<&'a Membership> {
+        let Some(channel) = membership.inherits_from() else { return Some(membership) };
+        self.channels.get(channel).filter(|other| other.inherits_from().is_none() && other.guild == membership.guild)
     }
 
-    fn resolved(&self, residence: &Residence) -> Residence {
-        if residence.lives_by().is_some() { residence.like(self.effective(residence)) } else { residence.clone() }
+    fn resolved(&self, membership: &Membership) -> Membership {
+        if membership.inherits_from().is_some() { membership.like(self.effective(membership)) } else { membership.clone() }
     }
 
-    fn holds_somebody(&self, residence: &Residence) -> bool {
-        residence.companions.iter().any(|id| residence.is_external(id) || self.cast.contains_key(id))
+    fn has_somebody(&self, membership: &Membership) -> bool {
+        membership.companions.iter().any(|id| membership.is_external(id) || self.cast.contains_key(id))
     }
 
     /// A guild's companions if this channel had this residence, or none.
-    fn household_with(
+    fn members_with(
         &self,
         channel: &ChannelId,
-        residence: Option<&Residence>,
+        membership: Option<&Membership>,
         guild: &GuildId,
-    ) -> Result<Household, SharedName> {
+    ) -> Result<GuildMembers, SharedName> {
         // Whoever lives in a thread by the channel that it is in is counted there.
-        let residence = residence.filter(|residence| residence.lives_by().is_none());
-        let known = self.channels.get(channel).filter(|known| known.lives_by().is_none());
-        let mut household = self.guilds.get(guild).cloned().unwrap_or_default();
-        let before: Vec<_> = household.channels.keys().cloned().collect();
-        let externals = residence.map(|residence| residence.externals.clone()).unwrap_or_default();
+        let membership = membership.filter(|membership| membership.inherits_from().is_none());
+        let known = self.channels.get(channel).filter(|known| known.inherits_from().is_none());
+        let mut members = self.guilds.get(guild).cloned().unwrap_or_default();
+        let before: Vec<_> = members.channels.keys().cloned().collect();
+        let externals = membership.map(|membership| membership.externals.clone()).unwrap_or_default();
         let externals_before = if externals.is_empty() {
-            household.externals.remove(channel)
+            members.externals.remove(channel)
         } else {
-            household.externals.insert(channel.clone(), externals.clone())
+            members.externals.insert(channel.clone(), externals.clone())
         };
         for companion in known.into_iter().flat_map(|known| &known.companions) {
-            if let Some(channels) = household.channels.get_mut(companion) {
+            if let Some(channels) = members.channels.get_mut(companion) {
                 *channels -= 1;
             }
         }
-        for companion in residence.into_iter().flat_map(|residence| &residence.companions) {
-            *household.channels.entry(companion.clone()).or_default() += 1;
+        for companion in membership.into_iter().flat_map(|membership| &membership.companions) {
+            *members.channels.entry(companion.clone()).or_default() += 1;
         }
-        household.channels.retain(|_, channels| *channels > 0);
-        if !household.channels.keys().eq(&before) || externals_before.unwrap_or_default() != externals {
-            household.names = Some(household.names_in(&self.cast, &self.automata)?);
+        members.channels.retain(|_, channels| *channels > 0);
+        if !members.channels.keys().eq(&before) || externals_before.unwrap_or_default() != externals {
+            members.names = Some(members.names_in(&self.cast, &self.name_sets)?);
         }
-        Ok(household)
+        Ok(members)
     }
 
     /// A guild's companions are these from now on.
-    fn settle(&mut self, guild: GuildId, household: Household) {
-        if let Some(names) = &household.names {
-            self.automata.share(&household, names);
+    fn replace_members(&mut self, guild: GuildId, members: GuildMembers) {
+        if let Some(names) = &members.names {
+            self.name_sets.share(&members, names);
         }
-        self.guilds.insert(guild, household);
+        self.guilds.insert(guild, members);
     }
 }
 
-impl Household {
+impl GuildMembers {
     /// Everyone's names: those that a guild with the same companions has already, where no program outside plays one.
-    fn names_in(&self, cast: &Cast, automata: &Automata) -> Result<Arc<Names>, SharedName> {
-        match automata.of(self) {
+    fn names_in(&self, cast: &CompanionSet, name_sets: &NameSets) -> Result<Arc<Names>, SharedName> {
+        match name_sets.of(self) {
             Some(names) => Ok(names),
             None => Ok(Arc::new(names_of(self, cast)?)),
         }
@@ -388,10 +389,10 @@ pub fn played(id: &CompanionId, external: &External, defaults: &CompanionDefault
     Companion::from_file(file, None, defaults)
 }
 
-fn names_of(household: &Household, cast: &Cast) -> Result<Names, SharedName> {
-    let configured = household.channels.keys().filter_map(|id| cast.get(id));
+fn names_of(members: &GuildMembers, cast: &CompanionSet) -> Result<Names, SharedName> {
+    let configured = members.channels.keys().filter_map(|id| cast.get(id));
     let configured = configured.map(|companion| (companion.id.clone(), companion.names().collect::<Vec<_>>()));
-    let externals = household.externals.values().flatten().map(|(id, external)| {
+    let externals = members.externals.values().flatten().map(|(id, external)| {
         let names = external.name.iter().chain(&external.aliases).map(|name| &**name);
         (id.clone(), names.collect())
     });

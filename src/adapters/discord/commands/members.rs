@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::choosing::resident;
+use super::choosing::member;
 use super::interaction::Where;
 use super::registered::{Level, tier_in_words};
 use super::words::{self, channel, name, place};
@@ -53,7 +53,7 @@ impl Desk {
         may_change(at, here)?;
         let room = self.living(at).await?.filter(|room| !room.companions.is_empty());
         let room = room.ok_or_else(|| Said::Refused(nobody(at, here)))?;
-        let companion = resident(&room, typed)?;
+        let companion = member(&room, typed)?;
         let was_there = self.company.dismiss(&at.spot(), &companion.id).await?;
         if !was_there {
             return Ok(format!("{} was gone already.", name(&companion.name)));
@@ -162,7 +162,7 @@ fn may_change(at: &Where, here: &Where) -> Result<(), Said> {
 /// The companions that are meant: the one that is named, else all.
 fn whom(room: &Room, typed: Option<&str>) -> Result<Vec<CompanionId>, Said> {
     match typed {
-        Some(typed) => Ok(vec![resident(room, typed)?.id.clone()]),
+        Some(typed) => Ok(vec![member(room, typed)?.id.clone()]),
         None => Ok(room.companions.iter().map(|one| one.id.clone()).collect()),
     }
 }

@@ -13,7 +13,7 @@ use crate::settings::companion::Overrides;
 
 /// Who lives in a channel. What is stored of it wins over `console.rooms`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Residence {
+pub struct Membership {
     /// Whose channel it is, for good.
     pub guild: GuildId,
     /// The companions that are in it, external ones too.
@@ -51,7 +51,7 @@ pub struct External {
     pub aliases: Vec<Arc<str>>,
 }
 
-impl Residence {
+impl Membership {
     /// Where nobody lives yet.
     pub const fn empty(guild: GuildId, created_at: Moment) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl Residence {
     }
 
     /// The channel whose companions, overrides and pause hold here: those of this residence are what was last put on record of them.
-    pub fn lives_by(&self) -> Option<&ChannelId> {
+    pub fn inherits_from(&self) -> Option<&ChannelId> {
         self.within.as_ref().filter(|_| !self.stands_alone)
     }
 
