@@ -24,7 +24,7 @@ use ractor::{Actor, ActorRef};
 use serde_json::{Value, json};
 use system::{context, millis, room, say};
 use tertulia::actors::runtime::actor_keys::{
-    ChannelActorKey, CompanionKey, GuildKey, GuildsKey, PoolKey, ScribeKey, SwitchboardKey,
+    ChannelActorKey, CompanionKey, GuildKey, GuildsKey, PoolKey, SwitchboardKey, WriterKey,
 };
 use tertulia::actors::runtime::context::ActorContext;
 use tertulia::actors::runtime::directory::{ActorKey, Directory};
@@ -56,14 +56,14 @@ enum Victim {
     Companion,
     Guild,
     Guilds,
-    Scribe,
+    Writer,
     Switchboard,
     Pool,
 }
 
 impl Victim {
     const ALL: [Self; 8] =
-        [Self::Nobody, Self::Channel, Self::Companion, Self::Guild, Self::Guilds, Self::Scribe, Self::Switchboard, Self::Pool];
+        [Self::Nobody, Self::Channel, Self::Companion, Self::Guild, Self::Guilds, Self::Writer, Self::Switchboard, Self::Pool];
 
     fn kill(self, directory: &Directory) {
         let home = || "home".into();
@@ -73,7 +73,7 @@ impl Victim {
             Self::Companion => kill(directory, &CompanionKey(home(), "aria".into())),
             Self::Guild => kill(directory, &GuildKey(home())),
             Self::Guilds => kill(directory, &GuildsKey()),
-            Self::Scribe => kill(directory, &ScribeKey()),
+            Self::Writer => kill(directory, &WriterKey()),
             Self::Switchboard => kill(directory, &SwitchboardKey()),
             Self::Pool => kill(directory, &PoolKey()),
         }

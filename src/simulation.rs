@@ -108,7 +108,7 @@ use std::sync::Mutex;
 use course::run;
 use tally::Tally;
 
-/// Seeds that found something once: a buffer beyond its bound after a restart; what a scribe that died had stored and handed to nobody; what
+/// Seeds that found something once: a buffer beyond its bound after a restart; what a writer that died had stored and handed to nobody; what
 /// in the simulation itself was wrong; two rooms that spoke at once beyond the budget of their guild (2410); a dropped statement on its way
 /// that nobody looked for after a restart (2721, 3063); one that left opened again (5423); a part that was looked for under another name than
 /// it was sent with (6430); a statement that was set aside and made again (7724); a round whose deadline rang

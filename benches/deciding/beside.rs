@@ -88,7 +88,7 @@ fn beside_calling_an_actor(bencher: Bencher<'_, '_>) {
     actor.stop(None);
 }
 
-/// Committing one record to sled so that it survives power loss, as the scribe does for a group.
+/// Committing one record to sled so that it survives power loss, as the writer does for a group.
 #[divan::bench(sample_count = 50)]
 fn beside_a_commit(bencher: Bencher<'_, '_>) {
     let folder = tempfile::tempdir().expect("a folder");

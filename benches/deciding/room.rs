@@ -94,7 +94,7 @@ impl Room {
         decisions
     }
 
-    /// A step; what is made is numbered as the scribe would.
+    /// A step; what is made is numbered as the writer would.
     fn step(&mut self, input: Input) -> Vec<Ticket> {
         let mut world = World {
             channel: &self.channel,

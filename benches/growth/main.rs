@@ -5,7 +5,7 @@
 //! otherwise. `--to 10000` leaves out what is larger than that.
 //!
 //! Channels are put on record without being run: what they have lived through is the same for all, and is written to the store as the
-//! scribe would have written it.
+//! writer would have written it.
 
 mod memory;
 #[path = "../deciding/room.rs"]

@@ -1,4 +1,4 @@
-//! Messages put on record by the scribe alone, nobody handles them.
+//! Messages put on record by the writer alone, nobody handles them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,9 +7,9 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 use ractor::{Actor, ActorRef};
 use tertulia::actors::messages::reply::Reply;
-use tertulia::actors::messages::writer::{Accept, Accepted, Refused, ScribeMessage};
+use tertulia::actors::messages::writer::{Accept, Accepted, Refused, WriterMessage};
 use tertulia::actors::runtime::hub::Hub;
-use tertulia::actors::writer::{Arguments, Bounds, Scribe};
+use tertulia::actors::writer::{Arguments, Bounds, Writer};
 use tertulia::adapters::store::memory::MemoryStore;
 use tertulia::adapters::store::sled::{OpenOptions, SledStore};
 use tertulia::adapters::system::SystemClock;
@@ -82,18 +82,18 @@ async fn append(way: Way) -> anyhow::Result<(f64, f64, f64)> {
         report: Arc::new(|fate| eprintln!("{fate:?}")),
         bounds: Bounds { group_batches: way.group, ..Bounds::default() },
     };
-    let (scribe, ended) = Actor::spawn(None, Scribe, arguments).await?;
+    let (writer, ended) = Actor::spawn(None, Writer, arguments).await?;
     let channel_keys: Vec<_> =
         (0..ROOMS).map(|room| ChannelKey::new(&"home".into(), &format!("console:{room}").into())).collect();
     for channel_key in &channel_keys {
-        accept(&scribe, channel_key).await?;
+        accept(&writer, channel_key).await?;
     }
     let (began, groups) = (Instant::now(), metrics.total("tertulia_journal_group_size_count", &[]));
     let number = AtomicU64::new(0);
     let one = || async {
         let number = number.fetch_add(1, Ordering::Relaxed) as usize;
         let began = Instant::now();
-        accept(&scribe, &channel_keys[number % ROOMS]).await.map(|_| began.elapsed())
+        accept(&writer, &channel_keys[number % ROOMS]).await.map(|_| began.elapsed())
     };
     let endless = stream::repeat_with(one).take_while(|_| std::future::ready(began.elapsed() < SPAN));
     let took: Vec<_> = endless.buffer_unordered(way.width).collect().await;
@@ -101,7 +101,7 @@ async fn append(way: Way) -> anyhow::Result<(f64, f64, f64)> {
     let groups = metrics.total("tertulia_journal_group_size_count", &[]) - groups;
     let mut took = took.into_iter().collect::<Result<Vec<_>, _>>()?;
     took.sort_unstable();
-    scribe.stop(None);
+    writer.stop(None);
     ended.await?;
     let count = took.len() as f64;
     Ok((count / seconds, took[took.len() / 2].as_secs_f64() * 1e6, count / groups))
@@ -120,7 +120,7 @@ pub fn open(folder: &std::path::Path, instruments: Instruments) -> anyhow::Resul
     Ok(SledStore::open(folder, &options)?)
 }
 
-async fn accept(scribe: &ActorRef<ScribeMessage>, channel_key: &ChannelKey) -> Result<Accepted, Refused> {
+async fn accept(writer: &ActorRef<WriterMessage>, channel_key: &ChannelKey) -> Result<Accepted, Refused> {
     let (reply, accepted) = Reply::awaited();
     let ana: Arc<str> = "Ana".into();
     let message = Message {
@@ -134,6 +134,6 @@ async fn accept(scribe: &ActorRef<ScribeMessage>, channel_key: &ChannelKey) -> R
     let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
     let accept = Accept { channel_key: channel_key.clone(), at: None, event, id: None, reply };
     // One that is gone drops it, which answers it.
-    let _ = scribe.cast(ScribeMessage::Accept(accept));
-    accepted.await.unwrap_or(Err(tertulia::actors::messages::writer::Lost::Unknown.into()))
+    let _ = writer.cast(WriterMessage::Accept(accept));
+    accepted.await.unwrap_or(Err(tertulia::actors::messages::writer::WriteError::Unknown.into()))
 }

@@ -30,7 +30,7 @@ use tokio::sync::OnceCell;
 
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::models::CallId;
-use crate::actors::messages::writer::{Committed, Lost};
+use crate::actors::messages::writer::{Committed, WriteError};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Registration, Sort};
@@ -164,10 +164,12 @@ pub struct State {
 }
 
 /// Nobody knows what is stored, or nothing can be stored now: not for anything that happened here, unless it cannot be recorded at all.
-fn begun_anew(lost: Lost) -> ActorProcessingErr {
+fn begun_anew(lost: WriteError) -> ActorProcessingErr {
     match lost {
-        Lost::Unfit(_) => lost.into(),
-        Lost::Unknown | Lost::Unavailable(_) | Lost::Unreadable(_) | Lost::Deleted => TakenAlong(lost.to_string()).into(),
+        WriteError::Unfit(_) => lost.into(),
+        WriteError::Unknown | WriteError::Unavailable(_) | WriteError::Unreadable(_) | WriteError::Deleted => {
+            TakenAlong(lost.to_string()).into()
+        }
     }
 }
 

@@ -1,13 +1,13 @@
-//! The way in: what was heard is resolved, accepted by the scribe, and only then handled.
+//! The way in: what was heard is resolved, accepted by the writer, and only then handled.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Accept, Accepted, Lost, Refused, ScribeMessage};
+use crate::actors::messages::writer::{Accept, Accepted, Refused, WriteError, WriterMessage};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::writer::reaching::tell_scribe;
+use crate::actors::writer::requests::tell_scribe;
 use crate::domain::address::{self, Heard};
 use crate::domain::event::Event;
 use crate::domain::id::{CompanionId, Seq};
@@ -92,8 +92,8 @@ impl Inbound {
         }
         let (reply, accepted) = Reply::awaited();
         let accept = Accept { channel_key: channel_key.clone(), at: None, event, id, reply };
-        tell_scribe(&self.context, ScribeMessage::Accept(accept))?;
-        accepted.await.unwrap_or(Err(Lost::Unknown.into()))
+        tell_scribe(&self.context, WriterMessage::Accept(accept))?;
+        accepted.await.unwrap_or(Err(WriteError::Unknown.into()))
     }
 
     fn said(&self, channel_key: &ChannelKey, speech: Speech) -> Option<Event> {

@@ -14,7 +14,7 @@
 //! * `export`: what is kept, read out line by line.
 //! * `forget`: taking words out of the record.
 //! * `known`: what there is, for whoever asked for something that there is not.
-//! * `desk`: how all of these reach the scribe and the guilds.
+//! * `desk`: how all of these reach the writer and the guilds.
 
 mod company;
 mod desk;
@@ -41,7 +41,7 @@ use async_trait::async_trait;
 use tokio::sync::Mutex;
 
 use crate::actors::inbound::Inbound;
-use crate::actors::runtime::actor_keys::ScribeKey;
+use crate::actors::runtime::actor_keys::WriterKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::id::Seq;
 use crate::domain::vote::State;
@@ -211,7 +211,7 @@ impl Backend for ActorBackend {
             pool.as_ref().map(|pool| pool.troubles.iter().map(|trouble| trouble.detail.as_str()).collect::<Vec<_>>().join("; "));
         let models_detail = troubles.as_deref().unwrap_or("no model can be asked at the moment");
         let mut parts = vec![
-            part("store", self.context.directory.find(&ScribeKey()).is_some(), "what is heard cannot be stored at the moment"),
+            part("store", self.context.directory.find(&WriterKey()).is_some(), "what is heard cannot be stored at the moment"),
             part("models", models_detail.is_empty(), models_detail),
         ];
         let mut is_held_up = false;

@@ -1,17 +1,17 @@
-//! The scribe: the one writer to the store, which numbers events and commits them in groups.
+//! The writer: the one writer to the store, which numbers events and commits them in groups.
 //!
 //! Requests that arrive while a group is on its way to the store form the next one; when they are many, it follows before the first is
 //! answered. What is committed is published, handed to its channel
 //! if it came from outside, and answered, in this order. Requests for one channel take effect in the order in which they were sent.
 
-mod desk;
+mod index_removal;
+mod journal_cache;
 mod measures;
 mod plan;
-pub mod reaching;
+mod queue;
 mod request;
-mod shelf;
+pub mod requests;
 mod sweep;
-mod unlisting;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
+pub use index_removal::{Leaving, remove_from_index, strike};
 pub use sweep::{Pace, Sweep};
-pub use unlisting::{Leaving, strike, unlist};
 
-use self::desk::{Desk, Errand};
+use self::queue::{StoreTask, WriteQueue};
 use self::request::Request;
-use crate::actors::messages::writer::{Held, Own, ScribeMessage};
+use crate::actors::messages::writer::{Held, Own, WriterMessage};
 use crate::actors::runtime::directory::{Address, Sort};
 use crate::actors::runtime::hub::Hub;
 use crate::actors::runtime::watchdog::at_work;
@@ -42,12 +42,12 @@ use crate::telemetry::instruments::kinds::Counted;
 
 /// The actor. What it works with comes with its [`Arguments`].
 #[derive(Debug, Default)]
-pub struct Scribe;
+pub struct Writer;
 
 /// Takes an event from outside, and when it was committed, to its channel.
 pub type Deliver = Arc<dyn Fn(&GuildId, &ChannelId, Recorded, Moment) + Send + Sync>;
 
-/// What the scribe works with.
+/// What the writer works with.
 #[derive(Clone)]
 pub struct Arguments {
     /// Where it writes. It takes every ward that it is asked to write to.
@@ -71,12 +71,12 @@ pub struct Arguments {
 /// What happened to the store as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It can no longer be written, or nobody knows what it holds; this scribe writes nothing any more. What remains is to open the
+    /// It can no longer be written, or nobody knows what it holds; this writer writes nothing any more. What remains is to open the
     /// store again.
     StoreFailed(String),
 }
 
-/// How much the scribe takes on.
+/// How much the writer takes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Batches in one group, at most.
@@ -108,54 +108,54 @@ impl Default for Bounds {
     }
 }
 
-/// What the scribe keeps. All of it can be read again from the store.
+/// What the writer keeps. All of it can be read again from the store.
 pub struct State {
-    desk: Desk,
+    queue: WriteQueue,
     _counted: Counted,
 }
 
-impl Actor for Scribe {
-    type Msg = ScribeMessage;
+impl Actor for Writer {
+    type Msg = WriterMessage;
     type State = State;
     type Arguments = Arguments;
 
-    async fn pre_start(&self, _: ActorRef<ScribeMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
-        let counted = arguments.instruments.actors.one([Sort::Scribe.as_str()]);
-        Ok(State { desk: Desk::new(arguments), _counted: counted })
+    async fn pre_start(&self, _: ActorRef<WriterMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
+        let counted = arguments.instruments.actors.one([Sort::Writer.as_str()]);
+        Ok(State { queue: WriteQueue::new(arguments), _counted: counted })
     }
 
     async fn handle(
         &self,
-        myself: ActorRef<ScribeMessage>,
-        message: ScribeMessage,
+        myself: ActorRef<WriterMessage>,
+        message: WriterMessage,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
-        let _at_work = at_work(Address::Scribe);
-        let desk = &mut state.desk;
+        let _at_work = at_work(Address::Writer);
+        let queue = &mut state.queue;
         match message {
-            ScribeMessage::Accept(accept) => desk.accept(accept),
-            ScribeMessage::Post(post) => desk.post(post),
-            ScribeMessage::Record(record) => desk.take_in(Request::Record(record)),
-            ScribeMessage::Administer(administer) => desk.take_in(Request::Administer(administer)),
-            ScribeMessage::DeleteChannel(delete) => desk.take_in(Request::Delete(delete)),
-            ScribeMessage::Scrub(scrub) => desk.take_in(Request::Scrub(scrub)),
-            ScribeMessage::Expire(expire) => desk.take_in(Request::Expire(expire)),
-            ScribeMessage::Unlist(unlist) => desk.take_in(Request::Unlist(unlist)),
-            ScribeMessage::Fence(fence) => desk.take_in(Request::Fence(fence)),
-            ScribeMessage::Own(note) => match note {
-                Own::Taken(ward, held) => desk.hold(ward, held),
-                Own::Opened(channel_key, head) => desk.open(channel_key, head),
-                Own::Committed(number, outcome) => desk.conclude(number, outcome),
-                Own::Swept { channel_key, below, reply } => desk.take_in(Request::Swept { channel_key, below, reply }),
+            WriterMessage::Accept(accept) => queue.accept(accept),
+            WriterMessage::Post(post) => queue.post(post),
+            WriterMessage::Record(record) => queue.take_in(Request::Record(record)),
+            WriterMessage::WriteMeta(write_meta) => queue.take_in(Request::WriteMeta(write_meta)),
+            WriterMessage::DeleteChannel(delete) => queue.take_in(Request::Delete(delete)),
+            WriterMessage::RedactEvents(redact_events) => queue.take_in(Request::RedactEvents(redact_events)),
+            WriterMessage::DeleteExpired(expire) => queue.take_in(Request::DeleteExpired(expire)),
+            WriterMessage::RemoveFromIndex(remove_from_index) => queue.take_in(Request::RemoveFromIndex(remove_from_index)),
+            WriterMessage::Fence(fence) => queue.take_in(Request::Fence(fence)),
+            WriterMessage::Own(note) => match note {
+                Own::Taken(ward, held) => queue.hold(ward, held),
+                Own::Opened(channel_key, head) => queue.open(channel_key, head),
+                Own::Committed(number, outcome) => queue.conclude(number, outcome),
+                Own::Swept { channel_key, below, reply } => queue.take_in(Request::Swept { channel_key, below, reply }),
             },
         }
-        if let Some((number, group)) = desk.form_group() {
-            desk.errands.push(Errand::Commit(number, group));
+        if let Some((number, group)) = queue.form_group() {
+            queue.tasks.push(StoreTask::Commit(number, group));
         }
-        for errand in std::mem::take(&mut desk.errands) {
-            match errand {
-                Errand::Commit(number, group) => hand_over(number, group, desk.store().clone(), myself.clone()).await,
-                errand => run(errand, desk.store().clone(), myself.clone()),
+        for task in std::mem::take(&mut queue.tasks) {
+            match task {
+                StoreTask::Commit(number, group) => hand_over(number, group, queue.store().clone(), myself.clone()).await,
+                task => run(task, queue.store().clone(), myself.clone()),
             }
         }
         Ok(())
@@ -163,11 +163,11 @@ impl Actor for Scribe {
 }
 
 /// Hands a group to the store before another one can be, and lets a task wait for the answer.
-async fn hand_over(number: u64, group: Vec<Batch>, store: Arc<dyn Store>, scribe: ActorRef<ScribeMessage>) {
+async fn hand_over(number: u64, group: Vec<Batch>, store: Arc<dyn Store>, writer: ActorRef<WriterMessage>) {
     let mut committing = Box::pin(async move {
         let outcome = guarded(commit(&*store, group)).await.unwrap_or_else(Err);
-        // A scribe that is gone needs no answer.
-        let _ = scribe.cast(ScribeMessage::Own(Own::Committed(number, outcome)));
+        // A writer that is gone needs no answer.
+        let _ = writer.cast(WriterMessage::Own(Own::Committed(number, outcome)));
     });
     // A store takes groups in the order in which they are polled first. Nothing is waited for here.
     let is_done = std::future::poll_fn(|context| Poll::Ready(committing.as_mut().poll(context).is_ready())).await;
@@ -177,27 +177,29 @@ async fn hand_over(number: u64, group: Vec<Batch>, store: Arc<dyn Store>, scribe
 }
 
 /// Lets a task wait for the store; its answer comes back as a message, also when the store panics.
-fn run(errand: Errand, store: Arc<dyn Store>, scribe: ActorRef<ScribeMessage>) {
+fn run(task: StoreTask, store: Arc<dyn Store>, writer: ActorRef<WriterMessage>) {
     tokio::spawn(async move {
-        let note = match errand {
-            Errand::Take(ward) => Own::Taken(ward, guarded(take(&*store, ward)).await.unwrap_or_else(|panic| Err(panic.into()))),
-            Errand::Open(channel_key) => {
+        let note = match task {
+            StoreTask::Take(ward) => {
+                Own::Taken(ward, guarded(take(&*store, ward)).await.unwrap_or_else(|panic| Err(panic.into())))
+            }
+            StoreTask::Open(channel_key) => {
                 let head = guarded(Reader::new(&*store).head(&channel_key)).await.unwrap_or_else(|panic| Err(panic.into()));
                 Own::Opened(channel_key, head)
             }
             // Handed over in order, above.
-            Errand::Commit(..) => return,
-            Errand::Sweep { channel_key, no, below, reply } => {
-                Sweep { store, scribe, channel_key, no, below, pace: Pace::AtOnce }.run(reply).await;
+            StoreTask::Commit(..) => return,
+            StoreTask::Sweep { channel_key, no, below, reply } => {
+                Sweep { store, writer, channel_key, no, below, pace: Pace::AtOnce }.run(reply).await;
                 return;
             }
         };
-        // A scribe that is gone needs no answer.
-        let _ = scribe.cast(ScribeMessage::Own(note));
+        // A writer that is gone needs no answer.
+        let _ = writer.cast(WriterMessage::Own(note));
     });
 }
 
-/// Whatever an earlier scribe left on its way is settled by taking the ward, so what is read after it is certain.
+/// Whatever an earlier writer left on its way is settled by taking the ward, so what is read after it is certain.
 async fn take(store: &dyn Store, ward: Ward) -> Result<Held, ReadError> {
     let term = store.take(ward).await?;
     let next_channel = Reader::new(store).next_channel(ward).await?;

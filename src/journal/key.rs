@@ -115,11 +115,11 @@ pub fn sweeps(ward: Ward) -> Key {
 }
 
 /// Present until it was looked whether whoever said this event, whose words are taken out, has anything left in its stretch. It names nobody.
-pub fn unlisting(ward: Ward, channel: ChannelNo, seq: Seq) -> Key {
+pub fn index_removal(ward: Ward, channel: ChannelNo, seq: Seq) -> Key {
     unlistings(ward).channel(channel).number(seq.0)
 }
 
-/// What all keys of [`unlisting`] in a ward begin with.
+/// What all keys of [`index_removal`] in a ward begin with.
 pub fn unlistings(ward: Ward) -> Key {
     Key::new(ward, Kind::Meta).text("unlisting")
 }
@@ -130,7 +130,7 @@ pub fn swept_in(key: &Key) -> Option<ChannelNo> {
     key.as_bytes().strip_prefix(sweeps(Ward(ward)).as_bytes())?.try_into().ok().map(u32::from_be_bytes).map(ChannelNo)
 }
 
-/// The channel in a key of [`unlisting`].
+/// The channel in a key of [`index_removal`].
 pub fn unlisted_in(key: &Key) -> Option<ChannelNo> {
     let [ward, ..] = *key.as_bytes() else { return None };
     let named = key.as_bytes().strip_prefix(unlistings(Ward(ward)).as_bytes())?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::world::World;
-use crate::actors::runtime::actor_keys::{GuildsKey, PlatformsKey, ScribeKey, ShardKey};
+use crate::actors::runtime::actor_keys::{GuildsKey, PlatformsKey, ShardKey, WriterKey};
 use crate::actors::runtime::directory::ActorKey;
 use crate::ports::backend::Backend;
 use crate::ports::gateway::Disconnected;
@@ -245,5 +245,5 @@ fn others(world: &World) -> Vec<ractor::ActorId> {
     fn id<P: ActorKey>(world: &World, key: &P) -> ractor::ActorId {
         world.context.directory.find(key).expect("somebody is there").get_id()
     }
-    vec![world.root().get_id(), id(world, &ScribeKey()), id(world, &GuildsKey())]
+    vec![world.root().get_id(), id(world, &WriterKey()), id(world, &GuildsKey())]
 }

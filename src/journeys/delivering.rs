@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::world::{World, room, said};
 use crate::actors::inbound::Inbound;
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{OutboxWrite, Record, ScribeMessage};
-use crate::actors::runtime::actor_keys::{ChannelActorKey, ScribeKey};
+use crate::actors::messages::writer::{OutboxWrite, Record, WriterMessage};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
 use crate::domain::id::Ticket;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Reader;
@@ -441,8 +441,8 @@ async fn put(world: &World, ticket: Ticket, owed: OutboxRecord) {
     let outbox = vec![OutboxWrite::Put(ticket, owed)];
     let (at, made, usage) = (world.context.clock.now(), Vec::new(), Vec::new());
     let record = Record { channel_key: channel_key(), at, made, quiet: None, snapshot: None, outbox, usage, reply };
-    let scribe = world.context.directory.find(&ScribeKey()).unwrap();
-    scribe.cast(ScribeMessage::Record(record)).unwrap();
+    let writer = world.context.directory.find(&WriterKey()).unwrap();
+    writer.cast(WriterMessage::Record(record)).unwrap();
     committed.await.unwrap().unwrap();
 }
 

@@ -12,9 +12,9 @@ use super::world::{World, room, said};
 use crate::actors::membership::memberships::CompanionSet;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Administer, ScribeMessage};
+use crate::actors::messages::writer::{WriteMeta, WriterMessage};
 use crate::actors::runtime::actor_keys::{
-    ChannelActorKey, CompanionKey, GuildKey, GuildsKey, PoolKey, ScribeKey, SwitchboardKey,
+    ChannelActorKey, CompanionKey, GuildKey, GuildsKey, PoolKey, SwitchboardKey, WriterKey,
 };
 use crate::actors::service::ActorBackend;
 use crate::domain::conversation::poison;
@@ -53,7 +53,7 @@ survives! {
     a_companion_that_dies_answers_once: CompanionKey("home".into(), "aria".into());
     a_guild_that_dies_answers_once: GuildKey("home".into());
     the_guilds_that_die_answer_once: GuildsKey();
-    a_scribe_that_dies_loses_nothing: ScribeKey();
+    a_scribe_that_dies_loses_nothing: WriterKey();
     a_switchboard_that_dies_loses_nothing: SwitchboardKey();
     a_pool_that_dies_loses_nothing: PoolKey();
 }
@@ -239,8 +239,8 @@ async fn a_channel_whose_record_is_damaged_stays_away_and_takes_nobody_along() {
     let no = Reader::new(&*world.context.store).channel_no(&channel_key).await.unwrap().unwrap();
     let garbage = Write::Put(Key::event(channel_key.ward(), no, seq), b"\x01not what it was".to_vec());
     let (reply, done) = Reply::awaited();
-    let administer = Administer { ward: channel_key.ward(), writes: vec![garbage], fresh: Vec::new(), reply };
-    world.context.directory.find(&ScribeKey()).unwrap().cast(ScribeMessage::Administer(administer)).unwrap();
+    let write_meta = WriteMeta { ward: channel_key.ward(), writes: vec![garbage], fresh: Vec::new(), reply };
+    world.context.directory.find(&WriterKey()).unwrap().cast(WriterMessage::WriteMeta(write_meta)).unwrap();
     done.await.unwrap().unwrap();
 
     let world = world.crash().await;
@@ -266,8 +266,8 @@ async fn records_that_nobody_can_read_any_more_keep_no_other_channel_from_waking
         let broken = [key::pending(ward, nobodys), key::outbox(ward, den, Ticket(900))];
         let writes = broken.map(|key| Write::Put(key, b"\x01not what it was".to_vec())).to_vec();
         let (reply, done) = Reply::awaited();
-        let administer = Administer { ward, writes, fresh: Vec::new(), reply };
-        world.context.directory.find(&ScribeKey()).unwrap().cast(ScribeMessage::Administer(administer)).unwrap();
+        let write_meta = WriteMeta { ward, writes, fresh: Vec::new(), reply };
+        world.context.directory.find(&WriterKey()).unwrap().cast(WriterMessage::WriteMeta(write_meta)).unwrap();
         done.await.unwrap().unwrap();
     }
     world.say("lobby", "Ari?").await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::world::{World, room, said};
-use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, ScribeKey};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, WriterKey};
 use crate::domain::conversation::poison;
 use crate::ports::backend::Backend;
 use crate::ports::backend::decisions::WhyQuery;
@@ -133,7 +133,7 @@ async fn a_guild_does_not_pay_for_a_scribe_that_dies() {
         // What each channel made of it is on its way.
         world.store.hold();
         world.pass(1.5).await;
-        world.context.directory.find(&ScribeKey()).expect("there is one").kill();
+        world.context.directory.find(&WriterKey()).expect("there is one").kill();
         world.store.release();
         world.pass(100.0).await;
     }

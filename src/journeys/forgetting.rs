@@ -9,10 +9,10 @@ use super::keeping::{exported, one_turn, set_aside};
 use super::retaining::left_of;
 use super::world::{World, purpose, room, said};
 use crate::actors::erasure::taking_back::{let_go, take_words_out, told_of};
-use crate::actors::messages::writer::Lost;
+use crate::actors::messages::writer::WriteError;
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::service::ActorBackend;
-use crate::actors::writer::reaching::{administer, look, settled};
+use crate::actors::writer::requests::{drained, look, write_meta};
 use crate::domain::id::{Seq, Ward};
 use crate::domain::question_context::Purpose;
 use crate::journal::channel_key::ChannelKey;
@@ -366,7 +366,7 @@ async fn half_deleted() -> World {
     let (ward, no, lowest) = (channel_key.ward(), head.no.unwrap(), encode_number(head.last.next()));
     let marks = [key::tombstone(ward, no), key::sweep(ward, no)].map(|key| Write::Put(key, lowest.clone()));
     let gone = [key::snapshot(ward, no), key::pending(ward, no)].map(Write::Remove);
-    administer(&world.context, ward, marks.into_iter().chain(gone).collect()).await.unwrap();
+    write_meta(&world.context, ward, marks.into_iter().chain(gone).collect()).await.unwrap();
     assert!(last < head.last);
     world
 }
@@ -380,7 +380,7 @@ async fn it_is_not_said_that_somebody_is_forgotten_whose_words_nobody_can_place(
     world.pass(1_000.0).await;
     let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
     let no = Reader::new(&*world.store).channel_no(&channel_key).await.unwrap().unwrap();
-    administer(&world.context, channel_key.ward(), vec![Write::Remove(key::channel_of(channel_key.ward(), no))]).await.unwrap();
+    write_meta(&world.context, channel_key.ward(), vec![Write::Remove(key::channel_of(channel_key.ward(), no))]).await.unwrap();
 
     let forgotten = world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await;
 
@@ -416,19 +416,19 @@ async fn words_are_not_taken_out_before_a_channel_that_begins_has_heard_of_it() 
     let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
     world.store.hold();
     let context = world.context.clone();
-    let saying = tokio::spawn(async move { administer(&context, Ward(0), Vec::new()).await });
+    let saying = tokio::spawn(async move { write_meta(&context, Ward(0), Vec::new()).await });
     world.kill(&ChannelActorKey(channel_key.channel.clone())).await;
     while world.context.directory.find(&ChannelActorKey(channel_key.channel.clone())).is_none() {
         one_turn().await;
     }
 
     let patience = Duration::from_secs(60);
-    let early = timeout(patience, settled(&world.context, &channel_key)).await.expect("it does not wait without end");
+    let early = timeout(patience, drained(&world.context, &channel_key)).await.expect("it does not wait without end");
     world.store.release();
     saying.await.unwrap().unwrap();
-    let later = settled(&world.context, &channel_key).await;
+    let later = drained(&world.context, &channel_key).await;
 
-    assert!(matches!(early, Err(Lost::Unavailable(_))), "{early:?}");
+    assert!(matches!(early, Err(WriteError::Unavailable(_))), "{early:?}");
     assert_eq!(later, Ok(()));
     assert!(look(&world.context, &channel_key.channel).await.is_some());
 }

@@ -16,7 +16,7 @@ use super::abroad::is_of_discord;
 use super::abroad::{self, ana, direct, general};
 use super::world::{World, room, said};
 use crate::actors::inbound::Inbound;
-use crate::actors::runtime::actor_keys::ScribeKey;
+use crate::actors::runtime::actor_keys::WriterKey;
 use crate::domain::event::Event;
 use crate::domain::id::{PersonId, Seq};
 use crate::domain::message::{Author, Message, Role};
@@ -117,7 +117,7 @@ async fn whatever_is_on_its_way_when_the_scribe_dies_is_on_record_once_when_it_i
         for _ in 0..tick {
             tokio::task::yield_now().await;
         }
-        world.kill(&ScribeKey()).await;
+        world.kill(&WriterKey()).await;
         world.others_may_die();
 
         for (number, heard) in heard.into_iter().enumerate() {

@@ -11,8 +11,8 @@ use super::world::{World, room};
 use crate::actors::erasure::retention;
 use crate::actors::inbound::Inbound;
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Administer, ScribeMessage};
-use crate::actors::runtime::actor_keys::ScribeKey;
+use crate::actors::messages::writer::{WriteMeta, WriterMessage};
+use crate::actors::runtime::actor_keys::WriterKey;
 use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket, Ward};
 use crate::journal::channel_key::ChannelKey;
@@ -485,8 +485,8 @@ async fn put_into(
     let key = key(channel_key.ward(), no);
     let before = world.context.store.get(key.clone()).await.unwrap();
     let (reply, done) = Reply::awaited();
-    let order = Administer { ward: channel_key.ward(), writes: vec![Write::Put(key, value)], fresh: Vec::new(), reply };
-    world.context.directory.find(&ScribeKey()).unwrap().cast(ScribeMessage::Administer(order)).unwrap();
+    let order = WriteMeta { ward: channel_key.ward(), writes: vec![Write::Put(key, value)], fresh: Vec::new(), reply };
+    world.context.directory.find(&WriterKey()).unwrap().cast(WriterMessage::WriteMeta(order)).unwrap();
     done.await.unwrap().unwrap();
     before
 }

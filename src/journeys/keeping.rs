@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::world::{World, room, said};
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Administer, ScribeMessage};
-use crate::actors::runtime::actor_keys::ScribeKey;
+use crate::actors::messages::writer::{WriteMeta, WriterMessage};
+use crate::actors::runtime::actor_keys::WriterKey;
 use crate::domain::id::Seq;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
@@ -302,8 +302,8 @@ pub(super) async fn set_aside_as(world: &World, channel_key: &ChannelKey, seq: S
     let ward = channel_key.ward();
     let writes = vec![Write::Put(key::set_aside(ward, no, seq), encode(&record))];
     let (reply, done) = Reply::awaited();
-    let administer = ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply });
-    world.context.directory.find(&ScribeKey()).unwrap().cast(administer).unwrap();
+    let write_meta = WriterMessage::WriteMeta(WriteMeta { ward, writes, fresh: Vec::new(), reply });
+    world.context.directory.find(&WriterKey()).unwrap().cast(write_meta).unwrap();
     done.await.unwrap().unwrap();
 }
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::world::{World, room, said};
 use crate::actors::messages::guilds::{Cause, GuildsMessage, LeftAlone};
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Administer, ScribeMessage};
-use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, GuildsKey, ScribeKey};
-use crate::actors::writer::reaching::look;
+use crate::actors::messages::writer::{WriteMeta, WriterMessage};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, GuildsKey, WriterKey};
+use crate::actors::writer::requests::look;
 use crate::domain::conversation::poison;
 use crate::domain::id::Ward;
 use crate::journal::channel_key::ChannelKey;
@@ -279,7 +279,7 @@ async fn poisoned() -> (World, ChannelKey, ChannelNo, Value) {
 /// Puts a value where nobody who means well would.
 async fn put(world: &World, ward: Ward, key: Key, value: Value) {
     let (reply, done) = Reply::awaited();
-    let administer = Administer { ward, writes: vec![Write::Put(key, value)], fresh: Vec::new(), reply };
-    world.context.directory.find(&ScribeKey()).unwrap().cast(ScribeMessage::Administer(administer)).unwrap();
+    let write_meta = WriteMeta { ward, writes: vec![Write::Put(key, value)], fresh: Vec::new(), reply };
+    world.context.directory.find(&WriterKey()).unwrap().cast(WriterMessage::WriteMeta(write_meta)).unwrap();
     done.await.unwrap().unwrap();
 }

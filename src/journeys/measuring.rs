@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::world::{World, asker, purpose, room};
 use crate::actors::runtime::actor_keys::{
-    ChannelActorKey, CompanionKey, GuildKey, GuildsKey, PoolKey, ScribeKey, SwitchboardKey, TurnTakingManagerKey,
+    ChannelActorKey, CompanionKey, GuildKey, GuildsKey, PoolKey, SwitchboardKey, TurnTakingManagerKey, WriterKey,
 };
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::Seq;
@@ -62,12 +62,12 @@ async fn what_is_on_record_is_counted_once_whoever_dies() {
         world.pass(120.0).await;
         world.say("salon", "Bruno?").await;
         world.pass(moment).await;
-        world.kill(&ScribeKey()).await;
+        world.kill(&WriterKey()).await;
         world.pass(300.0).await;
     }
 
     let mut expected = on_record(&world).await;
-    // Of these the scribe is the one that counts.
+    // Of these the writer is the one that counts.
     expected.retain(|(name, _), _| name.contains("messages") || name.contains("evaluations_total") || name.contains("journal"));
     assert_eq!(measured(&world, &expected), expected);
     assert!(total(&world, "tertulia_messages_total", &[("message_role", "companion")]) >= 4);
@@ -129,7 +129,7 @@ async fn who_is_there_is_counted_and_whoever_dies_is_not() {
         world.kill(&CompanionKey("home".into(), "bruno".into())).await;
         world.kill(&ChannelActorKey(channel.clone())).await;
         world.kill(&PoolKey()).await;
-        world.kill(&ScribeKey()).await;
+        world.kill(&WriterKey()).await;
         world.kill(&SwitchboardKey()).await;
         world.pass(2.0).await;
     }
@@ -217,7 +217,7 @@ async fn a_statement_whose_commit_is_lost_is_a_send_that_failed() {
     world.store.hold();
     world.pass(0.5).await;
 
-    world.kill(&ScribeKey()).await;
+    world.kill(&WriterKey()).await;
     world.store.release();
     world.pass(60.0).await;
 

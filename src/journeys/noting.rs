@@ -1,7 +1,7 @@
 //! What platforms have to remember.
 
 use super::world::{World, room};
-use crate::actors::runtime::actor_keys::ScribeKey;
+use crate::actors::runtime::actor_keys::WriterKey;
 use crate::actors::service::notes::StoredNotes;
 use crate::domain::id::GuildId;
 use crate::ports::backend::Backend;
@@ -66,7 +66,7 @@ async fn nothing_else_that_is_deleted_takes_notes_along() {
 async fn a_note_that_cannot_be_written_is_an_error() {
     let mut world = World::new().await;
     let notes = StoredNotes::new(world.context.clone());
-    world.context.directory.find(&ScribeKey()).unwrap().kill();
+    world.context.directory.find(&WriterKey()).unwrap().kill();
     world.others_may_die();
 
     assert!(notes.write(None, vec![("one".into(), Some(vec![]))]).await.is_err());

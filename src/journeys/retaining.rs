@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::keeping::{one_turn, set_aside_as};
 use super::world::{World, room, said};
 use crate::actors::erasure::retention::{self, Passed};
-use crate::actors::writer::reaching::administer;
+use crate::actors::writer::requests::write_meta;
 use crate::adapters::store::audit::{Audit, Problem};
 use crate::domain::event::Event;
 use crate::domain::id::Seq;
@@ -200,7 +200,7 @@ async fn what_cannot_be_read_keeps_no_other_room_from_being_emptied() {
     let ward = lobby().ward();
     let garbled = [key::channel_of(ward, lobby_no), key::snapshot(ward, salon_no)];
     let writes = garbled.into_iter().map(|key| Write::Put(key, b"?".to_vec())).collect();
-    administer(&world.context, ward, writes).await.unwrap();
+    write_meta(&world.context, ward, writes).await.unwrap();
 
     let passed = retention::pass(&world.context).await;
 
@@ -217,7 +217,7 @@ async fn what_a_deletion_left_that_was_interrupted_is_deleted() {
     let lowest = Seq(numbers(&world).await.last().unwrap() + 1);
     let mut marks = vec![Write::Remove(key::snapshot(ward, no))];
     marks.extend([key::tombstone(ward, no), key::sweep(ward, no)].map(|key| Write::Put(key, encode_number(lowest))));
-    administer(&world.context, ward, marks).await.unwrap();
+    write_meta(&world.context, ward, marks).await.unwrap();
     let world = world.crash().await;
 
     retention::pass(&world.context).await;
@@ -235,7 +235,7 @@ async fn what_a_loss_has_left_below_a_mark_is_kept_and_forgotten_like_anything_e
     let mark = Seq(numbers(&world).await.last().unwrap() + 1);
     let no = number_of(&world, &lobby()).await;
     let mark = Write::Put(key::tombstone(lobby().ward(), no), encode_number(mark));
-    administer(&world.context, lobby().ward(), vec![mark]).await.unwrap();
+    write_meta(&world.context, lobby().ward(), vec![mark]).await.unwrap();
     let world = world.crash().await;
 
     retention::pass(&world.context).await;
@@ -257,7 +257,7 @@ async fn an_entry_that_leads_nowhere_goes_with_its_stretch() {
     world.pass(3.0 * DAY).await;
     let no = number_of(&world, &lobby()).await;
     let entry = Write::Put(key::person(&"home".into(), &"Zoe".into(), no, Seq(1)), encode(&()));
-    administer(&world.context, lobby().ward(), vec![entry]).await.unwrap();
+    write_meta(&world.context, lobby().ward(), vec![entry]).await.unwrap();
 
     retention::pass(&world.context).await;
 

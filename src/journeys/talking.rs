@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::world::{World, purpose, room, said};
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{OutboxWrite, Record, ScribeMessage};
-use crate::actors::runtime::actor_keys::{ChannelActorKey, ScribeKey};
+use crate::actors::messages::writer::{OutboxWrite, Record, WriterMessage};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
 use crate::actors::service::ActorBackend;
 use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket};
@@ -217,7 +217,7 @@ async fn a_reply_that_was_dropped_before_a_crash_is_owed_no_more_after_it() {
         usage: Vec::new(),
         reply,
     };
-    world.context.directory.find(&ScribeKey()).unwrap().cast(ScribeMessage::Record(record)).unwrap();
+    world.context.directory.find(&WriterKey()).unwrap().cast(WriterMessage::Record(record)).unwrap();
     committed.await.unwrap().unwrap();
     let before = owed(&world).await;
 

@@ -9,11 +9,11 @@ use ractor::Actor;
 use super::{CACHE_BYTES, Ended, OPEN_DEADLINE, not_moved_in, open};
 use crate::actors::erasure::retention::{self, Passed};
 use crate::actors::models::Models;
-use crate::actors::runtime::actor_keys::ScribeKey;
+use crate::actors::runtime::actor_keys::WriterKey;
 use crate::actors::runtime::context::{ActorContext, Environment};
 use crate::actors::service::ActorBackend;
 use crate::actors::service::rooms::load_rooms;
-use crate::actors::writer::{self, Scribe};
+use crate::actors::writer::{self, Writer};
 use crate::adapters::llm::rehearsal::Rehearsal;
 use crate::adapters::store::sled::{OpenOptions, SledStore};
 use crate::adapters::system::{SystemChance, SystemClock};
@@ -37,7 +37,7 @@ pub fn open_options() -> OpenOptions {
     }
 }
 
-/// Opens the store and asks the backend of it. Of the actors only the scribe is there: what is written is on record as ever, nobody is woken
+/// Opens the store and asks the backend of it. Of the actors only the writer is there: what is written is on record as ever, nobody is woken
 /// by it, and no model is asked; channels learn of it when a server starts.
 ///
 /// # Errors
@@ -93,17 +93,17 @@ async fn answer<T>(
     work: impl AsyncFnOnce(&ActorBackend, &ActorContext) -> T,
 ) -> Result<T, Ended> {
     let context = context(loaded, store.clone());
-    let (scribe, ended) = Actor::spawn(None, Scribe, scribe_arguments(&context))
+    let (writer, ended) = Actor::spawn(None, Writer, scribe_arguments(&context))
         .await
-        .map_err(|error| Ended::Failed(anyhow::anyhow!("the scribe cannot be started: {error}")))?;
-    let registration = context.directory.register(&ScribeKey(), &scribe);
+        .map_err(|error| Ended::Failed(anyhow::anyhow!("the writer cannot be started: {error}")))?;
+    let registration = context.directory.register(&WriterKey(), &writer);
     // No room of the settings is made here: what was never stored is not there.
     load_rooms(&context, &[]).await.map_err(|error| not_moved_in(error, "the rooms cannot be read"))?;
     let backend = ActorBackend::new(context.clone(), store);
     let outcome = work(&backend, &context).await;
     drop((backend, context, registration));
-    scribe.stop(None);
-    // A scribe that failed has said so; what it accepted is stored either way.
+    writer.stop(None);
+    // A writer that failed has said so; what it accepted is stored either way.
     let _ = ended.await;
     Ok(outcome)
 }

@@ -64,7 +64,7 @@ impl Stalls {
         }
     }
 
-    /// Sets aside what hung its channel as often as a message may kill one, before anybody is woken. Needs the scribe and who lives where.
+    /// Sets aside what hung its channel as often as a message may kill one, before anybody is woken. Needs the writer and who lives where.
     pub(super) async fn set_aside(&self, context: &ActorContext) {
         let known = self.read();
         let unknown = |stuck: &Stuck| stuck.seq == Seq::NONE;

@@ -12,7 +12,7 @@ use crate::journal::record::{OutboxRecord, PartRecord, SetAsideRecord, decode};
 use crate::ports::store::Write;
 use crate::ports::store::key::{Key, Kind};
 
-/// What a scribe looks up before it can hand the first of a journal to the store takes no longer.
+/// What a writer looks up before it can hand the first of a journal to the store takes no longer.
 const OPENING: Duration = Duration::from_millis(300);
 
 /// The book.
@@ -31,18 +31,18 @@ pub(super) struct Book {
 /// Since when what is in a group can have been on its way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Came {
-    /// Nobody handed it to the scribe sooner.
+    /// Nobody handed it to the writer sooner.
     since: Duration,
-    /// When the scribe handed it to the store.
+    /// When the writer handed it to the store.
     asked: Duration,
 }
 
 /// Since when something that was stored was on its way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OnItsWay {
-    /// Nobody handed it to the scribe sooner.
+    /// Nobody handed it to the writer sooner.
     pub(super) since: Duration,
-    /// When the scribe handed it to the store.
+    /// When the writer handed it to the store.
     pub(super) asked: Duration,
     /// Which batch it was in, of all.
     pub(super) batch: u64,

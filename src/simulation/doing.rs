@@ -15,8 +15,8 @@ use super::stage::lock;
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::ignoring::KeptIgnored;
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Administer, ScribeMessage};
-use crate::actors::runtime::actor_keys::{ChannelActorKey, ScribeKey};
+use crate::actors::messages::writer::{WriteMeta, WriterMessage};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
 use crate::domain::id::GuildId;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
@@ -241,14 +241,14 @@ impl Life {
         let Some((room, seq)) = self.heard_of(number, false) else { return };
         let channel_key = self.channel_key(room);
         let Ok(Some(no)) = Reader::new(&*self.context.store).channel_no(&channel_key).await else { return };
-        let Some(scribe) = self.context.directory.find(&ScribeKey()) else { return };
+        let Some(writer) = self.context.directory.find(&WriterKey()) else { return };
         let (ward, (guild, channel)) = (channel_key.ward(), (channel_key.guild.clone(), channel_key.channel.clone()));
         let at = self.context.clock.now();
         let record = SetAsideRecord { guild, channel, seq, at, deaths: 3, error: PLANNED.into(), is_closed: false };
         lock(&self.props.people.set_aside).push((room, seq));
         let writes = vec![Write::Put(key::set_aside(ward, no, seq), encode(&record))];
         let (reply, done) = Reply::awaited();
-        drop(scribe.cast(ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply })));
+        drop(writer.cast(WriterMessage::WriteMeta(WriteMeta { ward, writes, fresh: Vec::new(), reply })));
         drop(done.await);
         self.props.stage.reach("message set aside");
         if let Some(channel) = self.context.directory.find(&ChannelActorKey(channel_key.channel)) {

@@ -1,4 +1,4 @@
-//! When channels and scribes ended, whatever ended them: killed, panicked, taken along, begun anew, asleep.
+//! When channels and writers ended, whatever ended them: killed, panicked, taken along, begun anew, asleep.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use ractor::{ActorCell, ActorId};
 
 use super::stage::{Stage, lock};
-use crate::actors::runtime::actor_keys::{ChannelActorKey, ScribeKey};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
 use crate::domain::id::ChannelId;
 use crate::ports::backend::room::RoomId;
 
@@ -29,7 +29,7 @@ pub(super) struct End {
 /// Whose end is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Who {
-    Scribe,
+    Writer,
     Channel(ChannelId),
 }
 
@@ -38,8 +38,8 @@ impl Ends {
     /// whoever calls this whenever the store is read sees all that matter.
     pub(super) fn look(&self, stage: &Arc<Stage>) {
         let Some(present) = stage.present() else { return };
-        if let Some(scribe) = present.directory.find(&ScribeKey()) {
-            self.wait(stage, scribe.get_cell(), Who::Scribe);
+        if let Some(writer) = present.directory.find(&WriterKey()) {
+            self.wait(stage, writer.get_cell(), Who::Writer);
         }
         for room in &stage.plan.rooms {
             let Some(room) = RoomId::parse(&room.id) else { continue };

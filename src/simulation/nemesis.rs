@@ -11,8 +11,8 @@ use super::gateway::PLATFORM;
 use super::plan::{Strike, Target};
 use super::stage::{Ending, Stage};
 use crate::actors::runtime::actor_keys::{
-    ChannelActorKey, CompanionKey, GuildKey, GuildsKey, PlatformsKey, PoolKey, ScribeKey, ShardKey, SwitchboardKey,
-    TurnTakingManagerKey,
+    ChannelActorKey, CompanionKey, GuildKey, GuildsKey, PlatformsKey, PoolKey, ShardKey, SwitchboardKey, TurnTakingManagerKey,
+    WriterKey,
 };
 use crate::actors::runtime::directory::ActorKey;
 use crate::ports::backend::Backend;
@@ -71,7 +71,7 @@ async fn deal(stage: &Arc<Stage>, target: &Target) {
         }
         Target::StormOnConnections => storm_on_connections(stage).await,
         Target::Guilds => fell(stage, "guilds", &GuildsKey()),
-        Target::Scribe => fell(stage, "scribe", &ScribeKey()),
+        Target::Writer => fell(stage, "scribe", &WriterKey()),
         Target::Pool => fell(stage, "pool", &PoolKey()),
         Target::Switchboard => fell(stage, "switchboard", &SwitchboardKey()),
         Target::Manager(room) => fell(stage, "manager", &TurnTakingManagerKey(channel(*room))),
@@ -149,7 +149,7 @@ fn strike(stage: &Arc<Stage>, sort: &'static str, actor: &ActorCell) {
         "companion" => "companion killed",
         "guild" => "guild killed",
         "guilds" => "guilds killed",
-        "scribe" => "scribe killed",
+        "scribe" => "writer killed",
         "pool" => "pool killed",
         "switchboard" => "switchboard killed",
         "manager" => "manager killed",

@@ -219,7 +219,7 @@ instruments! {
         "Messages set aside because they killed their handler again and again.";
 
     append_duration: Histogram(OWN_SECONDS), "tertulia.journal.append.duration", "s", [],
-        "Time from handing events to the scribe to their being committed: what a channel made at once, or one event from outside.";
+        "Time from handing events to the writer to their being committed: what a channel made at once, or one event from outside.";
     commit_duration: Histogram(OWN_SECONDS), "tertulia.journal.commit.duration", "s", [],
         "Time that one group took to be written and synced.";
     group_size: Histogram(SIZES), "tertulia.journal.group.size", "{batch}", [],

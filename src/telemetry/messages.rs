@@ -22,7 +22,7 @@ pub struct AppendFacts<'a> {
     pub channel: &'a ChannelId,
     /// Its number.
     pub seq: Seq,
-    /// When the scribe took it.
+    /// When the writer took it.
     pub started: Moment,
     /// When it was committed.
     pub ended: Moment,

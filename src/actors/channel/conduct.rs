@@ -1,4 +1,4 @@
-//! Takes a channel's messages to its conversation, and what comes of it to the scribe.
+//! Takes a channel's messages to its conversation, and what comes of it to the writer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::models::Outcome;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::turn_taking_manager::NotTaken;
-use crate::actors::messages::writer::{Accepted, OutboxWrite, Post, Record, ScribeMessage};
-use crate::actors::runtime::actor_keys::{GuildKey, ScribeKey};
+use crate::actors::messages::writer::{Accepted, OutboxWrite, Post, Record, WriterMessage};
+use crate::actors::runtime::actor_keys::{GuildKey, WriterKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::address::{self, Heard};
 use crate::domain::conversation::{Conversation, Input, Output, Posting, Rules, World};
@@ -280,7 +280,7 @@ impl State {
             .is_some_and(|platform| platform.is_unpostable(&self.channel_key.channel))
     }
 
-    /// What the conversation wants done: what goes on record is handed to the scribe, the rest is done now.
+    /// What the conversation wants done: what goes on record is handed to the writer, the rest is done now.
     pub(super) fn carry_out(&mut self, outputs: Vec<Output>) {
         let (mut made, mut cancelled) = (Vec::new(), Vec::new());
         for output in outputs {
@@ -330,7 +330,7 @@ impl State {
         }
     }
 
-    /// Hands what was made to the scribe; what follows is done once it is committed.
+    /// Hands what was made to the writer; what follows is done once it is committed.
     fn record(&mut self, made: Vec<Made>, told: Vec<Tale>, is_quiet: bool, falls_asleep: bool) {
         self.batches += 1;
         self.since_snapshot += made.len() as u32;
@@ -362,7 +362,7 @@ impl State {
             made,
         };
         self.owed.push_back((batch, duties));
-        self.send(ScribeMessage::Record(record));
+        self.send(WriterMessage::Record(record));
     }
 
     /// Puts a statement on record, under the ids that its platform gave its parts; where it has none, that posts it.
@@ -390,7 +390,7 @@ impl State {
         let sent = self.context.platforms.of(&self.channel_key.channel).is_none().then(tokio::time::Instant::now);
         let platform = platform_label(self.context.platforms.name(&self.channel_key.channel));
         let instruments = self.context.recorder.instruments().clone();
-        self.send(ScribeMessage::Post(Post {
+        self.send(WriterMessage::Post(Post {
             channel_key: self.channel_key.clone(),
             at: None,
             event: Event::Said { message, reply_to: None, reply: Some(ticket), said_at: None },
@@ -412,10 +412,10 @@ impl State {
         }));
     }
 
-    /// A scribe that is not there drops the request, which thereby is answered as lost: the channel fails and begins anew.
-    pub(super) fn send(&self, message: ScribeMessage) {
-        match self.context.directory.find(&ScribeKey()) {
-            Some(scribe) => drop(scribe.cast(message)),
+    /// A writer that is not there drops the request, which thereby is answered as lost: the channel fails and begins anew.
+    pub(super) fn send(&self, message: WriterMessage) {
+        match self.context.directory.find(&WriterKey()) {
+            Some(writer) => drop(writer.cast(message)),
             None => drop(message),
         }
     }

@@ -10,7 +10,7 @@ use super::rounds::Words;
 use crate::actors::channel::delivery::{Arguments, Delivery};
 use crate::actors::messages::channel::{ChannelMessage, Delivered};
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Accepted, OutboxWrite, Record, ScribeMessage};
+use crate::actors::messages::writer::{Accepted, OutboxWrite, Record, WriterMessage};
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::conversation::Input;
 use crate::domain::id::{CompanionId, Ticket};
@@ -80,7 +80,7 @@ impl State {
         self.batches += 1;
         let (batch, channel) = (self.batches, self.myself.clone());
         self.owed.push_back((batch, Vec::new()));
-        self.send(ScribeMessage::Record(Record {
+        self.send(WriterMessage::Record(Record {
             channel_key: self.channel_key.clone(),
             at: self.conversation.clock(),
             made: Vec::new(),

@@ -16,8 +16,8 @@ use tokio::time::{Instant, timeout};
 
 use crate::actors::messages::channel::{ChannelMessage, Delivered};
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Lost, OutboxWrite, Record, ScribeMessage};
-use crate::actors::runtime::actor_keys::ScribeKey;
+use crate::actors::messages::writer::{OutboxWrite, Record, WriteError, WriterMessage};
+use crate::actors::runtime::actor_keys::WriterKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Sort;
 use crate::domain::id::Ticket;
@@ -113,7 +113,7 @@ impl Actor for Delivery {
 
 impl Arguments {
     /// Sends what was not sent yet. The code of what kept it from sending all of it.
-    async fn send_all(&mut self, texts: &[String]) -> Result<Option<&'static str>, Lost> {
+    async fn send_all(&mut self, texts: &[String]) -> Result<Option<&'static str>, WriteError> {
         let began = Instant::now();
         for (index, text) in texts.iter().enumerate() {
             let part = self.part(index, text);
@@ -150,7 +150,7 @@ impl Arguments {
     }
 
     /// Sending panicked, and would again: what was on its way stays so, and the rest is not sent.
-    async fn broke_off(&mut self) -> Result<Option<&'static str>, Lost> {
+    async fn broke_off(&mut self) -> Result<Option<&'static str>, WriteError> {
         tracing::error!(channel = %Plain(self.channel_key.channel.as_str()), "sending a statement panicked; what is left of it is not sent");
         let Some(index) = self.owed.parts.iter().position(|part| matches!(part, PartRecord::Sending { .. })) else {
             self.count("failed");
@@ -162,7 +162,12 @@ impl Arguments {
     }
 
     /// Sends a part that has certainly not been posted. How long to wait before it is tried again; an error is for good.
-    async fn send(&mut self, index: usize, part: &Part, looks: &mut Looks) -> Result<Result<Option<Wait>, &'static str>, Lost> {
+    async fn send(
+        &mut self,
+        index: usize,
+        part: &Part,
+        looks: &mut Looks,
+    ) -> Result<Result<Option<Wait>, &'static str>, WriteError> {
         let after = self.newest_before(index, part);
         self.note(index, PartRecord::Sending { after }).await?;
         let began = Instant::now();
@@ -199,7 +204,13 @@ impl Arguments {
     }
 
     /// Looks for a part that may have been posted: soon, and again until it must have arrived. Then it is certain whether it is there.
-    async fn look(&mut self, index: usize, part: &Part, after: Option<&str>, looks: &mut Looks) -> Result<Option<Wait>, Lost> {
+    async fn look(
+        &mut self,
+        index: usize,
+        part: &Part,
+        after: Option<&str>,
+        looks: &mut Looks,
+    ) -> Result<Option<Wait>, WriteError> {
         let is_certain = looks.wait().await;
         let found = timeout(PATIENCE, self.find(part, after)).await;
         let hangs = |_| Err(NotRead::Later { after: None, detail: "the platform's adapter hangs".into() });
@@ -259,7 +270,7 @@ impl Arguments {
     }
 
     /// Puts on record how far a part has come.
-    async fn note(&mut self, index: usize, part: PartRecord) -> Result<(), Lost> {
+    async fn note(&mut self, index: usize, part: PartRecord) -> Result<(), WriteError> {
         self.owed.parts[index] = part;
         let (reply, committed) = Reply::awaited();
         let record = Record {
@@ -272,11 +283,11 @@ impl Arguments {
             usage: std::mem::take(&mut self.used),
             reply,
         };
-        match self.context.directory.find(&ScribeKey()) {
-            Some(scribe) => drop(scribe.cast(ScribeMessage::Record(record))),
+        match self.context.directory.find(&WriterKey()) {
+            Some(writer) => drop(writer.cast(WriterMessage::Record(record))),
             None => drop(record),
         }
-        committed.await.unwrap_or(Err(Lost::Unknown)).map(drop)
+        committed.await.unwrap_or(Err(WriteError::Unknown)).map(drop)
     }
 
     /// What is left is not sent any more: the code of why.

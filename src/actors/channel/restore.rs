@@ -11,8 +11,8 @@ use super::pace::Pace;
 use super::{Books, Missed, State};
 use crate::actors::messages::channel::{CannotRestore, ChannelMessage};
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Fence, Lost, ScribeMessage};
-use crate::actors::runtime::actor_keys::ScribeKey;
+use crate::actors::messages::writer::{Fence, WriteError, WriterMessage};
+use crate::actors::runtime::actor_keys::WriterKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::supervision::child::TakenAlong;
 use crate::domain::budget::{DAY, Ledger, Use};
@@ -23,7 +23,7 @@ use crate::journal::reader::{ReadError, Reader, Restored};
 use crate::journal::record::Used;
 use crate::telemetry::instruments::NONE;
 
-/// How long it is waited for a scribe that is being restarted, at a time.
+/// How long it is waited for a writer that is being restarted, at a time.
 const SCRIBE_PATIENCE: Duration = Duration::from_millis(20);
 /// How often. Then the channel fails, and its supervisor decides.
 const SCRIBE_TRIES: u32 = 500;
@@ -40,7 +40,7 @@ pub(super) fn begin(channel_key: ChannelKey, context: Arc<ActorContext>, books: 
 async fn read(channel_key: &ChannelKey, context: &ActorContext, books: &Books) -> Result<Restored, CannotRestore> {
     let reader = Reader::new(&*context.store);
     if let Err(not_now) = fence(channel_key, context).await {
-        // The scribe answers for no journal that it cannot open. What is wrong with this one says more.
+        // The writer answers for no journal that it cannot open. What is wrong with this one says more.
         reader.head(channel_key).await?;
         return Err(not_now);
     }
@@ -51,20 +51,20 @@ async fn read(channel_key: &ChannelKey, context: &ActorContext, books: &Books) -
 /// Waits until everything that a predecessor left on its way is stored, or lost.
 async fn fence(channel_key: &ChannelKey, context: &ActorContext) -> Result<(), CannotRestore> {
     for _ in 0..SCRIBE_TRIES {
-        if let Some(scribe) = context.directory.find(&ScribeKey()) {
+        if let Some(writer) = context.directory.find(&WriterKey()) {
             let (reply, settled) = Reply::awaited();
-            let fence = ScribeMessage::Fence(Fence { channel_key: channel_key.clone(), reply });
-            if scribe.cast(fence).is_ok() {
+            let fence = WriterMessage::Fence(Fence { channel_key: channel_key.clone(), reply });
+            if writer.cast(fence).is_ok() {
                 match settled.await {
                     Ok(Ok(_)) => return Ok(()),
-                    Ok(Err(Lost::Unreadable(why))) => return Err(CannotRestore::Damaged(why.to_string())),
+                    Ok(Err(WriteError::Unreadable(why))) => return Err(CannotRestore::Damaged(why.to_string())),
                     Ok(Err(_)) | Err(_) => {}
                 }
             }
         }
         tokio::time::sleep(SCRIBE_PATIENCE).await;
     }
-    Err(CannotRestore::NotNow("the scribe does not answer".into()))
+    Err(CannotRestore::NotNow("the writer does not answer".into()))
 }
 
 async fn open(channel_key: &ChannelKey, context: &ActorContext, books: &Books, reader: Reader<'_>) -> Result<(), ReadError> {
@@ -148,7 +148,7 @@ impl State {
         self.in_hand.is_restored();
     }
 
-    /// These events are on record, and everything before them was handed over or was made here. Otherwise the scribe died in between,
+    /// These events are on record, and everything before them was handed over or was made here. Otherwise the writer died in between,
     /// and what it left is read from the record.
     pub(super) fn follow(&mut self, first: Seq, last: Seq) -> Result<(), Missed> {
         let known = self.newest;
@@ -161,7 +161,7 @@ impl State {
         Ok(())
     }
 
-    /// Asks the scribe where the record stands. One that is gone is replaced by one after which it is asked again.
+    /// Asks the writer where the record stands. One that is gone is replaced by one after which it is asked again.
     pub(super) fn look_again(&mut self) {
         if self.heard_meanwhile.is_some() {
             self.is_to_look_again = true;
@@ -174,7 +174,7 @@ impl State {
                 let _ = channel.cast(ChannelMessage::Fenced(last));
             }
         });
-        self.send(ScribeMessage::Fence(Fence { channel_key: self.channel_key.clone(), reply }));
+        self.send(WriterMessage::Fence(Fence { channel_key: self.channel_key.clone(), reply }));
     }
 
     /// A channel whose record is damaged stays away, so that it does not take its guild along, which leaves it alone; what is accepted for it

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::actors::erasure::taking_back::{NotRewritten, take_back};
-use crate::actors::messages::writer::Lost;
+use crate::actors::messages::writer::WriteError;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::Leaving;
-use crate::actors::writer::reaching::{fence, unlist};
+use crate::actors::writer::requests::{fence, remove_from_index};
 use crate::domain::id::{GuildId, PersonId, Seq, Ward};
 use crate::journal::key;
 use crate::journal::reader::{ReadError, Reader};
@@ -18,7 +18,7 @@ use crate::ports::store::key::{ChannelNo, Key};
 /// So many records are read at once.
 const PAGE: usize = 512;
 
-/// Between one time and the next: a scribe that died, or a room that was busy, can leave something in a process that goes on for months.
+/// Between one time and the next: a writer that died, or a room that was busy, can leave something in a process that goes on for months.
 pub(crate) const AGAIN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Why something is still left; the next time goes on.
@@ -27,7 +27,7 @@ enum StillLeft {
     #[error(transparent)]
     Unread(#[from] ReadError),
     #[error(transparent)]
-    Unstored(#[from] Lost),
+    Unstored(#[from] WriteError),
     #[error(transparent)]
     NotTakenBack(#[from] NotRewritten),
 }
@@ -35,7 +35,7 @@ enum StillLeft {
 /// Stretches of a guild's journals in which somebody may have nothing left, each with the notes that say so.
 type Noted = BTreeMap<(ChannelNo, Seq), Vec<Key>>;
 
-/// Takes up what was left, now and once a day, for as long as the runtime lives. Needs the scribe.
+/// Takes up what was left, now and once a day, for as long as the runtime lives. Needs the writer.
 pub async fn keep_taking_up(context: ActorContext) {
     loop {
         take_up(&context).await;
@@ -43,7 +43,7 @@ pub async fn keep_taking_up(context: ActorContext) {
     }
 }
 
-/// Takes up what was left. What cannot be read is told in the log, and waits for the next time. Needs the scribe.
+/// Takes up what was left. What cannot be read is told in the log, and waits for the next time. Needs the writer.
 pub async fn take_up(context: &ActorContext) {
     for ward in (0..=u8::MAX).map(Ward) {
         if let Err(error) = take_up_in(context, ward).await {
@@ -103,7 +103,7 @@ async fn take_back_noted(context: &ActorContext, ward: Ward, no: ChannelNo, leav
     let Some(channel_key) = reader.channel_key_of(ward, no).await? else { return Ok(()) };
     let noted = leaving.notes.iter().filter_map(Key::last_number).map(Seq).collect();
     take_back(context, &channel_key, &noted).await?;
-    Ok(unlist(context, &channel_key, leaving).await?)
+    Ok(remove_from_index(context, &channel_key, leaving).await?)
 }
 
 /// Who is listed in these stretches. The index leads from people to stretches, so all of the guild's is read.

@@ -15,10 +15,10 @@ use self::names::{forget_who_addressed, forget_who_is_listed};
 use crate::actors::channel::folded::folded;
 use crate::actors::messages::channel::{ChannelMessage, Look};
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Contested, Expire, Lost, ScribeMessage};
+use crate::actors::messages::writer::{DeleteExpired, MetaWriteError, WriteError, WriterMessage};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::writer::reaching::{fence, look, tell_scribe, the_scribe};
+use crate::actors::writer::requests::{fence, look, tell_scribe, the_scribe};
 use crate::actors::writer::{Pace, Sweep};
 use crate::domain::event::Recorded;
 use crate::domain::id::{GuildId, Seq, Ward};
@@ -62,10 +62,10 @@ pub enum NotDeleted {
     Unread(#[from] ReadError),
     /// It was not stored, or may not have been.
     #[error(transparent)]
-    Unstored(#[from] Lost),
+    Unstored(#[from] WriteError),
     /// The same of what is nobody's journal.
     #[error(transparent)]
-    Contested(#[from] Contested),
+    MetaWriteError(#[from] MetaWriteError),
 }
 
 /// Deletes once a day what was kept for long enough, for as long as the runtime lives. Without `storage.retention_days`, or one for a guild,
@@ -204,8 +204,8 @@ pub async fn delete_before(context: &ActorContext, channel_key: &ChannelKey, bef
     if is_clear {
         return Ok(0);
     }
-    let scribe = the_scribe(context)?;
-    let sweep = Sweep { store: context.store.clone(), scribe, channel_key: channel_key.clone(), no, below, pace: Pace::Patient };
+    let writer = the_scribe(context)?;
+    let sweep = Sweep { store: context.store.clone(), writer, channel_key: channel_key.clone(), no, below, pace: Pace::Patient };
     Ok(sweep.remove_all().await?)
 }
 
@@ -270,7 +270,7 @@ async fn renew_snapshot(
     head: &Head,
     kept: Seq,
 ) -> Result<Option<Seq>, NotDeleted> {
-    // A channel that is awake has let the words go when it answers, and what it wrote before is stored when the scribe answers: no
+    // A channel that is awake has let the words go when it answers, and what it wrote before is stored when the writer answers: no
     // snapshot with these words comes after this one.
     let is_awake = || context.directory.find(&ChannelActorKey(channel_key.channel.clone())).is_some();
     let was_awake = is_awake();
@@ -292,8 +292,11 @@ async fn renew_snapshot(
     if conversation.let_go(gone) || below > head.lowest {
         let snapshot = Some(encode_snapshot(last, &conversation));
         let (reply, done) = Reply::awaited();
-        tell_scribe(context, ScribeMessage::Expire(Expire { channel_key: channel_key.clone(), below, snapshot, reply }))?;
-        done.await.unwrap_or(Err(Lost::Unknown))?;
+        tell_scribe(
+            context,
+            WriterMessage::DeleteExpired(DeleteExpired { channel_key: channel_key.clone(), below, snapshot, reply }),
+        )?;
+        done.await.unwrap_or(Err(WriteError::Unknown))?;
     }
     Ok(Some(gone))
 }

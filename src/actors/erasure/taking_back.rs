@@ -8,10 +8,10 @@ use std::sync::Arc;
 use crate::actors::erasure::retention::without_person;
 use crate::actors::inbound::Inbound;
 use crate::actors::messages::writer;
-use crate::actors::messages::writer::{Contested, Lost};
+use crate::actors::messages::writer::{MetaWriteError, WriteError};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::Leaving;
-use crate::actors::writer::reaching::{administer, scrub, settled, unlist};
+use crate::actors::writer::requests::{drained, redact_events, remove_from_index, write_meta};
 use crate::domain::conversation::JUDGED_MESSAGES;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq};
@@ -52,8 +52,8 @@ impl NotRewritten {
     }
 }
 
-impl From<Lost> for NotRewritten {
-    fn from(lost: Lost) -> Self {
+impl From<WriteError> for NotRewritten {
+    fn from(lost: WriteError) -> Self {
         Self::Unstored(lost.into())
     }
 }
@@ -69,7 +69,7 @@ pub async fn take_back(context: &ActorContext, channel_key: &ChannelKey, message
         let taken_back = take_back_wholly(&context, &channel_key, &messages).await;
         taken_back.map_err(|error| error.of(&channel_key))
     });
-    taking_back.await.unwrap_or_else(|_| Err(Lost::Unknown.into()))
+    taking_back.await.unwrap_or_else(|_| Err(WriteError::Unknown.into()))
 }
 
 async fn take_back_wholly(
@@ -82,11 +82,11 @@ async fn take_back_wholly(
     let messages = still_there(&reader, channel_key, messages).await?;
     let Some(no) = reader.channel_no(channel_key).await?.filter(|_| !messages.is_empty()) else { return Ok(()) };
     // What is noted is taken back at the next start, if this is interrupted.
-    let notes = messages.iter().map(|seq| Write::Put(key::unlisting(channel_key.ward(), no, *seq), encode(&())));
-    administer(context, channel_key.ward(), notes.collect()).await.map_err(|contested| match contested {
-        Contested::Lost(lost) => lost,
+    let notes = messages.iter().map(|seq| Write::Put(key::index_removal(channel_key.ward(), no, *seq), encode(&())));
+    write_meta(context, channel_key.ward(), notes.collect()).await.map_err(|meta_write_error| match meta_write_error {
+        MetaWriteError::WriteError(lost) => lost,
         // Nothing of it has to be new.
-        Contested::Exists { .. } => Lost::Unknown,
+        MetaWriteError::Exists { .. } => WriteError::Unknown,
     })?;
     let gone = messages.iter().copied().collect();
     let_go(context, channel_key, &gone).await?;
@@ -109,7 +109,7 @@ pub async fn let_go(context: &ActorContext, channel_key: &ChannelKey, messages: 
         .accept(channel_key, Event::Deleted { messages: messages.iter().copied().collect() }, None)
         .await?;
     // What it made of them before it heard of this is on record now.
-    Ok(settled(context, channel_key).await?)
+    Ok(drained(context, channel_key).await?)
 }
 
 /// Takes words out as [`take_words_out`], of these messages and what tells of them; and whoever said nothing else out of the index of
@@ -130,7 +130,7 @@ pub async fn take_messages_out(
     writes.extend(left.values().flat_map(|left| &left.notes).map(|note| Write::Put(note.clone(), encode(&()))));
     take_words_out(context, channel_key, events, writes).await?;
     for (stretch, Left { people, notes }) in &left {
-        unlist(context, channel_key, Leaving { stretch: *stretch, below: Seq::NONE, people, notes }).await?;
+        remove_from_index(context, channel_key, Leaving { stretch: *stretch, below: Seq::NONE, people, notes }).await?;
     }
     Ok(())
 }
@@ -178,7 +178,7 @@ async fn left_by(reader: &Reader<'_>, channel_key: &ChannelKey, messages: &[Seq]
         let Left { people, notes } = left.entry(stretch(*seq)).or_default();
         people.extend(person.map(|id| PersonId::from(&**id)));
         // Of a companion's, too: that it was to be taken back is noted, and no more to be done.
-        notes.push(key::unlisting(channel_key.ward(), no, *seq));
+        notes.push(key::index_removal(channel_key.ward(), no, *seq));
     }
     Ok(left)
 }
@@ -205,7 +205,7 @@ pub async fn replace_words(
     if message.text != text {
         Inbound::new(context.clone()).accept(channel_key, Event::Edited { message: seq, text: text.clone() }, None).await?;
         let event = Event::Said { message: Message { text, ..message }, reply_to, reply, said_at };
-        scrub(context, channel_key, vec![Recorded { seq, at, handled, turn, event }], Vec::new()).await?;
+        redact_events(context, channel_key, vec![Recorded { seq, at, handled, turn, event }], Vec::new()).await?;
     }
     Ok(true)
 }
@@ -230,9 +230,9 @@ async fn take_them_out(
     events: Vec<Recorded>,
     mut writes: Vec<Write>,
 ) -> Result<(), NotRewritten> {
-    // A channel that is awake has let the words go when it answers, and what it wrote before is stored when the scribe answers: no
+    // A channel that is awake has let the words go when it answers, and what it wrote before is stored when the writer answers: no
     // snapshot with these words comes after this one.
-    settled(context, channel_key).await?;
+    drained(context, channel_key).await?;
     writes.extend(bare_snapshot(context, channel_key, &events).await?);
     writes.extend(without_errors(&Reader::new(&*context.store), channel_key, &events).await?);
     // Many words go a bounded part at a time. Whoever is interrupted finds the rest by doing the same again, so what leads there goes last:
@@ -240,9 +240,9 @@ async fn take_them_out(
     let mut rest = events;
     while rest.len() > MOST_AT_ONCE {
         let newest = rest.split_off(rest.len() - MOST_AT_ONCE);
-        scrub(context, channel_key, newest, std::mem::take(&mut writes)).await?;
+        redact_events(context, channel_key, newest, std::mem::take(&mut writes)).await?;
     }
-    Ok(scrub(context, channel_key, rest, writes).await?)
+    Ok(redact_events(context, channel_key, rest, writes).await?)
 }
 
 /// Whether a room has a snapshot that cannot be read: what it holds of anything stays in it.

@@ -12,8 +12,8 @@ use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::guilds::GuildsMessage;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer;
-use crate::actors::messages::writer::{Administer, Contested, DeleteChannel, Lost, ScribeMessage};
-use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, GuildsKey, ScribeKey};
+use crate::actors::messages::writer::{DeleteChannel, MetaWriteError, WriteError, WriteMeta, WriterMessage};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, GuildsKey, WriterKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::hub::Live;
 use crate::domain::event::Event;
@@ -35,7 +35,7 @@ pub enum MembershipError {
     SharedName(#[from] SharedName),
     /// It was not stored, or may not have been.
     #[error("who lives in the channel cannot be stored: {0}")]
-    Unstored(#[from] Contested),
+    Unstored(#[from] MetaWriteError),
     /// Who comes and who goes could not be put on record. It holds all the same, and the channel makes up for it.
     #[error("who lives in the channel cannot be put on record: {0}")]
     Unheard(#[from] writer::Refused),
@@ -89,7 +89,7 @@ async fn end(context: &ActorContext, channel: &ChannelId) -> Result<(), Membersh
     let Some(membership) = context.memberships.take(channel) else { return Ok(()) };
     let channel_key = ChannelKey::new(&membership.guild, channel);
     if let Some(guild) = context.directory.find(&GuildKey(channel_key.guild.clone())) {
-        // A guild that is gone has taken its channels along. What the channel still has on its way is refused by the scribe once the
+        // A guild that is gone has taken its channels along. What the channel still has on its way is refused by the writer once the
         // journal is deleted.
         let _ = guild.cast(GuildMessage::Close(channel.clone()));
     }
@@ -115,7 +115,7 @@ async fn to_the_end(
         change.await
     });
     // One that panicked may have come to anything.
-    changed.await.unwrap_or(Err(MembershipError::Unstored(Lost::Unknown.into())))
+    changed.await.unwrap_or(Err(MembershipError::Unstored(WriteError::Unknown.into())))
 }
 
 /// A channel is gone for good where it was, and its threads with it: what was said in them is deleted. One that is no room changes nothing.
@@ -278,32 +278,32 @@ fn news(before: Option<&Membership>, after: &Membership) -> Vec<Event> {
 }
 
 /// The residence first: a room of the directory always has one.
-async fn store_membership(context: &ActorContext, channel: &ChannelId, membership: &Membership) -> Result<(), Contested> {
+async fn store_membership(context: &ActorContext, channel: &ChannelId, membership: &Membership) -> Result<(), MetaWriteError> {
     let channel_key = ChannelKey::new(&membership.guild, channel);
     let record = RoomRecord { room: channel.clone(), guild: membership.guild.clone(), created_at: membership.created_at };
     store(context, channel_key.ward(), vec![Write::Put(membership::key(&channel_key), encode(membership))]).await?;
     store(context, Ward(0), vec![Write::Put(key::room(channel), encode(&record))]).await
 }
 
-async fn store(context: &ActorContext, ward: Ward, writes: Vec<Write>) -> Result<(), Contested> {
+async fn store(context: &ActorContext, ward: Ward, writes: Vec<Write>) -> Result<(), MetaWriteError> {
     let (reply, done) = Reply::awaited();
-    ask_scribe(context, ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply }))?;
-    done.await.unwrap_or(Err(Lost::Unknown.into()))
+    ask_scribe(context, WriterMessage::WriteMeta(WriteMeta { ward, writes, fresh: Vec::new(), reply }))?;
+    done.await.unwrap_or(Err(WriteError::Unknown.into()))
 }
 
 /// The history first: as long as a part is left, the room is found, and can be taken away again.
-async fn take_away(context: &ActorContext, channel_key: &ChannelKey) -> Result<(), Contested> {
+async fn take_away(context: &ActorContext, channel_key: &ChannelKey) -> Result<(), MetaWriteError> {
     let (reply, done) = Reply::awaited();
-    ask_scribe(context, ScribeMessage::DeleteChannel(DeleteChannel { channel_key: channel_key.clone(), reply }))?;
-    done.await.unwrap_or(Err(Lost::Unknown))?;
+    ask_scribe(context, WriterMessage::DeleteChannel(DeleteChannel { channel_key: channel_key.clone(), reply }))?;
+    done.await.unwrap_or(Err(WriteError::Unknown))?;
     // A residence that nothing leads to does no harm, and is written over when the room is made again.
     store(context, Ward(0), vec![Write::Remove(key::room(&channel_key.channel))]).await?;
     store(context, channel_key.ward(), vec![Write::Remove(membership::key(channel_key))]).await
 }
 
-fn ask_scribe(context: &ActorContext, message: ScribeMessage) -> Result<(), Lost> {
-    let is_asked = context.directory.find(&ScribeKey()).is_some_and(|scribe| scribe.cast(message).is_ok());
-    if is_asked { Ok(()) } else { Err(Lost::Unavailable("the scribe is being restarted".into())) }
+fn ask_scribe(context: &ActorContext, message: WriterMessage) -> Result<(), WriteError> {
+    let is_asked = context.directory.find(&WriterKey()).is_some_and(|writer| writer.cast(message).is_ok());
+    if is_asked { Ok(()) } else { Err(WriteError::Unavailable("the writer is being restarted".into())) }
 }
 
 /// Lets a guild know that who lives in a channel has changed. A guild that is not there is opened, and reads it then.

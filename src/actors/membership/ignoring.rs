@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 
-use crate::actors::messages::writer::{Contested, Lost};
+use crate::actors::messages::writer::{MetaWriteError, WriteError};
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::writer::reaching::administer;
+use crate::actors::writer::requests::write_meta;
 use crate::domain::id::{GuildId, PersonId, Ward};
 use crate::journal::key;
 use crate::journal::record::{IgnoredRecord, encode};
@@ -43,15 +43,15 @@ impl Ignoring for KeptIgnored {
         } else {
             Write::Remove(key)
         };
-        administer(&self.context, Ward::of(guild), vec![write]).await.map_err(not_now)?;
+        write_meta(&self.context, Ward::of(guild), vec![write]).await.map_err(not_now)?;
         self.context.ignored.note(guild, person, ignored);
         Ok(true)
     }
 }
 
-fn not_now(error: Contested) -> Refused {
+fn not_now(error: MetaWriteError) -> Refused {
     let detail = match error {
-        Contested::Lost(Lost::Unknown) => "it is not known whether this was stored, try again".to_owned(),
+        MetaWriteError::WriteError(WriteError::Unknown) => "it is not known whether this was stored, try again".to_owned(),
         error => format!("this cannot be stored at the moment, try again: {error}"),
     };
     Refused::Unavailable { detail, retry_after: None }

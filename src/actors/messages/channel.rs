@@ -7,7 +7,7 @@ use ractor::{ActorId, RpcReplyPort};
 
 use super::models::Outcome;
 use super::turn_taking_manager::NotTaken;
-use super::writer::{Accepted, Committed, Lost};
+use super::writer::{Accepted, Committed, WriteError};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::Recorded;
 use crate::domain::id::{CompanionId, Seq, Ticket};
@@ -27,12 +27,12 @@ pub enum ChannelMessage {
         /// Which batch.
         batch: u64,
         /// Its numbers.
-        result: Result<Committed, Lost>,
+        result: Result<Committed, WriteError>,
     },
     /// A statement is posted, or nobody knows.
     Posted {
         /// Its number.
-        result: Result<Accepted, Lost>,
+        result: Result<Accepted, WriteError>,
     },
     /// A question never reached the pool.
     QuestionLost {
@@ -135,7 +135,7 @@ pub enum ChannelMessage {
     Woken,
     /// Who lives here changed, or how they are set.
     ResidenceChanged,
-    /// The scribe was replaced: what the one before it left on its way may be on record, and was never told here.
+    /// The writer was replaced: what the one before it left on its way may be on record, and was never told here.
     LookAgain,
     /// Everything up to this number is on record, and was handed over before this if it ever will be.
     Fenced(Seq),

@@ -5,7 +5,7 @@ use std::fmt;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::writer::Lost;
+use super::writer::WriteError;
 
 type Answer<T, E> = Box<dyn FnOnce(Result<T, E>) + Send>;
 
@@ -14,7 +14,7 @@ type Answer<T, E> = Box<dyn FnOnce(Result<T, E>) + Send>;
 pub struct Dropped;
 
 /// Takes an answer to whoever asked. Dropped unused, it answers that it was [`Dropped`].
-pub struct Reply<T, E: From<Dropped> = Lost> {
+pub struct Reply<T, E: From<Dropped> = WriteError> {
     answer: Option<Answer<T, E>>,
     since: Instant,
 }

@@ -14,9 +14,9 @@ use crate::journal::record::{OutboxRecord, Used};
 use crate::ports::store::key::Key;
 use crate::ports::store::{Refusal, StoreError, Term, Value, Write};
 
-/// What the scribe is asked.
+/// What the writer is asked.
 #[derive(Debug)]
-pub enum ScribeMessage {
+pub enum WriterMessage {
     /// Accept an event from outside.
     Accept(Accept),
     /// Put on record what a channel made.
@@ -24,22 +24,22 @@ pub enum ScribeMessage {
     /// Take in a statement that is posted with being stored.
     Post(Post),
     /// Write what is nobody's journal.
-    Administer(Administer),
+    WriteMeta(WriteMeta),
     /// Delete a channel's journal.
     DeleteChannel(DeleteChannel),
     /// Write events again without their words.
-    Scrub(Scrub),
+    RedactEvents(RedactEvents),
     /// Let the oldest events of a journal go.
-    Expire(Expire),
+    DeleteExpired(DeleteExpired),
     /// Take people out of the index.
-    Unlist(Unlist),
+    RemoveFromIndex(RemoveFromIndex),
     /// Wait for what was asked before.
     Fence(Fence),
-    /// What the scribe tells itself.
+    /// What the writer tells itself.
     Own(Own),
 }
 
-/// What the scribe tells itself.
+/// What the writer tells itself.
 #[derive(Debug)]
 pub enum Own {
     /// A ward was taken, or not.
@@ -75,7 +75,7 @@ pub struct Held {
 pub struct Accept {
     /// Where.
     pub channel_key: ChannelKey,
-    /// When it happened; none: when the scribe hears of it. Never before the channel's newest event.
+    /// When it happened; none: when the writer hears of it. Never before the channel's newest event.
     pub at: Option<Moment>,
     /// What happened; one that [is heard](Event::is_heard).
     pub event: Event,
@@ -120,7 +120,7 @@ pub enum OutboxWrite {
 pub struct Post {
     /// Where.
     pub channel_key: ChannelKey,
-    /// When; none: when the scribe hears of it.
+    /// When; none: when the writer hears of it.
     pub at: Option<Moment>,
     /// The statement.
     pub event: Event,
@@ -138,7 +138,7 @@ pub struct Post {
 
 /// Writes what is nobody's journal: settings, rooms, messages set aside.
 #[derive(Debug)]
-pub struct Administer {
+pub struct WriteMeta {
     /// Where all the keys lie.
     pub ward: Ward,
     /// What to write; never a journal or its head.
@@ -146,7 +146,7 @@ pub struct Administer {
     /// Keys that must not exist yet.
     pub fresh: Vec<Key>,
     /// Where the outcome goes.
-    pub reply: Reply<(), Contested>,
+    pub reply: Reply<(), MetaWriteError>,
 }
 
 /// Deletes a channel's journal and all that was made from it. Answered once everything is gone. Its numbers are not used again.
@@ -160,7 +160,7 @@ pub struct DeleteChannel {
 
 /// Writes events again without what must be forgotten. They keep their numbers. What was deleted meanwhile stays deleted.
 #[derive(Debug)]
-pub struct Scrub {
+pub struct RedactEvents {
     /// Where.
     pub channel_key: ChannelKey,
     /// The events as they are to read from now on; see [`without_words`](crate::journal::redaction::without_words).
@@ -174,7 +174,7 @@ pub struct Scrub {
 /// Lets the oldest events of a journal go: what is missing below a number was let go, from now on. They still lie there until somebody
 /// takes them away. What was deleted, or let go beyond that, meanwhile stays so.
 #[derive(Debug)]
-pub struct Expire {
+pub struct DeleteExpired {
     /// Where.
     pub channel_key: ChannelKey,
     /// The lowest number that the journal still owes. The stored snapshot contains everything below.
@@ -187,7 +187,7 @@ pub struct Expire {
 
 /// Takes people out of the index of persons, of whom nothing is left in stretches of a journal.
 #[derive(Debug)]
-pub struct Unlist {
+pub struct RemoveFromIndex {
     /// Where.
     pub channel_key: ChannelKey,
     /// A number in the newest of these [stretches](crate::journal::speakers).
@@ -230,7 +230,7 @@ pub struct Committed {
 
 /// Why something was not written, or may not have been.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Lost {
+pub enum WriteError {
     /// It may have been stored, or not: restore from the store, and go on from what is there.
     #[error("it is not known whether this was stored; read it again before going on")]
     Unknown,
@@ -248,13 +248,13 @@ pub enum Lost {
     Unfit(&'static str),
 }
 
-impl From<Dropped> for Lost {
+impl From<Dropped> for WriteError {
     fn from(_: Dropped) -> Self {
         Self::Unknown
     }
 }
 
-impl From<ReadError> for Lost {
+impl From<ReadError> for WriteError {
     fn from(error: ReadError) -> Self {
         let why = error.to_string().into();
         if error.is_damage() { Self::Unreadable(why) } else { Self::Unavailable(why) }
@@ -272,18 +272,18 @@ pub enum Refused {
     },
     /// It was not stored, or may not have been.
     #[error(transparent)]
-    Lost(#[from] Lost),
+    WriteError(#[from] WriteError),
 }
 
 impl From<Dropped> for Refused {
     fn from(dropped: Dropped) -> Self {
-        Self::Lost(dropped.into())
+        Self::WriteError(dropped.into())
     }
 }
 
 /// Why an administrative write was not done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Contested {
+pub enum MetaWriteError {
     /// A key that had to be new is there.
     #[error("{key} exists already")]
     Exists {
@@ -294,11 +294,11 @@ pub enum Contested {
     },
     /// It was not stored, or may not have been.
     #[error(transparent)]
-    Lost(#[from] Lost),
+    WriteError(#[from] WriteError),
 }
 
-impl From<Dropped> for Contested {
+impl From<Dropped> for MetaWriteError {
     fn from(dropped: Dropped) -> Self {
-        Self::Lost(dropped.into())
+        Self::WriteError(dropped.into())
     }
 }

@@ -9,7 +9,7 @@ use crate::actors::messages::platforms::PlatformsMessage;
 use crate::actors::messages::shard::ShardMessage;
 use crate::actors::messages::switchboard::SwitchboardMessage;
 use crate::actors::messages::turn_taking_manager::ManagerMessage;
-use crate::actors::messages::writer::ScribeMessage;
+use crate::actors::messages::writer::WriterMessage;
 use crate::actors::runtime::directory::{ActorKey, Address};
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
 
@@ -34,7 +34,7 @@ macro_rules! actor_keys {
 
 actor_keys! {
     /// The node's one writer.
-    ScribeKey() => Address::Scribe, ScribeMessage;
+    WriterKey() => Address::Writer, WriterMessage;
     /// The pool of models.
     PoolKey() => Address::SideModels, PoolMessage;
     /// Who wakes channels.

@@ -22,7 +22,7 @@ use crate::telemetry::recorder::Recorder;
 /// What every actor works with. Cheap to clone.
 #[derive(Clone)]
 pub struct ActorContext {
-    /// Where everything is kept. Only the scribe writes.
+    /// Where everything is kept. Only the writer writes.
     pub store: Arc<dyn Store>,
     /// The time of day.
     pub clock: Arc<dyn Clock>,

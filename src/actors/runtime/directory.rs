@@ -18,7 +18,7 @@ mod tests;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Address {
     /// The node's one writer to the store.
-    Scribe,
+    Writer,
     /// The pool of the side model.
     SideModels,
     /// The pool of the main model.
@@ -47,8 +47,8 @@ pub enum Address {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(usize)]
 pub enum Sort {
-    /// The scribe.
-    Scribe,
+    /// The writer.
+    Writer,
     /// A model pool.
     Models,
     /// The switchboard.
@@ -229,7 +229,7 @@ impl Address {
     /// What sort of actor is there.
     pub const fn sort(&self) -> Sort {
         match self {
-            Self::Scribe => Sort::Scribe,
+            Self::Writer => Sort::Writer,
             Self::SideModels | Self::MainModels => Sort::Models,
             Self::Switchboard => Sort::Switchboard,
             Self::Platforms => Sort::Platforms,
@@ -247,7 +247,7 @@ impl Address {
 impl Sort {
     /// Every sort, in the order of declaration.
     pub const ALL: [Self; 12] = [
-        Self::Scribe,
+        Self::Writer,
         Self::Models,
         Self::Switchboard,
         Self::Platforms,
@@ -264,7 +264,7 @@ impl Sort {
     /// The name used as a metric's label and in spans.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Scribe => "scribe",
+            Self::Writer => "scribe",
             Self::Models => "side_models",
             Self::Switchboard => "switchboard",
             Self::Platforms => "platforms",

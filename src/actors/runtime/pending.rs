@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::guilds::GuildsMessage;
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Fence, ScribeMessage};
-use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildsKey, ScribeKey};
+use crate::actors::messages::writer::{Fence, WriterMessage};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildsKey, WriterKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::id::Ward;
 use crate::journal::channel_key::ChannelKey;
@@ -72,7 +72,7 @@ pub(super) fn tell_nameless(ward: Ward, pending: &Pending) {
     }
 }
 
-/// The scribe or the switchboard was replaced. What was on its way may have been stored without anybody being told: channels that have
+/// The writer or the switchboard was replaced. What was on its way may have been stored without anybody being told: channels that have
 /// something to do look at their record again, or are woken.
 pub(super) fn look_again(context: ActorContext) {
     tokio::spawn(async move {
@@ -83,9 +83,9 @@ pub(super) fn look_again(context: ActorContext) {
         let wards = one_of_each_ward.keys().copied().collect();
         for channel_key in one_of_each_ward.into_values() {
             let (reply, settled) = Reply::awaited();
-            if let Some(scribe) = context.directory.find(&ScribeKey()) {
-                // By taking the ward for this, the new scribe settles what the old one left. One that is gone as well is replaced, too.
-                let _ = scribe.cast(ScribeMessage::Fence(Fence { channel_key, reply }));
+            if let Some(writer) = context.directory.find(&WriterKey()) {
+                // By taking the ward for this, the new writer settles what the old one left. One that is gone as well is replaced, too.
+                let _ = writer.cast(WriterMessage::Fence(Fence { channel_key, reply }));
             }
             if !matches!(settled.await, Ok(Ok(_))) {
                 return;

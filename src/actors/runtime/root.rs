@@ -9,7 +9,7 @@ use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
 use crate::actors::messages::guilds::GuildsMessage;
 use crate::actors::messages::supervision::Upkeep;
 use crate::actors::models::SideModels;
-use crate::actors::runtime::actor_keys::{GuildsKey, PoolKey, ScribeKey};
+use crate::actors::runtime::actor_keys::{GuildsKey, PoolKey, WriterKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Registration, Sort};
 use crate::actors::runtime::guilds::Guilds;
@@ -19,7 +19,7 @@ use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, Lasting}
 use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::actors::runtime::switchboard::{self, Switchboard};
-use crate::actors::writer::{self, Fate, Scribe};
+use crate::actors::writer::{self, Fate, Writer};
 use crate::domain::id::Ward;
 use crate::journal::reader::Pending;
 use crate::telemetry::operations::{self, ActorFacts};
@@ -43,7 +43,7 @@ pub struct Root;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Child {
     /// The one writer.
-    Scribe,
+    Writer,
     /// The pool of models.
     SideModels,
     /// Who wakes channels.
@@ -57,7 +57,7 @@ pub enum Child {
 impl Child {
     const fn sort(self) -> Sort {
         match self {
-            Self::Scribe => Sort::Scribe,
+            Self::Writer => Sort::Writer,
             Self::SideModels => Sort::Models,
             Self::Switchboard => Sort::Switchboard,
             Self::Guilds => Sort::Guilds,
@@ -99,7 +99,7 @@ impl Actor for Root {
     async fn pre_start(&self, myself: ActorRef<RootMessage>, context: ActorContext) -> Result<State, ActorProcessingErr> {
         let children = Children::new(myself.clone(), RESTARTS, context.chance.clone());
         let mut state = State { context, myself, children, registrations: Vec::new() };
-        for child in [Child::Scribe, Child::SideModels, Child::Switchboard, Child::Guilds] {
+        for child in [Child::Writer, Child::SideModels, Child::Switchboard, Child::Guilds] {
             let spec = state.spec(child);
             let actor = state.children.start_and_wait(child, spec).await.map_err(|ending| ending.to_string())?;
             state.register(child, &actor);
@@ -137,7 +137,7 @@ impl State {
     fn spec(&self, child: Child) -> ChildSpec {
         let context = self.context.clone();
         match child {
-            Child::Scribe => ChildSpec::of(Lasting::Permanent, move || (Scribe, scribe_arguments(&context))),
+            Child::Writer => ChildSpec::of(Lasting::Permanent, move || (Writer, scribe_arguments(&context))),
             Child::SideModels => ChildSpec::of(Lasting::Permanent, move || {
                 let (settings, chance) = (context.settings.models.clone(), context.chance.clone());
                 (SideModels { settings, chance, instruments: context.recorder.instruments().clone() }, ())
@@ -153,12 +153,12 @@ impl State {
         self.children.start(Child::Platforms, spec);
     }
 
-    /// The scribe and the pool know no directory; the others enter themselves.
+    /// The writer and the pool know no directory; the others enter themselves.
     fn register(&mut self, child: Child, actor: &ActorCell) {
         self.registrations.retain(|(known, _)| *known != child);
         let directory = &self.context.directory;
         let registration = match child {
-            Child::Scribe => directory.register(&ScribeKey(), &actor.clone().into()),
+            Child::Writer => directory.register(&WriterKey(), &actor.clone().into()),
             Child::SideModels => directory.register(&PoolKey(), &actor.clone().into()),
             Child::Switchboard | Child::Guilds | Child::Platforms => return,
         };
@@ -173,7 +173,7 @@ impl State {
                 match child {
                     Child::Guilds => wake_pending(self.context.clone()),
                     // What either had in its mailbox is gone with it.
-                    Child::Scribe | Child::Switchboard => pending::look_again(self.context.clone()),
+                    Child::Writer | Child::Switchboard => pending::look_again(self.context.clone()),
                     _ => {}
                 }
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::writer::reaching::administer;
+use crate::actors::writer::requests::write_meta;
 use crate::domain::id::{ChannelId, Seq};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
@@ -115,7 +115,7 @@ pub async fn put(context: &ActorContext, channel_key: &ChannelKey, seq: Seq, err
         is_closed: false,
     };
     let ward = channel_key.ward();
-    let is_set_aside = administer(context, ward, vec![Write::Put(key::set_aside(ward, no, seq), encode(&record))]).await.is_ok();
+    let is_set_aside = write_meta(context, ward, vec![Write::Put(key::set_aside(ward, no, seq), encode(&record))]).await.is_ok();
     if is_set_aside {
         context.recorder.instruments().messages_set_aside.add(1, NONE);
     }

@@ -1,4 +1,4 @@
-//! How the backend reaches the scribe, the channels and the guilds, and what it says when it cannot.
+//! How the backend reaches the writer, the channels and the guilds, and what it says when it cannot.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use crate::actors::erasure::taking_back::NotRewritten;
 use crate::actors::membership::changes::MembershipError;
 use crate::actors::messages::channel::Look;
 use crate::actors::messages::writer;
-use crate::actors::messages::writer::{Accepted, Contested, Lost};
-use crate::actors::writer::reaching;
+use crate::actors::messages::writer::{Accepted, MetaWriteError, WriteError};
+use crate::actors::writer::requests;
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, Seq, Ward};
 use crate::journal::channel_key::ChannelKey;
@@ -38,18 +38,18 @@ impl ActorBackend {
         self.inbound.accept(channel_key, event, id).await.map_err(refused)
     }
 
-    pub(super) async fn administer(&self, ward: Ward, writes: Vec<Write>) -> Result<(), Refused> {
-        reaching::administer(&self.context, ward, writes).await.map_err(|error| contested(&error))
+    pub(super) async fn write_meta(&self, ward: Ward, writes: Vec<Write>) -> Result<(), Refused> {
+        requests::write_meta(&self.context, ward, writes).await.map_err(|error| meta_write_error(&error))
     }
 
     /// The number of the journal's last event, once everything that was asked for before is settled and handed to its channel.
     pub(super) async fn fence(&self, channel_key: &ChannelKey) -> Result<Seq, Refused> {
-        reaching::fence(&self.context, channel_key).await.map_err(|lost| refused_write(&lost))
+        requests::fence(&self.context, channel_key).await.map_err(|lost| refused_write(&lost))
     }
 
     /// How a channel stands, if it is awake and answers in time. It has then handled all that was handed to it before.
     pub(super) async fn look(&self, channel: &ChannelId) -> Option<Look> {
-        reaching::look(&self.context, channel).await
+        requests::look(&self.context, channel).await
     }
 
     /// Whether people write in a room through this server.
@@ -117,7 +117,7 @@ pub(super) fn refused(error: writer::Refused) -> Refused {
         writer::Refused::Busy { retry_after } => {
             Refused::TooMany { detail: "too many messages wait to be taken in, try again".into(), retry_after }
         }
-        writer::Refused::Lost(lost) => refused_write(&lost),
+        writer::Refused::WriteError(lost) => refused_write(&lost),
     }
 }
 
@@ -129,10 +129,10 @@ pub(super) fn not_rewritten(error: NotRewritten) -> Refused {
     }
 }
 
-fn contested(error: &Contested) -> Refused {
+fn meta_write_error(error: &MetaWriteError) -> Refused {
     match error {
-        Contested::Exists { .. } => Refused::Conflict(error.to_string()),
-        Contested::Lost(lost) => refused_write(lost),
+        MetaWriteError::Exists { .. } => Refused::Conflict(error.to_string()),
+        MetaWriteError::WriteError(lost) => refused_write(lost),
     }
 }
 
@@ -140,17 +140,17 @@ fn contested(error: &Contested) -> Refused {
 pub(super) fn membership_error(error: MembershipError) -> Refused {
     match error {
         MembershipError::SharedName(_) => Refused::Conflict(error.to_string()),
-        MembershipError::Unstored(error) => contested(&error),
+        MembershipError::Unstored(error) => meta_write_error(&error),
         MembershipError::Unheard(error) => refused(error),
     }
 }
 
-fn refused_write(lost: &Lost) -> Refused {
+fn refused_write(lost: &WriteError) -> Refused {
     match lost {
-        Lost::Unknown => unavailable("it is not known whether this was stored, try again with the same id"),
-        Lost::Unreadable(why) => damaged(why.to_string()),
-        Lost::Unavailable(_) => unavailable("nothing can be stored at the moment, try again"),
-        Lost::Deleted => unavailable("the room is being deleted, try again"),
-        Lost::Unfit(why) => broken(why),
+        WriteError::Unknown => unavailable("it is not known whether this was stored, try again with the same id"),
+        WriteError::Unreadable(why) => damaged(why.to_string()),
+        WriteError::Unavailable(_) => unavailable("nothing can be stored at the moment, try again"),
+        WriteError::Deleted => unavailable("the room is being deleted, try again"),
+        WriteError::Unfit(why) => broken(why),
     }
 }

@@ -31,7 +31,7 @@ impl ActorBackend {
                 Ok(taken) => return taken.map_err(|objection| refused(&objection)),
                 Err(Unanswered::Late) => return Err(not_known()),
                 // A manager ends with its round, and a vote that it did not read is lost with it. The channel knows of the round.
-                Err(Unanswered::Lost) => {}
+                Err(Unanswered::WriteError) => {}
             }
         }
         // Whoever watches may know of a round before its manager is there; the channel does, too.
@@ -79,7 +79,7 @@ impl ActorBackend {
 /// Why an actor did not answer.
 enum Unanswered {
     /// It is gone, and so is what it was asked.
-    Lost,
+    WriteError,
     /// It may still answer.
     Late,
 }
@@ -89,9 +89,9 @@ async fn asked<T, M>(
     ask: impl FnOnce(RpcReplyPort<Result<T, NotTaken>>) -> Result<(), MessagingErr<M>>,
 ) -> Result<Result<T, NotTaken>, Unanswered> {
     let (sender, answer) = oneshot::channel();
-    ask(RpcReplyPort::from(sender)).map_err(|_| Unanswered::Lost)?;
+    ask(RpcReplyPort::from(sender)).map_err(|_| Unanswered::WriteError)?;
     match tokio::time::timeout(PATIENCE, answer).await {
-        Ok(answer) => answer.map_err(|_| Unanswered::Lost),
+        Ok(answer) => answer.map_err(|_| Unanswered::WriteError),
         Err(_) => Err(Unanswered::Late),
     }
 }
@@ -100,7 +100,7 @@ async fn asked<T, M>(
 fn answered<T>(answer: Result<Result<T, NotTaken>, Unanswered>) -> Result<T, Refused> {
     match answer {
         Ok(taken) => taken.map_err(|objection| refused(&objection)),
-        Err(Unanswered::Lost) => Err(refused(&NotTaken::Gone)),
+        Err(Unanswered::WriteError) => Err(refused(&NotTaken::Gone)),
         Err(Unanswered::Late) => Err(not_known()),
     }
 }

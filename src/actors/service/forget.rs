@@ -7,8 +7,8 @@ use super::ActorBackend;
 use super::desk::{damaged, not_rewritten, unavailable, unread};
 use crate::actors::erasure::retention::without_person;
 use crate::actors::erasure::taking_back::{Told, answers_to, has_illegible_snapshot, let_go, take_words_out, told_of};
-use crate::actors::messages::writer::Lost;
-use crate::actors::writer::reaching::{the_scribe, unlist};
+use crate::actors::messages::writer::WriteError;
+use crate::actors::writer::requests::{remove_from_index, the_scribe};
 use crate::actors::writer::{Leaving, Pace, Sweep, strike};
 use crate::domain::event::Event;
 use crate::domain::id::{GuildId, PersonId, Seq, Ward};
@@ -135,7 +135,7 @@ impl ActorBackend {
         // Where something may be theirs they stay listed.
         stretches.retain(|first, _| illegible.range(first..&after_stretch(*first)).next().is_none());
         // Last of all: whoever is interrupted finds the rest by doing the same again.
-        self.unlist(channel_key, person, stretches, head.last).await.map_err(|lost| not_rewritten(lost.into()))?;
+        self.remove_from_index(channel_key, person, stretches, head.last).await.map_err(|lost| not_rewritten(lost.into()))?;
         illegible.extend(telling);
         Ok(if illegible.is_empty() { There::Nothing } else { There::Illegible(illegible.len()) })
     }
@@ -213,20 +213,20 @@ impl ActorBackend {
     }
 
     /// What a deletion of the whole channel left, because it was interrupted, nobody can read; but there it is.
-    async fn sweep(&self, channel_key: &ChannelKey, head: &Head) -> Result<(), Lost> {
+    async fn sweep(&self, channel_key: &ChannelKey, head: &Head) -> Result<(), WriteError> {
         let (Some(no), below @ Seq(1..)) = (head.no, head.swept_below) else { return Ok(()) };
-        let (store, scribe) = (self.context.store.clone(), the_scribe(&self.context)?);
-        Sweep { store, scribe, channel_key: channel_key.clone(), no, below, pace: Pace::AtOnce }.remove_all().await.map(drop)
+        let (store, writer) = (self.context.store.clone(), the_scribe(&self.context)?);
+        Sweep { store, writer, channel_key: channel_key.clone(), no, below, pace: Pace::AtOnce }.remove_all().await.map(drop)
     }
 
     /// Takes a person out of the index for stretches of which nothing was theirs any more when the journal had come to this number.
-    async fn unlist(
+    async fn remove_from_index(
         &self,
         channel_key: &ChannelKey,
         person: &PersonId,
         stretches: BTreeMap<Seq, Vec<Key>>,
         last: Seq,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), WriteError> {
         let mut full = stretches;
         let open = full.split_off(&stretch(last.next()));
         if let Some(newest) = full.last_key_value().map(|(newest, _)| *newest) {
@@ -237,7 +237,7 @@ impl ActorBackend {
         }
         for stretch in open.into_keys() {
             let people = &BTreeSet::from([person.clone()]);
-            unlist(&self.context, channel_key, Leaving { stretch, below: Seq::NONE, people, notes: &[] }).await?;
+            remove_from_index(&self.context, channel_key, Leaving { stretch, below: Seq::NONE, people, notes: &[] }).await?;
         }
         Ok(())
     }
@@ -253,7 +253,7 @@ impl ActorBackend {
             let writes = addresses_of(person, page, &mut illegible);
             if !writes.is_empty() {
                 has_used = true;
-                self.administer(Ward::of(guild), writes).await?;
+                self.write_meta(Ward::of(guild), writes).await?;
             }
         }
     }

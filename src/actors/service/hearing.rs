@@ -13,7 +13,7 @@ use crate::actors::erasure::taking_back::{NotRewritten, replace_words, take_back
 use crate::actors::inbound::{Inbound, Speech};
 use crate::actors::membership::changes::{self, MembershipError};
 use crate::actors::messages::writer;
-use crate::actors::messages::writer::{Contested, Lost};
+use crate::actors::messages::writer::{MetaWriteError, WriteError};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::domain::event::{Event, Gap, Recorded};
 use crate::domain::id::{ChannelId, GuildId, PersonId, Seq};
@@ -260,25 +260,25 @@ fn refused(error: writer::Refused) -> NotTaken {
         writer::Refused::Busy { retry_after } => {
             NotTaken::Later { after: retry_after, detail: "too much waits to be stored".into() }
         }
-        writer::Refused::Lost(lost) => lost_write(lost),
+        writer::Refused::WriteError(lost) => write_error(lost),
     }
 }
 
-fn lost_write(lost: Lost) -> NotTaken {
+fn write_error(lost: WriteError) -> NotTaken {
     match lost {
         // A backup that is put back takes it in.
-        Lost::Unknown | Lost::Unavailable(_) | Lost::Unreadable(_) | Lost::Deleted => {
+        WriteError::Unknown | WriteError::Unavailable(_) | WriteError::Unreadable(_) | WriteError::Deleted => {
             NotTaken::Later { after: RETRY_AFTER, detail: lost.to_string() }
         }
-        Lost::Unfit(why) => broken(why),
+        WriteError::Unfit(why) => broken(why),
     }
 }
 
 fn membership_error(error: MembershipError) -> NotTaken {
     match error {
         MembershipError::SharedName(_) => NotTaken::Broken(error.to_string()),
-        MembershipError::Unstored(Contested::Lost(lost)) => lost_write(lost),
-        MembershipError::Unstored(contested @ Contested::Exists { .. }) => broken(&contested.to_string()),
+        MembershipError::Unstored(MetaWriteError::WriteError(lost)) => write_error(lost),
+        MembershipError::Unstored(meta_write_error @ MetaWriteError::Exists { .. }) => broken(&meta_write_error.to_string()),
         MembershipError::Unheard(error) => refused(error),
     }
 }
@@ -313,13 +313,13 @@ mod tests {
         let channel_key = ChannelKey::new(&"home".into(), &"discord:1".into());
         for (error, later) in [
             (refused(writer::Refused::Busy { retry_after: after }), Some(after)),
-            (refused(Lost::Unknown.into()), Some(RETRY_AFTER)),
-            (refused(Lost::Unavailable("the disk is full".into()).into()), Some(RETRY_AFTER)),
-            (refused(Lost::Deleted.into()), Some(RETRY_AFTER)),
-            (refused(Lost::Unfit("nonsense").into()), None),
-            (membership_error(MembershipError::Unstored(Lost::Unknown.into())), Some(RETRY_AFTER)),
-            (membership_error(MembershipError::Unheard(Lost::Unknown.into())), Some(RETRY_AFTER)),
-            (not_rewritten(NotRewritten::Unstored(Lost::Unknown.into())), Some(RETRY_AFTER)),
+            (refused(WriteError::Unknown.into()), Some(RETRY_AFTER)),
+            (refused(WriteError::Unavailable("the disk is full".into()).into()), Some(RETRY_AFTER)),
+            (refused(WriteError::Deleted.into()), Some(RETRY_AFTER)),
+            (refused(WriteError::Unfit("nonsense").into()), None),
+            (membership_error(MembershipError::Unstored(WriteError::Unknown.into())), Some(RETRY_AFTER)),
+            (membership_error(MembershipError::Unheard(WriteError::Unknown.into())), Some(RETRY_AFTER)),
+            (not_rewritten(NotRewritten::Unstored(WriteError::Unknown.into())), Some(RETRY_AFTER)),
             (unread(StoreError::Failed("gone".into()).into()), Some(RETRY_AFTER)),
             (unread(StoreError::Damaged("torn".into()).into()), None),
             (unread(ReadError::Gap { channel_key, expected: Seq(1), found: Seq(2) }), None),

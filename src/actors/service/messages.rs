@@ -7,7 +7,7 @@ use super::ActorBackend;
 use super::desk::{broken, invalid, not_rewritten, refused, unread};
 use crate::actors::erasure::taking_back::{replace_words, take_back};
 use crate::actors::inbound::{Replied, Speech};
-use crate::actors::writer::reaching::fence;
+use crate::actors::writer::requests::fence;
 use crate::domain::address::at_names;
 use crate::domain::event::Event;
 use crate::domain::id::Seq;

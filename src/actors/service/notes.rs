@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::writer::reaching::administer;
+use crate::actors::writer::requests::write_meta;
 use crate::domain::id::{GuildId, Ward};
 use crate::journal::key;
 use crate::journal::reader::Reader;
@@ -51,7 +51,7 @@ impl Notes for StoredNotes {
             note.map_or_else(|| Write::Remove(key.clone()), |note| Write::Put(key.clone(), encode_bytes(&note)))
         };
         let writes = notes.into_iter().map(written).collect();
-        administer(&self.context, ward, writes).await.map_err(unkept)
+        write_meta(&self.context, ward, writes).await.map_err(unkept)
     }
 }
 

@@ -149,7 +149,7 @@ impl ActorBackend {
                 // Whoever changes or takes back the message where it was said means the one that is read now.
                 if let Some(its_own) = &message.id {
                     let key = key::message_id(id.ward, id.no, its_own);
-                    self.administer(id.ward, vec![Write::Put(key, encode(&accepted.seq))]).await?;
+                    self.write_meta(id.ward, vec![Write::Put(key, encode(&accepted.seq))]).await?;
                 }
                 self.accept(&channel_key, Event::Deleted { messages: vec![old.seq] }, None).await?;
                 // With the words goes what was set aside.
@@ -168,7 +168,7 @@ impl ActorBackend {
     /// The record stays: it says that the message must never be handled.
     async fn hide(&self, id: EntryId, record: SetAsideRecord) -> Result<(), Refused> {
         let hidden = SetAsideRecord { is_closed: true, ..record };
-        self.administer(id.ward, vec![Write::Put(id.key(), encode(&hidden))]).await
+        self.write_meta(id.ward, vec![Write::Put(id.key(), encode(&hidden))]).await
     }
 
     async fn entry(&self, entry: &str) -> Result<(EntryId, SetAsideRecord), Refused> {

@@ -59,7 +59,7 @@ pub enum LoadRoomsError {
     },
 }
 
-/// Takes in who is not to be heard, every room that is stored, and then the rooms of the settings that are not; what is stored wins. Needs the scribe.
+/// Takes in who is not to be heard, every room that is stored, and then the rooms of the settings that are not; what is stored wins. Needs the writer.
 ///
 /// Companions that are no longer configured stay on record, and are told in the log.
 ///

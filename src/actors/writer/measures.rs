@@ -1,6 +1,6 @@
 //! Measures what goes on record: only once it is there, and each event once, whoever dies afterwards.
 //!
-//! What is on its way to the store when the scribe dies may be stored and is not counted: nothing is counted twice.
+//! What is on its way to the store when the writer dies may be stored and is not counted: nothing is counted twice.
 
 use std::sync::Arc;
 

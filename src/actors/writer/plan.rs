@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::request::Request;
 use crate::actors::messages::writer::{
-    Accept, Administer, DeleteChannel, Expire, Held, Lost, OutboxWrite, Post, Record, Scrub, Unlist,
+    Accept, DeleteChannel, DeleteExpired, Held, OutboxWrite, Post, Record, RedactEvents, RemoveFromIndex, WriteError, WriteMeta,
 };
 use crate::domain::event::{Event, Made, Recorded};
 use crate::domain::id::{PersonId, Seq, Ticket, TurnId, Ward};
@@ -21,7 +21,7 @@ use crate::ports::store::{Append, Batch, Value, Write};
 
 /// Where a journal stands, as far as writing needs to know.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Standing {
+pub(super) struct JournalPosition {
     pub(super) no: Option<ChannelNo>,
     pub(super) last: Seq,
     pub(super) at: Moment,
@@ -46,7 +46,7 @@ pub(super) struct Plan {
     pub(super) events: Vec<Arc<Recorded>>,
 }
 
-impl From<Head> for Standing {
+impl From<Head> for JournalPosition {
     fn from(head: Head) -> Self {
         Self {
             no: head.no,
@@ -63,70 +63,70 @@ impl From<Head> for Standing {
 }
 
 /// Works out what a request comes to, and where its journal stands after it.
-pub(super) fn plan(request: &Request, ward: &mut Held, standing: &mut Standing) -> Result<Plan, Lost> {
+pub(super) fn plan(request: &Request, ward: &mut Held, position: &mut JournalPosition) -> Result<Plan, WriteError> {
     match request {
         Request::Accept(Accept { channel_key, at, event, id, .. }) => {
-            let mut page = Page::of(channel_key, ward, standing);
-            page.hear(at.unwrap_or_default(), event, None, id.as_ref())?;
-            Ok(page.finish())
+            let mut draft = Draft::of(channel_key, ward, position);
+            draft.hear(at.unwrap_or_default(), event, None, id.as_ref())?;
+            Ok(draft.finish())
         }
         Request::Post(Post { channel_key, at, event, turn, ids, ticket, usage, .. }) => {
-            let mut page = Page::of(channel_key, ward, standing);
-            page.hear(at.unwrap_or_default(), event, *turn, ids.first())?;
-            ids.iter().skip(1).for_each(|id| page.name(id));
-            page.fulfil(*ticket);
-            page.count(page.standing.at, usage);
-            Ok(page.finish())
+            let mut draft = Draft::of(channel_key, ward, position);
+            draft.hear(at.unwrap_or_default(), event, *turn, ids.first())?;
+            ids.iter().skip(1).for_each(|id| draft.name(id));
+            draft.fulfil(*ticket);
+            draft.count(draft.position.at, usage);
+            Ok(draft.finish())
         }
-        Request::Record(record) => plan_record(record, ward, standing),
+        Request::Record(record) => plan_record(record, ward, position),
         Request::Delete(DeleteChannel { channel_key, .. }) => {
-            if standing.no.is_none() {
+            if position.no.is_none() {
                 return Ok(Plan::nothing());
             }
-            let mut page = Page::of(channel_key, ward, standing);
-            page.delete_all();
-            Ok(page.finish())
+            let mut draft = Draft::of(channel_key, ward, position);
+            draft.delete_all();
+            Ok(draft.finish())
         }
-        Request::Scrub(Scrub { channel_key, events, writes, .. }) => {
-            if standing.no.is_none() {
+        Request::RedactEvents(RedactEvents { channel_key, events, writes, .. }) => {
+            if position.no.is_none() {
                 return Ok(Plan::nothing());
             }
-            let mut page = Page::of(channel_key, ward, standing);
-            page.rewrite(events);
-            page.batch.writes.extend(writes.iter().cloned());
-            Ok(page.finish())
+            let mut draft = Draft::of(channel_key, ward, position);
+            draft.rewrite(events);
+            draft.batch.writes.extend(writes.iter().cloned());
+            Ok(draft.finish())
         }
-        Request::Expire(Expire { channel_key, below, snapshot, .. }) => {
-            let is_outdated = *below <= standing.deleted_below || *below < standing.lowest || *below > standing.last.next();
-            if standing.no.is_none() || is_outdated {
+        Request::DeleteExpired(DeleteExpired { channel_key, below, snapshot, .. }) => {
+            let is_outdated = *below <= position.deleted_below || *below < position.lowest || *below > position.last.next();
+            if position.no.is_none() || is_outdated {
                 return Ok(Plan::nothing());
             }
-            let mut page = Page::of(channel_key, ward, standing);
-            page.let_go(*below, snapshot.as_ref());
-            Ok(page.finish())
+            let mut draft = Draft::of(channel_key, ward, position);
+            draft.let_go(*below, snapshot.as_ref());
+            Ok(draft.finish())
         }
-        Request::Unlist(Unlist { channel_key, stretch, keys, as_of, .. }) => {
+        Request::RemoveFromIndex(RemoveFromIndex { channel_key, stretch, keys, as_of, .. }) => {
             // While it was open, somebody may have been heard again in it since, who is listed already.
             let was_open = speakers::stretch(as_of.next()) <= speakers::stretch(*stretch);
-            if standing.no.is_none() || (was_open && standing.last != *as_of) {
+            if position.no.is_none() || (was_open && position.last != *as_of) {
                 return Ok(Plan::nothing());
             }
-            let mut page = Page::of(channel_key, ward, standing);
-            page.standing.listed = Listed::default();
-            page.batch.writes.extend(keys.iter().cloned().map(Write::Remove));
-            Ok(page.finish())
+            let mut draft = Draft::of(channel_key, ward, position);
+            draft.position.listed = Listed::default();
+            draft.batch.writes.extend(keys.iter().cloned().map(Write::Remove));
+            Ok(draft.finish())
         }
         Request::Swept { channel_key, below, .. } => {
             // A later deletion has a sweep of its own, and its mark stays until that is done.
-            if standing.no.is_none() || standing.deleted_below != *below {
+            if position.no.is_none() || position.deleted_below != *below {
                 return Ok(Plan::nothing());
             }
-            let mut page = Page::of(channel_key, ward, standing);
-            page.batch.writes.push(Write::Remove(key::sweep(page.batch.ward, page.no)));
-            Ok(page.finish())
+            let mut draft = Draft::of(channel_key, ward, position);
+            draft.batch.writes.push(Write::Remove(key::sweep(draft.batch.ward, draft.no)));
+            Ok(draft.finish())
         }
         Request::Fence(_) => Ok(Plan::nothing()),
-        Request::Administer(Administer { ward: name, writes, fresh, .. }) => {
+        Request::WriteMeta(WriteMeta { ward: name, writes, fresh, .. }) => {
             let (fresh, writes) = (fresh.clone(), writes.clone());
             let batch = Batch { ward: *name, term: ward.term, append: None, fresh, writes };
             Ok(Plan { batch: Some(batch), events: Vec::new() })
@@ -144,34 +144,34 @@ pub(super) fn weight(batch: &Batch) -> usize {
     records + writes.sum::<usize>()
 }
 
-fn plan_record(record: &Record, ward: &mut Held, standing: &mut Standing) -> Result<Plan, Lost> {
+fn plan_record(record: &Record, ward: &mut Held, position: &mut JournalPosition) -> Result<Plan, WriteError> {
     let Record { channel_key, at, made, quiet, snapshot, outbox, usage, .. } = record;
     if made.iter().any(|made| made.event.is_heard()) {
-        return Err(Lost::Unfit("an event from outside is accepted, not made"));
+        return Err(WriteError::Unfit("an event from outside is accepted, not made"));
     }
     let handled = made.iter().map(|made| made.handled).chain(snapshot.iter().map(|snapshot| snapshot.handled()));
-    if handled.min().is_some_and(|handled| handled < standing.deleted_below) {
-        return Err(Lost::Deleted);
+    if handled.min().is_some_and(|handled| handled < position.deleted_below) {
+        return Err(WriteError::Deleted);
     }
-    let mut page = Page::of(channel_key, ward, standing);
+    let mut draft = Draft::of(channel_key, ward, position);
     for made in made {
-        page.make(*at, made);
+        draft.make(*at, made);
     }
-    page.mark_pending(*quiet, !made.is_empty());
+    draft.mark_pending(*quiet, !made.is_empty());
     if let Some(conversation) = snapshot {
-        let value = encode_snapshot(page.standing.made, conversation);
-        page.batch.writes.push(Write::Put(key::snapshot(page.batch.ward, page.no), value));
+        let value = encode_snapshot(draft.position.made, conversation);
+        draft.batch.writes.push(Write::Put(key::snapshot(draft.batch.ward, draft.no), value));
     }
     for write in outbox {
         match write {
             OutboxWrite::Put(ticket, record) => {
-                page.batch.writes.push(Write::Put(key::outbox(page.batch.ward, page.no, *ticket), encode(record)));
+                draft.batch.writes.push(Write::Put(key::outbox(draft.batch.ward, draft.no, *ticket), encode(record)));
             }
-            OutboxWrite::Remove(ticket) => page.fulfil(*ticket),
+            OutboxWrite::Remove(ticket) => draft.fulfil(*ticket),
         }
     }
-    page.count(*at, usage);
-    Ok(page.finish())
+    draft.count(*at, usage);
+    Ok(draft.finish())
 }
 
 impl Plan {
@@ -181,23 +181,23 @@ impl Plan {
 }
 
 /// A batch for one channel, in the making.
-struct Page<'a> {
+struct Draft<'a> {
     channel_key: &'a ChannelKey,
     no: ChannelNo,
     ward: &'a mut Held,
-    standing: &'a mut Standing,
+    position: &'a mut JournalPosition,
     batch: Batch,
     records: Vec<Vec<u8>>,
     after: Seq,
     events: Vec<Arc<Recorded>>,
 }
 
-impl<'a> Page<'a> {
+impl<'a> Draft<'a> {
     /// For this channel, which gets its number now if it has none.
-    fn of(channel_key: &'a ChannelKey, ward: &'a mut Held, standing: &'a mut Standing) -> Self {
+    fn of(channel_key: &'a ChannelKey, ward: &'a mut Held, position: &'a mut JournalPosition) -> Self {
         let name = channel_key.ward();
         let mut batch = Batch { ward: name, term: ward.term, append: None, fresh: Vec::new(), writes: Vec::new() };
-        let no = *standing.no.get_or_insert_with(|| {
+        let no = *position.no.get_or_insert_with(|| {
             let no = ChannelNo(ward.next_channel);
             ward.next_channel += 1;
             let record = ChannelRecord { guild: channel_key.guild.clone(), channel: channel_key.channel.clone() };
@@ -209,71 +209,71 @@ impl<'a> Page<'a> {
             ]);
             no
         });
-        let after = standing.last;
-        Self { channel_key, no, ward, standing, batch, records: Vec::new(), after, events: Vec::new() }
+        let after = position.last;
+        Self { channel_key, no, ward, position, batch, records: Vec::new(), after, events: Vec::new() }
     }
 
-    fn hear(&mut self, at: Moment, event: &Event, turn: Option<TurnId>, id: Option<&Arc<str>>) -> Result<(), Lost> {
+    fn hear(&mut self, at: Moment, event: &Event, turn: Option<TurnId>, id: Option<&Arc<str>>) -> Result<(), WriteError> {
         if !event.is_heard() {
-            return Err(Lost::Unfit("only an event from outside is accepted"));
+            return Err(WriteError::Unfit("only an event from outside is accepted"));
         }
-        let seq = self.standing.last.next();
+        let seq = self.position.last.next();
         if let Some(id) = id {
             let key = key::message_id(self.batch.ward, self.no, id);
             self.batch.fresh.push(key.clone());
             self.batch.writes.push(Write::Put(key, encode(&seq)));
         }
         if let Some(person) = speaker(event)
-            && self.standing.listed.add(person, seq)
+            && self.position.listed.add(person, seq)
         {
             let entry = key::person(&self.channel_key.guild, &PersonId::from(&**person), self.no, seq);
             self.batch.writes.push(Write::Put(entry, encode(&())));
         }
-        self.standing.heard = seq;
-        if !self.standing.is_pending {
+        self.position.heard = seq;
+        if !self.position.is_pending {
             self.put_pending();
         }
-        self.append(at.max(self.standing.at), &Made { handled: seq, turn, event: event.clone() });
+        self.append(at.max(self.position.at), &Made { handled: seq, turn, event: event.clone() });
         Ok(())
     }
 
     /// The newest event goes by this id, too.
     fn name(&mut self, id: &str) {
-        let seq = self.standing.last;
+        let seq = self.position.last;
         self.batch.writes.push(Write::Put(key::message_id(self.batch.ward, self.no, id), encode(&seq)));
     }
 
     /// Its time is the conversation's, which may not have handled the journal's newest event yet: a fold needs just that.
     fn make(&mut self, at: Moment, made: &Made) {
         self.append(at, made);
-        self.standing.made = self.standing.last;
+        self.position.made = self.position.last;
     }
 
     fn append(&mut self, at: Moment, made: &Made) {
-        let seq = self.standing.last.next();
+        let seq = self.position.last.next();
         let Made { handled, turn, event } = made.clone();
         let recorded = Recorded { seq, at, handled, turn, event };
         self.records.push(encode_event(&recorded));
-        self.standing.last = seq;
-        self.standing.at = self.standing.at.max(at);
+        self.position.last = seq;
+        self.position.at = self.position.at.max(at);
         self.events.push(Arc::new(recorded));
     }
 
     /// What is heard makes a channel pending; it stays so until the channel has handled the newest and is at rest.
     fn mark_pending(&mut self, quiet: Option<Seq>, has_made: bool) {
         match quiet {
-            Some(quiet) if quiet >= self.standing.heard && self.standing.is_pending => {
-                self.standing.is_pending = false;
+            Some(quiet) if quiet >= self.position.heard && self.position.is_pending => {
+                self.position.is_pending = false;
                 self.batch.writes.push(Write::Remove(key::pending(self.batch.ward, self.no)));
             }
-            None if has_made && !self.standing.is_pending => self.put_pending(),
+            None if has_made && !self.position.is_pending => self.put_pending(),
             _ => {}
         }
     }
 
     fn put_pending(&mut self) {
-        self.standing.is_pending = true;
-        let record = PendingRecord { heard: self.standing.heard };
+        self.position.is_pending = true;
+        let record = PendingRecord { heard: self.position.heard };
         self.batch.writes.push(Write::Put(key::pending(self.batch.ward, self.no), encode(&record)));
     }
 
@@ -293,11 +293,11 @@ impl<'a> Page<'a> {
     /// Everything so far counts as gone at once; a sweep takes it away after.
     fn delete_all(&mut self) {
         let (ward, no) = (self.batch.ward, self.no);
-        let lowest = self.standing.last.next();
-        self.standing.heard = Seq::NONE;
-        self.standing.is_pending = false;
-        self.standing.deleted_below = lowest;
-        self.standing.lowest = lowest;
+        let lowest = self.position.last.next();
+        self.position.heard = Seq::NONE;
+        self.position.is_pending = false;
+        self.position.deleted_below = lowest;
+        self.position.lowest = lowest;
         self.batch.writes.extend([
             Write::Put(key::tombstone(ward, no), encode_number(lowest)),
             Write::Put(key::sweep(ward, no), encode_number(lowest)),
@@ -309,14 +309,14 @@ impl<'a> Page<'a> {
 
     fn let_go(&mut self, below: Seq, snapshot: Option<&Value>) {
         let (ward, no) = (self.batch.ward, self.no);
-        self.standing.lowest = below;
+        self.position.lowest = below;
         self.batch.writes.push(Write::Put(key::tombstone(ward, no), encode_number(below)));
         self.batch.writes.extend(snapshot.map(|value| Write::Put(key::snapshot(ward, no), value.clone())));
     }
 
     fn rewrite(&mut self, events: &[Recorded]) {
         // What a sweep has taken away of what was let go comes back without words, to be swept again; of a deleted channel nothing does.
-        let there = self.standing.deleted_below.max(Seq(1))..=self.standing.last;
+        let there = self.position.deleted_below.max(Seq(1))..=self.position.last;
         for recorded in events.iter().filter(|recorded| there.contains(&recorded.seq)) {
             self.batch.writes.push(Write::Put(Key::event(self.batch.ward, self.no, recorded.seq), encode_event(recorded)));
         }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Accept, Administer, DeleteChannel, Expire, Fence, Lost, Post, Record, Scrub, Unlist};
+use crate::actors::messages::writer::{
+    Accept, DeleteChannel, DeleteExpired, Fence, Post, Record, RedactEvents, RemoveFromIndex, WriteError, WriteMeta,
+};
 use crate::domain::id::{Seq, Ward};
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::store::Write;
@@ -17,11 +19,11 @@ pub(super) enum Request {
     Accept(Accept),
     Record(Record),
     Post(Post),
-    Administer(Administer),
+    WriteMeta(WriteMeta),
     Delete(DeleteChannel),
-    Scrub(Scrub),
-    Expire(Expire),
-    Unlist(Unlist),
+    RedactEvents(RedactEvents),
+    DeleteExpired(DeleteExpired),
+    RemoveFromIndex(RemoveFromIndex),
     Fence(Fence),
     /// The remains of a deleted channel below this number are gone.
     Swept {
@@ -39,20 +41,20 @@ impl Request {
             | Self::Record(Record { channel_key, .. })
             | Self::Post(Post { channel_key, .. })
             | Self::Delete(DeleteChannel { channel_key, .. })
-            | Self::Scrub(Scrub { channel_key, .. })
-            | Self::Expire(Expire { channel_key, .. })
-            | Self::Unlist(Unlist { channel_key, .. })
+            | Self::RedactEvents(RedactEvents { channel_key, .. })
+            | Self::DeleteExpired(DeleteExpired { channel_key, .. })
+            | Self::RemoveFromIndex(RemoveFromIndex { channel_key, .. })
             | Self::Fence(Fence { channel_key, .. })
             | Self::Swept { channel_key, .. } => Some(channel_key),
-            Self::Administer(_) => None,
+            Self::WriteMeta(_) => None,
         }
     }
 
     /// Whether it takes words or names out of what is stored already.
     pub(super) fn erases(&self) -> bool {
         match self {
-            Self::Delete(_) | Self::Scrub(_) | Self::Expire(_) | Self::Unlist(_) => true,
-            Self::Administer(Administer { writes, .. }) => writes.iter().any(|write| {
+            Self::Delete(_) | Self::RedactEvents(_) | Self::DeleteExpired(_) | Self::RemoveFromIndex(_) => true,
+            Self::WriteMeta(WriteMeta { writes, .. }) => writes.iter().any(|write| {
                 let (Write::Put(key, _) | Write::Remove(key)) = write;
                 key.kind().is_some_and(is_rewritten_to_erase)
             }),
@@ -60,7 +62,7 @@ impl Request {
         }
     }
 
-    /// When it was handed to the scribe, if it puts events on record.
+    /// When it was handed to the writer, if it puts events on record.
     pub(super) const fn handed_over(&self) -> Option<Instant> {
         match self {
             Self::Accept(Accept { reply, .. }) => Some(reply.since()),
@@ -73,7 +75,7 @@ impl Request {
     /// Where its keys lie.
     pub(super) fn ward(&self) -> Ward {
         match self {
-            Self::Administer(administer) => administer.ward,
+            Self::WriteMeta(write_meta) => write_meta.ward,
             _ => self.channel_key().map(ChannelKey::ward).unwrap_or_default(),
         }
     }
@@ -88,17 +90,17 @@ impl Request {
     }
 
     /// Answers that it was not done.
-    pub(super) fn fail(self, lost: Lost) {
+    pub(super) fn fail(self, lost: WriteError) {
         match self {
             Self::Accept(Accept { reply, .. }) => reply.send(Err(lost.into())),
-            Self::Administer(Administer { reply, .. }) => reply.send(Err(lost.into())),
+            Self::WriteMeta(WriteMeta { reply, .. }) => reply.send(Err(lost.into())),
             Self::Record(Record { reply, .. }) => reply.send(Err(lost)),
             Self::Post(Post { reply, .. }) => reply.send(Err(lost)),
             Self::Delete(DeleteChannel { reply, .. })
-            | Self::Scrub(Scrub { reply, .. })
-            | Self::Expire(Expire { reply, .. })
+            | Self::RedactEvents(RedactEvents { reply, .. })
+            | Self::DeleteExpired(DeleteExpired { reply, .. })
             | Self::Swept { reply, .. } => reply.send(Err(lost)),
-            Self::Unlist(Unlist { reply, .. }) => reply.send(Err(lost)),
+            Self::RemoveFromIndex(RemoveFromIndex { reply, .. }) => reply.send(Err(lost)),
             Self::Fence(Fence { reply, .. }) => reply.send(Err(lost)),
         }
     }

@@ -1,4 +1,4 @@
-//! Takes away what remains of a deleted channel, or of what was let go, a bounded page at a time, while the scribe goes on with the rest.
+//! Takes away what remains of a deleted channel, or of what was let go, a bounded page at a time, while the writer goes on with the rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use ractor::ActorRef;
 use tokio::time::Instant;
 
-use super::unlisting::{Leaving, unlist};
+use super::index_removal::{Leaving, remove_from_index};
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Administer, Contested, Lost, Own, ScribeMessage};
+use crate::actors::messages::writer::{MetaWriteError, Own, WriteError, WriteMeta, WriterMessage};
 use crate::domain::id::{PersonId, Seq};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
@@ -35,7 +35,7 @@ pub struct Sweep {
     /// Where it is read.
     pub store: Arc<dyn Store>,
     /// Who writes.
-    pub scribe: ActorRef<ScribeMessage>,
+    pub writer: ActorRef<WriterMessage>,
     /// Whose journal.
     pub channel_key: ChannelKey,
     /// The number that stands for the channel.
@@ -51,9 +51,9 @@ impl Sweep {
     pub(super) async fn run(self, reply: Reply<()>) {
         match self.remove_all().await {
             Ok(_) => {
-                let Self { scribe, channel_key, below, .. } = self;
-                // If the scribe is gone, the reply is dropped, and says so.
-                let _ = scribe.cast(ScribeMessage::Own(Own::Swept { channel_key, below, reply }));
+                let Self { writer, channel_key, below, .. } = self;
+                // If the writer is gone, the reply is dropped, and says so.
+                let _ = writer.cast(WriterMessage::Own(Own::Swept { channel_key, below, reply }));
             }
             Err(lost) => reply.send(Err(lost)),
         }
@@ -63,7 +63,7 @@ impl Sweep {
     ///
     /// # Errors
     /// Some of it may be there still.
-    pub async fn remove_all(&self) -> Result<u64, Lost> {
+    pub async fn remove_all(&self) -> Result<u64, WriteError> {
         let (ward, no, below) = (self.channel_key.ward(), self.no, self.below);
         let is_older = |seq: Seq| seq < below;
         // What cannot be read goes too: it is of no use to anybody.
@@ -79,42 +79,42 @@ impl Sweep {
     }
 
     /// Takes the events away, and before them whoever said nothing else out of the index of persons: stretch by stretch.
-    async fn remove_events(&self) -> Result<u64, Lost> {
+    async fn remove_events(&self) -> Result<u64, WriteError> {
         let (ward, no) = (self.channel_key.ward(), self.no);
         let mut passed = 0;
         loop {
             let began = Instant::now();
             let (first, end) = (Key::event(ward, no, Seq::NONE), Key::event(ward, no, self.below));
-            let page = self.store.scan(first, end, false, PAGE).await;
-            let mut page = page.map_err(|error| ReadError::from(error).of(&self.channel_key))?;
-            let Some(last) = page.last().and_then(|(key, _)| key.last_number()).map(Seq) else { return Ok(passed) };
-            if page.len() == PAGE {
+            let draft = self.store.scan(first, end, false, PAGE).await;
+            let mut draft = draft.map_err(|error| ReadError::from(error).of(&self.channel_key))?;
+            let Some(last) = draft.last().and_then(|(key, _)| key.last_number()).map(Seq) else { return Ok(passed) };
+            if draft.len() == PAGE {
                 // The rest of the last stretch goes with the next page. A page is longer than a stretch.
                 let rest = Key::event(ward, no, stretch(last));
-                page.retain(|(key, _)| *key < rest);
+                draft.retain(|(key, _)| *key < rest);
             }
-            for (stretch, people) in speakers(&page) {
+            for (stretch, people) in speakers(&draft) {
                 let leaving = Leaving { stretch, below: self.below, people: &people, notes: &[] };
-                unlist(&*self.store, &self.scribe, &self.channel_key, leaving).await?;
+                remove_from_index(&*self.store, &self.writer, &self.channel_key, leaving).await?;
             }
-            passed += page.len() as u64;
-            self.write(page.into_iter().map(|(key, _)| Write::Remove(key)).collect()).await?;
+            passed += draft.len() as u64;
+            self.write(draft.into_iter().map(|(key, _)| Write::Remove(key)).collect()).await?;
             if self.pace == Pace::Patient {
                 tokio::time::sleep(began.elapsed()).await;
             }
         }
     }
 
-    async fn remove(&self, mut from: Key, to: Key, chosen: impl Fn(&Key, &Value) -> Vec<Key>) -> Result<u64, Lost> {
+    async fn remove(&self, mut from: Key, to: Key, chosen: impl Fn(&Key, &Value) -> Vec<Key>) -> Result<u64, WriteError> {
         let mut passed = 0;
         loop {
             let began = Instant::now();
-            let page = self.store.scan(from.clone(), to.clone(), false, PAGE).await;
-            let page = page.map_err(|error| ReadError::from(error).of(&self.channel_key))?;
-            let Some((last, _)) = page.last() else { return Ok(passed) };
-            passed += page.len() as u64;
+            let draft = self.store.scan(from.clone(), to.clone(), false, PAGE).await;
+            let draft = draft.map_err(|error| ReadError::from(error).of(&self.channel_key))?;
+            let Some((last, _)) = draft.last() else { return Ok(passed) };
+            passed += draft.len() as u64;
             from = key::successor(last);
-            let writes: Vec<_> = page.iter().flat_map(|(key, value)| chosen(key, value)).map(Write::Remove).collect();
+            let writes: Vec<_> = draft.iter().flat_map(|(key, value)| chosen(key, value)).map(Write::Remove).collect();
             if !writes.is_empty() {
                 self.write(writes).await?;
             }
@@ -124,24 +124,24 @@ impl Sweep {
         }
     }
 
-    async fn write(&self, writes: Vec<Write>) -> Result<(), Lost> {
+    async fn write(&self, writes: Vec<Write>) -> Result<(), WriteError> {
         let (reply, done) = Reply::awaited();
-        let order = Administer { ward: self.channel_key.ward(), writes, fresh: Vec::new(), reply };
-        let _ = self.scribe.cast(ScribeMessage::Administer(order));
+        let order = WriteMeta { ward: self.channel_key.ward(), writes, fresh: Vec::new(), reply };
+        let _ = self.writer.cast(WriterMessage::WriteMeta(order));
         match done.await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(Contested::Lost(lost))) => Err(lost),
+            Ok(Err(MetaWriteError::WriteError(lost))) => Err(lost),
             // Nothing had to be new; and a reply always answers.
-            Ok(Err(Contested::Exists { .. })) | Err(_) => Err(Lost::Unknown),
+            Ok(Err(MetaWriteError::Exists { .. })) | Err(_) => Err(WriteError::Unknown),
         }
     }
 }
 
 /// Who said something in these events, by stretch.
-fn speakers(page: &[(Key, Value)]) -> BTreeMap<Seq, BTreeSet<PersonId>> {
+fn speakers(draft: &[(Key, Value)]) -> BTreeMap<Seq, BTreeSet<PersonId>> {
     let mut speakers: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     // What cannot be read goes too, and nobody knows whose it was.
-    for recorded in page.iter().filter_map(|(key, value)| decode_event(key, value).ok()) {
+    for recorded in draft.iter().filter_map(|(key, value)| decode_event(key, value).ok()) {
         if let Some(person) = speaker(&recorded.event) {
             speakers.entry(stretch(recorded.seq)).or_default().insert(PersonId::from(&**person));
         }

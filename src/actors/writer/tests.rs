@@ -7,10 +7,12 @@ use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use self::world::{World, again, channel_key, jitter, made_event, new, said};
+use self::world::{World, channel_key, jitter, made_event, new, retry, said};
 use super::*;
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Accept, Administer, Committed, Contested, Lost, OutboxWrite, Refused, Scrub};
+use crate::actors::messages::writer::{
+    Accept, Committed, MetaWriteError, OutboxWrite, RedactEvents, Refused, WriteError, WriteMeta,
+};
 use crate::actors::runtime::hub::Live;
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::message::Role;
@@ -34,7 +36,7 @@ async fn every_channel_is_numbered_without_gaps_however_many_interleave() {
         for channel in &channels {
             answers.push((round, world.hear(channel, "hi", None)));
             if round % 7 == 0 {
-                world.settle().await;
+                world.finish().await;
             }
         }
     }
@@ -55,7 +57,7 @@ async fn what_arrives_during_a_commit_is_committed_together() {
     world.store.hold();
 
     let answers: Vec<_> = (0..60).map(|_| world.hear("lobby", "more", None)).collect();
-    world.settle().await;
+    world.finish().await;
     world.store.release();
     for answer in answers {
         answer.await.unwrap().unwrap();
@@ -71,7 +73,7 @@ async fn where_much_waits_a_group_follows_one_that_is_not_answered_yet() {
     world.store.hold();
 
     let answers: Vec<_> = (0..300).map(|_| world.hear("lobby", "more", None)).collect();
-    world.settle().await;
+    world.finish().await;
     world.store.release();
     for (answer, number) in answers.into_iter().zip(2..) {
         assert_eq!(answer.await.unwrap(), Ok(new(number)));
@@ -89,11 +91,11 @@ async fn what_a_group_before_has_refused_is_numbered_anew_in_the_groups_that_fol
     let duplicate = world.hear("lobby", "one", Some("a"));
     let (two, elsewhere, three) =
         (world.hear("lobby", "two", None), world.hear("attic", "hi", None), world.hear("lobby", "three", None));
-    world.settle().await;
+    world.finish().await;
     let fence = world.fence("lobby");
     world.store.release();
 
-    assert_eq!(duplicate.await.unwrap(), Ok(again(1)));
+    assert_eq!(duplicate.await.unwrap(), Ok(retry(1)));
     assert_eq!((two.await.unwrap(), three.await.unwrap()), (Ok(new(2)), Ok(new(3))));
     assert_eq!((elsewhere.await.unwrap(), fence.await.unwrap()), (Ok(new(1)), Ok(Seq(3))));
     assert_eq!(world.store.groups()[..3], [1, 1, 2]);
@@ -107,7 +109,7 @@ async fn when_a_group_fails_what_followed_it_is_answered_too() {
 
     let failing = world.hear("lobby", "two", None);
     let (following, waiting) = (world.hear("lobby", "three", None), world.hear("lobby", "four", None));
-    world.settle().await;
+    world.finish().await;
     let late = world.hear("lobby", "five", None);
     world.store.fail_next(StoreError::Failed("no space".into()));
     world.store.release();
@@ -127,7 +129,7 @@ async fn a_group_has_at_most_so_many_batches_and_bytes() {
 
     let answers: Vec<_> = (0..20).map(|_| world.hear("lobby", "short", None)).collect();
     let large: Vec<_> = (0..2).map(|_| world.hear("lobby", &"long".repeat(30_000), None)).collect();
-    world.settle().await;
+    world.finish().await;
     world.store.release();
     for answer in answers.into_iter().chain(large) {
         answer.await.unwrap().unwrap();
@@ -145,19 +147,19 @@ async fn the_same_id_again_gives_the_first_number_whatever_the_text() {
     let elsewhere = world.hear("attic", "one", Some("a")).await.unwrap();
     world.store.hold();
     let in_flight = world.hear("lobby", "two", Some("b"));
-    world.settle().await;
+    world.finish().await;
     let same_group: Vec<_> = ["b", "c", "c", "d", "a"].map(|id| world.hear("lobby", id, Some(id))).into();
-    world.settle().await;
+    world.finish().await;
     world.store.release();
 
-    assert_eq!(stored, Ok(again(1)));
+    assert_eq!(stored, Ok(retry(1)));
     assert_eq!(elsewhere, Ok(new(1)));
     assert_eq!(in_flight.await.unwrap(), Ok(new(2)));
     let mut answers = Vec::new();
     for answer in same_group {
         answers.push(answer.await.unwrap().unwrap());
     }
-    assert_eq!(answers, [again(2), new(3), again(3), new(4), again(1)]);
+    assert_eq!(answers, [retry(2), new(3), retry(3), new(4), retry(1)]);
     assert_eq!(world.delivered_to("lobby"), [1, 2, 3, 4]);
 }
 
@@ -167,7 +169,7 @@ async fn what_follows_a_duplicate_is_numbered_anew_in_its_order() {
     world.hear("lobby", "one", Some("a")).await.unwrap().unwrap();
     world.store.hold();
     world.hear("attic", "blocks the store", None);
-    world.settle().await;
+    world.finish().await;
 
     let duplicate = world.hear("lobby", "one", Some("a"));
     let next = world.hear("lobby", "two", None);
@@ -187,10 +189,10 @@ async fn what_follows_a_duplicate_is_numbered_anew_in_its_order() {
     let removed = world.record(|record| record.outbox = vec![OutboxWrite::Remove(Ticket(1))]);
     let fence = world.fence("lobby");
     let last = world.hear("lobby", "three", None);
-    world.settle().await;
+    world.finish().await;
     world.store.release();
 
-    assert_eq!(duplicate.await.unwrap(), Ok(again(1)));
+    assert_eq!(duplicate.await.unwrap(), Ok(retry(1)));
     assert_eq!(next.await.unwrap(), Ok(new(2)));
     assert_eq!(made.await.unwrap(), Ok(Committed { first: Seq(3), last: Seq(3) }));
     assert_eq!(removed.await.unwrap(), Ok(Committed { first: Seq(4), last: Seq(3) }));
@@ -206,17 +208,17 @@ async fn an_unknown_outcome_is_lost_to_everybody_and_ends_all_writing() {
     world.store.hold();
     world.store.fail_next(StoreError::Unknown("no answer".into()));
     let in_flight = world.hear("lobby", "two", None);
-    world.settle().await;
+    world.finish().await;
     let made = world.record(|record| record.made = vec![made_event(Seq(1), jitter(9))]);
     let elsewhere = world.hear("attic", "hi", None);
-    world.settle().await;
+    world.finish().await;
     world.store.release();
 
-    assert_eq!(in_flight.await.unwrap(), Err(Lost::Unknown.into()));
-    assert!(matches!(made.await.unwrap(), Err(Lost::Unavailable(_))));
-    assert!(matches!(elsewhere.await.unwrap(), Err(Refused::Lost(Lost::Unavailable(_)))));
+    assert_eq!(in_flight.await.unwrap(), Err(WriteError::Unknown.into()));
+    assert!(matches!(made.await.unwrap(), Err(WriteError::Unavailable(_))));
+    assert!(matches!(elsewhere.await.unwrap(), Err(Refused::WriteError(WriteError::Unavailable(_)))));
     let later = world.hear("lobby", "three", None).await.unwrap();
-    assert!(matches!(later, Err(Refused::Lost(Lost::Unavailable(_)))));
+    assert!(matches!(later, Err(Refused::WriteError(WriteError::Unavailable(_)))));
     assert!(matches!(&world.fates.lock().unwrap()[..], [Fate::StoreFailed(why)] if why.contains("no answer")));
 }
 
@@ -227,7 +229,7 @@ async fn a_failed_store_is_not_an_unknown_outcome() {
 
     let answer = world.hear("lobby", "one", None).await.unwrap();
 
-    assert!(matches!(answer, Err(Refused::Lost(Lost::Unavailable(why))) if why.contains("disk full")));
+    assert!(matches!(answer, Err(Refused::WriteError(WriteError::Unavailable(why))) if why.contains("disk full")));
     assert_eq!(world.fates.lock().unwrap().len(), 1);
 }
 
@@ -239,7 +241,7 @@ async fn a_ward_that_somebody_else_took_ends_all_writing() {
 
     let answer = world.hear("lobby", "two", None).await.unwrap();
 
-    assert!(matches!(answer, Err(Refused::Lost(Lost::Unavailable(_)))));
+    assert!(matches!(answer, Err(Refused::WriteError(WriteError::Unavailable(_)))));
     assert_eq!(world.fates.lock().unwrap().len(), 1);
 }
 
@@ -249,17 +251,17 @@ async fn a_killed_scribe_answers_everybody_and_its_successor_goes_on_with_the_nu
     world.hear("lobby", "one", None).await.unwrap().unwrap();
     world.store.hold();
     let in_flight = world.hear("lobby", "two", None);
-    world.settle().await;
+    world.finish().await;
     let waiting = world.hear("lobby", "three", None);
-    world.settle().await;
+    world.finish().await;
 
-    world.scribe.kill();
+    world.writer.kill();
 
-    assert_eq!(in_flight.await.unwrap(), Err(Lost::Unknown.into()));
-    assert_eq!(waiting.await.unwrap(), Err(Lost::Unknown.into()));
+    assert_eq!(in_flight.await.unwrap(), Err(WriteError::Unknown.into()));
+    assert_eq!(waiting.await.unwrap(), Err(WriteError::Unknown.into()));
     let successor = World::on(world.store.clone(), Bounds::default()).await;
     let first = successor.hear("lobby", "four", None);
-    successor.settle().await;
+    successor.finish().await;
     world.store.release();
     assert_eq!(first.await.unwrap(), Ok(new(2)));
     assert_eq!(successor.texts("lobby").await, [(1, "one".into()), (2, "four".into())]);
@@ -268,13 +270,13 @@ async fn a_killed_scribe_answers_everybody_and_its_successor_goes_on_with_the_nu
 #[tokio::test(start_paused = true)]
 async fn a_message_to_a_scribe_that_is_gone_is_answered() {
     let world = World::new().await;
-    world.scribe.stop_and_wait(None, None).await.unwrap();
+    world.writer.stop_and_wait(None, None).await.unwrap();
 
     let (reply, answer) = Reply::awaited();
     let accept = Accept { channel_key: channel_key("lobby"), at: None, event: said("hi", Role::Person), id: None, reply };
-    let _ = world.scribe.cast(ScribeMessage::Accept(accept));
+    let _ = world.writer.cast(WriterMessage::Accept(accept));
 
-    assert_eq!(answer.await.unwrap(), Err(Lost::Unknown.into()));
+    assert_eq!(answer.await.unwrap(), Err(WriteError::Unknown.into()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -299,7 +301,7 @@ async fn a_message_accepted_while_a_quiet_record_is_on_its_way_stays_pending() {
 
     let before = world.hear("lobby", "two", None);
     let quiet = world.record(|record| record.quiet = Some(Seq(1)));
-    world.settle().await;
+    world.finish().await;
     world.store.release();
     before.await.unwrap().unwrap();
     quiet.await.unwrap().unwrap();
@@ -339,7 +341,7 @@ async fn a_deleted_channel_is_empty_and_goes_on_with_its_numbers() {
     let meanwhile = world.hear("lobby", "new", Some("id1"));
     deleted.await.unwrap().unwrap();
 
-    assert_eq!(meanwhile.await.unwrap(), Ok(again(2)));
+    assert_eq!(meanwhile.await.unwrap(), Ok(retry(2)));
     assert_eq!(world.texts("lobby").await, []);
     assert_eq!(world.hear("lobby", "anew", Some("id1")).await.unwrap(), Ok(new(1_101)));
     assert_eq!(world.texts("lobby").await, [(1_101, "anew".into())]);
@@ -362,7 +364,7 @@ async fn a_deletion_cut_short_is_finished_when_the_channel_is_used_again() {
     let successor = World::on(world.store.clone(), Bounds::default()).await;
 
     let answer = successor.hear("lobby", "two", None).await.unwrap();
-    successor.settle().await;
+    successor.finish().await;
 
     assert_eq!(answer, Ok(new(2)));
     assert_eq!(successor.store.count(Key::new(ward, Kind::Journal)), 1);
@@ -377,7 +379,7 @@ async fn what_a_deleted_conversation_still_makes_is_not_recorded() {
 
     let late = world.record(|record| record.made = vec![made_event(Seq(1), jitter(9))]).await.unwrap();
 
-    assert_eq!(late, Err(Lost::Deleted));
+    assert_eq!(late, Err(WriteError::Deleted));
     assert_eq!(world.texts("lobby").await, []);
 }
 
@@ -390,7 +392,12 @@ async fn a_scrubbed_event_keeps_its_number_and_loses_its_words() {
 
     let (reply, answer) = Reply::awaited();
     let events = vec![without_words(&event)];
-    world.send(ScribeMessage::Scrub(Scrub { channel_key: channel_key("lobby"), events, writes: Vec::new(), reply }));
+    world.send(WriterMessage::RedactEvents(RedactEvents {
+        channel_key: channel_key("lobby"),
+        events,
+        writes: Vec::new(),
+        reply,
+    }));
     answer.await.unwrap().unwrap();
 
     assert_eq!(world.texts("lobby").await, [(1, "".into()), (2, "open".into())]);
@@ -445,7 +452,7 @@ async fn too_many_that_wait_are_refused_but_never_what_channels_make() {
 
     let refused = world.hear("lobby", "too many", None);
     let made = world.record(|record| record.made = vec![made_event(Seq(1), jitter(9))]);
-    world.settle().await;
+    world.finish().await;
     world.store.release();
 
     assert_eq!(refused.await.unwrap(), Err(Refused::Busy { retry_after: Duration::from_secs(1) }));
@@ -481,14 +488,14 @@ async fn an_administrative_write_that_must_be_new_is_contested_by_what_is_there(
     let create = |value: u32| {
         let (reply, answer) = Reply::awaited();
         let (writes, fresh) = (vec![Write::Put(room.clone(), encode(&value))], vec![room.clone()]);
-        world.send(ScribeMessage::Administer(Administer { ward: Ward(0), writes, fresh, reply }));
+        world.send(WriterMessage::WriteMeta(WriteMeta { ward: Ward(0), writes, fresh, reply }));
         answer
     };
 
     let (first, second) = (create(1), create(2));
 
     assert_eq!(first.await.unwrap(), Ok(()));
-    assert_eq!(second.await.unwrap(), Err(Contested::Exists { key: room.clone(), value: encode(&1) }));
+    assert_eq!(second.await.unwrap(), Err(MetaWriteError::Exists { key: room.clone(), value: encode(&1) }));
 }
 
 #[tokio::test(start_paused = true)]
@@ -519,11 +526,11 @@ async fn an_event_of_the_wrong_kind_is_not_recorded() {
     let world = World::new().await;
 
     let (reply, answer) = Reply::awaited();
-    world.send(ScribeMessage::Accept(Accept { channel_key: channel_key("lobby"), at: None, event: jitter(9), id: None, reply }));
+    world.send(WriterMessage::Accept(Accept { channel_key: channel_key("lobby"), at: None, event: jitter(9), id: None, reply }));
     let heard = world.record(|record| record.made = vec![made_event(Seq(0), said("hi", Role::Person))]);
 
-    assert!(matches!(answer.await.unwrap(), Err(Refused::Lost(Lost::Unfit(_)))));
-    assert!(matches!(heard.await.unwrap(), Err(Lost::Unfit(_))));
+    assert!(matches!(answer.await.unwrap(), Err(Refused::WriteError(WriteError::Unfit(_)))));
+    assert!(matches!(heard.await.unwrap(), Err(WriteError::Unfit(_))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -536,7 +543,7 @@ async fn a_journal_that_cannot_be_opened_is_no_harm_to_the_others() {
     let sound = world.hear("attic", "hi", None);
 
     let refused = broken.await.unwrap();
-    assert!(matches!(refused, Err(Refused::Lost(Lost::Unreadable(why))) if why.contains("version 9")));
+    assert!(matches!(refused, Err(Refused::WriteError(WriteError::Unreadable(why))) if why.contains("version 9")));
     assert_eq!(sound.await.unwrap(), Ok(new(1)));
     assert!(world.fates.lock().unwrap().is_empty());
 }
@@ -559,7 +566,7 @@ async fn what_goes_on_record_is_measured_once() {
     world.hear("lobby", "one", Some("m1")).await.unwrap().unwrap();
     world.store.hold();
     let late = world.hear("lobby", "two", Some("m2"));
-    world.settle().await;
+    world.finish().await;
     let together = [world.hear("lobby", "one again", Some("m1")), world.hear("attic", "three", None)];
     tokio::time::sleep(Duration::from_secs(2)).await;
     let not_yet = world.metrics.total("tertulia_messages_total", &[]);
@@ -601,7 +608,12 @@ async fn whatever_takes_words_out_marks_that_the_stores_file_still_has_them() {
     let (reply, scrubbed) = Reply::awaited();
     let events = world.reader().restore(&channel_key("lobby")).await.unwrap().events;
     let events = events.iter().map(without_words).collect();
-    world.send(ScribeMessage::Scrub(Scrub { channel_key: channel_key("lobby"), events, writes: Vec::new(), reply }));
+    world.send(WriterMessage::RedactEvents(RedactEvents {
+        channel_key: channel_key("lobby"),
+        events,
+        writes: Vec::new(),
+        reply,
+    }));
     scrubbed.await.unwrap().unwrap();
     assert_eq!((erased::oldest(&*world.store).await, marks().await), (Ok(Some(day(3))), 1));
 
@@ -612,7 +624,7 @@ async fn whatever_takes_words_out_marks_that_the_stores_file_still_has_them() {
     set(6);
     let used = vec![Write::Put(Key::new(ward, Kind::Usage).text("home"), Vec::new())];
     let (reply, administered) = Reply::awaited();
-    world.send(ScribeMessage::Administer(Administer { ward, writes: used, fresh: Vec::new(), reply }));
+    world.send(WriterMessage::WriteMeta(WriteMeta { ward, writes: used, fresh: Vec::new(), reply }));
     administered.await.unwrap().unwrap();
     assert_eq!(marks().await, 3);
 }

@@ -110,7 +110,7 @@ impl SledStore {
         let open::Opened { db, facts, manifest, lock } = opened;
         let (db, committer) = attempt(db, |db| {
             let committer = Committer::new(db.clone(), facts, manifest, data, options.instruments.clone())?;
-            let thread = std::thread::Builder::new().name("scribe-commit".into());
+            let thread = std::thread::Builder::new().name("writer-commit".into());
             thread.spawn(move || committer.run(&inbox)).map_err(|error| OpenError::of(data, error))
         })?;
         Ok(Self {

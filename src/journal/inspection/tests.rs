@@ -50,7 +50,7 @@ fn all() -> Vec<(Key, Vec<u8>)> {
         (key::next_channel(ward), encode(&8_u32)),
         (key::start(at), encode(&StartRecord::default())),
         (key::usage_kept_from(&guild), encode(&at)),
-        (key::unlisting(ward, NO, seq), encode(&())),
+        (key::index_removal(ward, NO, seq), encode(&())),
         (key::sweep(ward, NO), encode_number(seq)),
     ]
 }

@@ -118,7 +118,7 @@ fn no_number_that_anything_names_is_given_to_an_event_again() {
         (key::set_aside(ward, no, seq), b"?".to_vec()),
         (key::tombstone(ward, no), encode_number(seq.next())),
         (key::sweep(ward, no), encode_number(seq.next())),
-        (key::unlisting(ward, no, seq), encode(&())),
+        (key::index_removal(ward, no, seq), encode(&())),
         (key::usage(&channel_key.guild, Moment::ZERO, no, 900), encode(&usage)),
     ];
 
@@ -157,7 +157,7 @@ fn a_channels_number_is_never_given_again_whatever_is_left_of_it() {
         key::person(&channel_key.guild, &"ana".into(), no, Seq(1)),
         key::usage(&channel_key.guild, Moment::ZERO, no, 1),
         key::sweep(ward, no),
-        key::unlisting(ward, no, Seq(1)),
+        key::index_removal(ward, no, Seq(1)),
     ];
 
     for key in left {

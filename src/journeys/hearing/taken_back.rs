@@ -107,7 +107,7 @@ async fn what_is_taken_back_is_not_answered() {
 async fn a_deletion_that_a_crash_cut_short_is_finished_when_it_is_told_again() {
     let mut world = world().await;
     say(&world, "1", "zebra").await;
-    // The channel and the scribe die with what is on its way.
+    // The channel and the writer die with what is on its way.
     let cut_short = tokio::spawn({
         let ears = hearing(&world);
         async move { ears.deleted(&general(), &["1".into()]).await }
@@ -115,7 +115,7 @@ async fn a_deletion_that_a_crash_cut_short_is_finished_when_it_is_told_again() {
     for _ in 0..4 {
         tokio::task::yield_now().await;
     }
-    world.kill(&ScribeKey()).await;
+    world.kill(&WriterKey()).await;
     world.others_may_die();
     drop(cut_short.await.unwrap());
 

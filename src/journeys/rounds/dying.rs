@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::actors::runtime::actor_keys::{
-    ChannelActorKey, CompanionKey, GuildKey, GuildsKey, PoolKey, ScribeKey, TurnTakingManagerKey,
+    ChannelActorKey, CompanionKey, GuildKey, GuildsKey, PoolKey, TurnTakingManagerKey, WriterKey,
 };
 use crate::actors::runtime::directory::ActorKey as Address;
 use crate::journeys::keeping::one_turn;
@@ -56,7 +56,7 @@ async fn a_scribe_that_dies_loses_no_vote() {
 
         world.say("salon", QUESTION).await;
         world.pass(moment).await;
-        world.kill(&ScribeKey()).await;
+        world.kill(&WriterKey()).await;
         // A channel that had something on its way to be written begins anew.
         world.others_may_die();
         world.pass(700.0).await;

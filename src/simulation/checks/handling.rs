@@ -6,7 +6,7 @@ use super::super::life::Life;
 use super::super::stage::lock;
 use super::super::store::Committed;
 use super::channel_key_of;
-use crate::actors::writer::reaching::look;
+use crate::actors::writer::requests::look;
 use crate::domain::id::Seq;
 use crate::ports::backend::Backend;
 

@@ -4,10 +4,10 @@
 //! messages, evaluations, trips of the loop guard, appends; decisions, evaluations without an answer and how many of both were timed; rounds, their
 //! votes, missing votes, ties and wishes; changes of stage; judgements of repetition; statements that failed, were posted, were sent as parts. And those
 //! that something else determines (`besides.rs`): groups and batches, messages set aside, failures of the store, calls that were begun, calls that panicked,
-//! restarts of the scribe; restarts of others are at least as many as the nemesis killed, timed turns as many as turns. What there is none of
+//! restarts of the writer; restarts of others are at least as many as the nemesis killed, timed turns as many as turns. What there is none of
 //! (HTTP, Discord) is at zero.
 //!
-//! What was counted is what there was to count, less what nobody lived to tell (`witness.rs`): a count is excused if its scribe, or its
+//! What was counted is what there was to count, less what nobody lived to tell (`witness.rs`): a count is excused if its writer, or its
 //! channel, ended between the handing over and the commit of the very event, or the process with it.
 //!
 //! Not determined by the record: turns that ended otherwise than with a statement, and all times; tokens, costs, times and number of questions, which
@@ -170,7 +170,7 @@ fn begun_anew(life: &Life, measured: &Counted) {
         ("companion", "companion begun anew"),
         ("guild", "guild begun anew"),
         ("guilds", "guilds begun anew"),
-        ("scribe", "scribe begun anew"),
+        ("scribe", "writer begun anew"),
         ("side_models", "pool begun anew"),
         ("switchboard", "switchboard begun anew"),
         ("platforms", "connections begun anew"),

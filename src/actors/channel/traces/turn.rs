@@ -72,7 +72,7 @@ pub(super) struct Round {
 #[derive(Clone, Copy)]
 pub(in crate::actors::channel) struct Append {
     pub(super) seq: Seq,
-    /// When the scribe took it.
+    /// When the writer took it.
     pub(super) taken: Moment,
     /// When it was committed.
     pub(super) committed: Moment,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{NotDeleted, PAGE};
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::writer::reaching::administer;
+use crate::actors::writer::requests::write_meta;
 use crate::domain::id::{GuildId, Seq, Ward};
 use crate::domain::moment::Moment;
 use crate::journal::key;
@@ -38,7 +38,7 @@ pub(super) async fn forget_who_is_listed(context: &ActorContext, guild: &GuildId
             }
         }
         if !writes.is_empty() {
-            administer(context, ward, writes).await?;
+            write_meta(context, ward, writes).await?;
         }
     }
 }
@@ -64,10 +64,10 @@ pub(super) async fn forget_who_addressed(context: &ActorContext, guild: &GuildId
             }
         }
         if !writes.is_empty() {
-            administer(context, ward, writes).await?;
+            write_meta(context, ward, writes).await?;
         }
     }
-    Ok(administer(context, ward, vec![Write::Put(mark, encode(&before.min(now)))]).await?)
+    Ok(write_meta(context, ward, vec![Write::Put(mark, encode(&before.min(now)))]).await?)
 }
 
 /// The same use, of nobody; none: it names no person.

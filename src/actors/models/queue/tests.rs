@@ -181,7 +181,7 @@ proptest! {
 
         let order = drained(&mut queue);
 
-        let contested = 2 * first.min(second) as usize;
-        prop_assert!(order[..contested].windows(2).all(|pair| (pair[0] < 1000) != (pair[1] < 1000)));
+        let meta_write_error = 2 * first.min(second) as usize;
+        prop_assert!(order[..meta_write_error].windows(2).all(|pair| (pair[0] < 1000) != (pair[1] < 1000)));
     }
 }

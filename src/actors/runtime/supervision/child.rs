@@ -32,7 +32,7 @@ pub enum Lasting {
     Transient,
     /// Failures and kills, unless it passed a limit of its own: a guild that keeps failing is for its supervisor to rule on.
     Bulkhead,
-    /// Every ending, also a normal stop: the scribe has to be there.
+    /// Every ending, also a normal stop: the writer has to be there.
     Permanent,
 }
 

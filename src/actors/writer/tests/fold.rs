@@ -63,7 +63,7 @@ async fn live_through(happenings: Vec<Happening>) -> (Conversation, Conversation
             Happening::Heard(kind) => {
                 let (reply, answer) = Reply::awaited();
                 let at = Some(Moment::from_micros(step as u64 * 400_000));
-                world.send(ScribeMessage::Accept(Accept {
+                world.send(WriterMessage::Accept(Accept {
                     channel_key: channel_key("lobby"),
                     at,
                     event: heard(kind, step),

@@ -7,7 +7,7 @@ use super::world::{World, jitter, made_event};
 use crate::actors::messages::writer::Accepted;
 use crate::domain::id::Seq;
 
-/// What somebody does to the scribe or to its store.
+/// What somebody does to the writer or to its store.
 #[derive(Clone, Debug)]
 enum Deed {
     /// Something is said in a channel, perhaps with an id.
@@ -76,7 +76,7 @@ async fn live_through(deeds: Vec<Deed>, group_batches: usize) -> (Journals, Jour
             }
             Deed::Hold => world.store.hold(),
             Deed::Release => world.store.release(),
-            Deed::Settle => world.settle().await,
+            Deed::Settle => world.finish().await,
         }
     }
     world.store.release();

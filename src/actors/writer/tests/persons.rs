@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::world::{World, again, channel_key, new};
+use super::world::{World, channel_key, new, retry};
 use super::*;
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Lost, Scrub, Unlist};
+use crate::actors::messages::writer::{RedactEvents, RemoveFromIndex, WriteError};
 use crate::domain::id::PersonId;
 use crate::journal::key;
 use crate::journal::redaction::without_words;
@@ -34,20 +34,25 @@ impl World {
         let event = self.reader().event(&channel_key("lobby"), Seq(seq)).await.unwrap().unwrap();
         let (reply, answer) = Reply::awaited();
         let events = vec![without_words(&event)];
-        self.send(ScribeMessage::Scrub(Scrub { channel_key: channel_key("lobby"), events, writes: Vec::new(), reply }));
+        self.send(WriterMessage::RedactEvents(RedactEvents {
+            channel_key: channel_key("lobby"),
+            events,
+            writes: Vec::new(),
+            reply,
+        }));
         answer.await.unwrap().unwrap();
     }
 
-    async fn unlist(&self, stretch: u64, below: u64, people: &[&str]) -> Result<(), Lost> {
+    async fn remove_from_index(&self, stretch: u64, below: u64, people: &[&str]) -> Result<(), WriteError> {
         let people: BTreeSet<_> = people.iter().map(|person| PersonId::from(*person)).collect();
         let leaving = Leaving { stretch: Seq(stretch), below: Seq(below), people: &people, notes: &[] };
-        unlist(&*self.store, &self.scribe, &channel_key("lobby"), leaving).await
+        remove_from_index(&*self.store, &self.writer, &channel_key("lobby"), leaving).await
     }
 
-    fn ask_to_unlist(&self, stretch: u64, person: &str, as_of: u64) -> tokio::sync::oneshot::Receiver<Result<bool, Lost>> {
+    fn ask_to_unlist(&self, stretch: u64, person: &str, as_of: u64) -> tokio::sync::oneshot::Receiver<Result<bool, WriteError>> {
         let (reply, answer) = Reply::awaited();
         let keys = vec![key::person(&"home".into(), &person.into(), LOBBY, Seq(stretch))];
-        self.send(ScribeMessage::Unlist(Unlist {
+        self.send(WriterMessage::RemoveFromIndex(RemoveFromIndex {
             channel_key: channel_key("lobby"),
             stretch: Seq(stretch),
             keys,
@@ -78,14 +83,14 @@ async fn who_was_first_heard_with_what_was_refused_is_listed_with_what_follows()
     world.hear("lobby", "one", Some("a")).await.unwrap().unwrap();
     world.store.hold();
     let busy = world.hear("attic", "hi", None);
-    world.settle().await;
+    world.finish().await;
 
     let duplicate = world.hear_from("ben", "lobby", "one", Some("a"));
     let next = world.hear_from("ben", "lobby", "two", None);
-    world.settle().await;
+    world.finish().await;
     world.store.release();
 
-    assert_eq!((busy.await.unwrap(), duplicate.await.unwrap(), next.await.unwrap()), (Ok(new(1)), Ok(again(1)), Ok(new(2))));
+    assert_eq!((busy.await.unwrap(), duplicate.await.unwrap(), next.await.unwrap()), (Ok(new(1)), Ok(retry(1)), Ok(new(2))));
     assert_eq!(world.said_by("ben").await, [2]);
 }
 
@@ -98,11 +103,11 @@ async fn who_has_nothing_left_in_a_stretch_is_taken_out_and_whoever_has_stays() 
     world.take_words_out_of(1).await;
     world.take_words_out_of(2).await;
 
-    world.unlist(3, 0, &["ana", "ben", "zoe"]).await.unwrap();
+    world.remove_from_index(3, 0, &["ana", "ben", "zoe"]).await.unwrap();
 
     assert_eq!((world.said_by("ana").await, world.listed("ben").await), (vec![3], vec![]));
     // What lies before the number does not count.
-    world.unlist(3, 4, &["ana"]).await.unwrap();
+    world.remove_from_index(3, 4, &["ana"]).await.unwrap();
     assert_eq!(world.listed("ana").await, [0; 0]);
 }
 
@@ -111,7 +116,7 @@ async fn whoever_speaks_after_being_taken_out_is_listed_again() {
     let world = World::new().await;
     world.hear("lobby", "one", None).await.unwrap().unwrap();
     world.take_words_out_of(1).await;
-    world.unlist(0, 0, &["ana"]).await.unwrap();
+    world.remove_from_index(0, 0, &["ana"]).await.unwrap();
 
     world.hear("lobby", "two", None).await.unwrap().unwrap();
 
@@ -127,7 +132,7 @@ async fn whoever_speaks_meanwhile_is_not_taken_out() {
 
     let meanwhile = world.hear("lobby", "two", None);
     let unlisted = world.ask_to_unlist(0, "ana", 1);
-    world.settle().await;
+    world.finish().await;
     world.store.release();
 
     assert_eq!((meanwhile.await.unwrap(), unlisted.await.unwrap()), (Ok(new(2)), Ok(false)));

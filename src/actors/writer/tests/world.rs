@@ -1,4 +1,4 @@
-//! A scribe on a store in memory, and everybody around it.
+//! A writer on a store in memory, and everybody around it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use tokio::sync::oneshot::Receiver;
 
 use super::super::*;
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Accept, Accepted, Committed, DeleteChannel, Fence, Lost, Post, Record, Refused};
+use crate::actors::messages::writer::{Accept, Accepted, Committed, DeleteChannel, Fence, Post, Record, Refused, WriteError};
 use crate::domain::event::{Event, Made};
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::message::{Address, Author, Message, Modality, Role};
@@ -20,7 +20,7 @@ use crate::telemetry::metrics::Metrics;
 
 pub(super) struct World {
     pub(super) store: Arc<TestStore>,
-    pub(super) scribe: ActorRef<ScribeMessage>,
+    pub(super) writer: ActorRef<WriterMessage>,
     pub(super) hub: Hub,
     pub(super) clock: Arc<TestClock>,
     pub(super) delivered: Arc<Mutex<Vec<(ChannelKey, Seq)>>>,
@@ -63,16 +63,16 @@ impl World {
             report: Arc::new(move |fate| report_to.lock().unwrap().push(fate)),
             bounds,
         };
-        let (scribe, _) = Scribe::spawn(None, Scribe, arguments).await.unwrap();
-        Self { store, scribe, hub, clock, delivered, fates, metrics }
+        let (writer, _) = Writer::spawn(None, Writer, arguments).await.unwrap();
+        Self { store, writer, hub, clock, delivered, fates, metrics }
     }
 
     pub(super) fn reader(&self) -> Reader<'_> {
         Reader::new(&*self.store)
     }
 
-    pub(super) fn send(&self, message: ScribeMessage) {
-        self.scribe.cast(message).unwrap();
+    pub(super) fn send(&self, message: WriterMessage) {
+        self.writer.cast(message).unwrap();
     }
 
     pub(super) fn hear(&self, channel: &str, text: &str, id: Option<&str>) -> Receiver<Result<Accepted, Refused>> {
@@ -88,11 +88,11 @@ impl World {
     ) -> Receiver<Result<Accepted, Refused>> {
         let (reply, answer) = Reply::awaited();
         let (id, event) = (id.map(Into::into), said_by(person, text, Role::Person));
-        self.send(ScribeMessage::Accept(Accept { channel_key: channel_key(channel), at: None, event, id, reply }));
+        self.send(WriterMessage::Accept(Accept { channel_key: channel_key(channel), at: None, event, id, reply }));
         answer
     }
 
-    pub(super) fn record(&self, record: impl FnOnce(&mut Record)) -> Receiver<Result<Committed, Lost>> {
+    pub(super) fn record(&self, record: impl FnOnce(&mut Record)) -> Receiver<Result<Committed, WriteError>> {
         let (reply, answer) = Reply::awaited();
         let mut empty = Record {
             channel_key: channel_key("lobby"),
@@ -105,14 +105,14 @@ impl World {
             reply,
         };
         record(&mut empty);
-        self.send(ScribeMessage::Record(empty));
+        self.send(WriterMessage::Record(empty));
         answer
     }
 
-    pub(super) fn post(&self, text: &str, ticket: Ticket) -> Receiver<Result<Accepted, Lost>> {
+    pub(super) fn post(&self, text: &str, ticket: Ticket) -> Receiver<Result<Accepted, WriteError>> {
         let (reply, answer) = Reply::awaited();
         let event = said(text, Role::Companion);
-        self.send(ScribeMessage::Post(Post {
+        self.send(WriterMessage::Post(Post {
             turn: None,
             channel_key: channel_key("lobby"),
             at: None,
@@ -125,20 +125,20 @@ impl World {
         answer
     }
 
-    pub(super) fn delete(&self, channel: &str) -> Receiver<Result<(), Lost>> {
+    pub(super) fn delete(&self, channel: &str) -> Receiver<Result<(), WriteError>> {
         let (reply, answer) = Reply::awaited();
-        self.send(ScribeMessage::DeleteChannel(DeleteChannel { channel_key: channel_key(channel), reply }));
+        self.send(WriterMessage::DeleteChannel(DeleteChannel { channel_key: channel_key(channel), reply }));
         answer
     }
 
-    pub(super) fn fence(&self, channel: &str) -> Receiver<Result<Seq, Lost>> {
+    pub(super) fn fence(&self, channel: &str) -> Receiver<Result<Seq, WriteError>> {
         let (reply, answer) = Reply::awaited();
-        self.send(ScribeMessage::Fence(Fence { channel_key: channel_key(channel), reply }));
+        self.send(WriterMessage::Fence(Fence { channel_key: channel_key(channel), reply }));
         answer
     }
 
-    /// Lets the scribe handle what it was sent.
-    pub(super) async fn settle(&self) {
+    /// Lets the writer handle what it was sent.
+    pub(super) async fn finish(&self) {
         for _ in 0..50 {
             tokio::task::yield_now().await;
         }
@@ -194,7 +194,7 @@ pub(super) fn new(seq: u64) -> Accepted {
     Accepted { seq: Seq(seq), is_new: true }
 }
 
-pub(super) fn again(seq: u64) -> Accepted {
+pub(super) fn retry(seq: u64) -> Accepted {
     Accepted { seq: Seq(seq), is_new: false }
 }
 

@@ -103,7 +103,7 @@ fn finished_within(sled_folder: &Path, patience: Duration) -> io::Result<u64> {
         // Whoever waits may have had enough.
         let _ = ended.send(wait_for_lock(&db));
     };
-    thread::Builder::new().name("scribe-finish".into()).spawn(waiting)?;
+    thread::Builder::new().name("writer-finish".into()).spawn(waiting)?;
     end.recv_timeout(patience).unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))?;
     let mut durable = Durable::new(sled_folder);
     durable.sync_folder()?;

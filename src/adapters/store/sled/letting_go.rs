@@ -10,7 +10,7 @@ pub(super) const FAILED_PATIENCE: Duration = Duration::from_secs(2);
 /// Ends sled's work, if nobody else has the database. False if it has not ended by then: it ends with the process.
 pub(super) fn let_go(db: sled::Db, patience: Duration) -> bool {
     let (ended, end) = mpsc::channel();
-    let closing = thread::Builder::new().name("scribe-close".into()).spawn(move || {
+    let closing = thread::Builder::new().name("writer-close".into()).spawn(move || {
         drop(db);
         // Whoever waits may have had enough.
         let _ = ended.send(());

@@ -216,7 +216,7 @@ fn open_guarded(
         // Nobody listens any more when the deadline has passed.
         let _ = reports.send(Report::Ended(opened));
     };
-    std::thread::Builder::new().name("scribe-open".into()).spawn(work).map_err(|error| OpenError::of(data, error))?;
+    std::thread::Builder::new().name("writer-open".into()).spawn(work).map_err(|error| OpenError::of(data, error))?;
 
     let stuck = || OpenError::Stuck { folder: data.to_path_buf(), after: deadline };
     let in_use = || OpenError::InUse { folder: data.to_path_buf() };

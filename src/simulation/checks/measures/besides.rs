@@ -89,10 +89,10 @@ pub(super) fn check(props: &Props, witness: &Witness, measured: &Counted) {
         let [restarts, escalations] = ["tertulia_actor_restarts_total", "tertulia_supervisor_escalations_total"];
         sum(measured, restarts, &label) + sum(measured, escalations, &label)
     };
-    let ends: Vec<_> = witness.ends_of(&Who::Scribe).collect();
+    let ends: Vec<_> = witness.ends_of(&Who::Writer).collect();
     let least = ends.iter().filter(|at| witness.went_on(**at)).count() as u64;
     if !(least..=ends.len() as u64).contains(&begun_anew("scribe")) {
-        stage.violate(format!("the scribe ended {} times and was begun anew {}", ends.len(), begun_anew("scribe")));
+        stage.violate(format!("the writer ended {} times and was begun anew {}", ends.len(), begun_anew("scribe")));
     }
     let from = stage.notes().lives.last().copied().unwrap_or_default();
     let faults = stage.notes().faults.clone();

@@ -33,7 +33,7 @@ pub(super) fn expect(props: &Props, witness: &Witness, expected: &mut Expected) 
     }
 }
 
-/// The scribe counts when what it wrote is committed.
+/// The writer counts when what it wrote is committed.
 fn by_scribe(committed: &[Committed], witness: &Witness, expected: &mut Expected) {
     let (mut batches, mut guarded) = (BTreeSet::new(), BTreeSet::new());
     for entry in committed.iter().filter(|entry| witness.is_of(entry)) {

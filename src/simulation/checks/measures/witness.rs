@@ -1,7 +1,7 @@
 //! Who died while something was on its way, and cannot have told of it.
 //!
 //! Time stands still while anybody has something to do: whoever is there when a group is committed has handled that before the next moment.
-//! So nothing excuses a count but an end between the moment that something can have been handed to the scribe and that of its commit.
+//! So nothing excuses a count but an end between the moment that something can have been handed to the writer and that of its commit.
 
 use std::time::Duration;
 
@@ -37,9 +37,9 @@ impl Witness {
         kept.life == self.life && kept.is_answered
     }
 
-    /// The scribe that handed it to the store lived to tell of it.
+    /// The writer that handed it to the store lived to tell of it.
     pub(super) fn has_scribe_told(&self, at: Duration, on_its_way: OnItsWay) -> bool {
-        self.went_on(at) && !self.has_ended(&Who::Scribe, on_its_way.asked, at)
+        self.went_on(at) && !self.has_ended(&Who::Writer, on_its_way.asked, at)
     }
 
     /// The channel that made it, or its delivery, which takes it along, lived to tell of it.

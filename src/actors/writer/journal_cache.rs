@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::plan::Standing;
+use super::plan::JournalPosition;
 use super::request::Request;
 use crate::journal::channel_key::ChannelKey;
 
 /// The journals at hand. Those that nobody writes to are put away when there are too many, the longest unused first.
 #[derive(Debug)]
-pub(super) struct Shelf {
+pub(super) struct JournalCache {
     /// Ordered, so that what waits is given up in order.
     journals: BTreeMap<ChannelKey, Journal>,
     /// Journals that nobody writes to, by when they were used last.
@@ -22,7 +22,7 @@ enum Journal {
     /// It is being looked up where it stands; these wait for that, in order.
     Opening(VecDeque<Request>),
     Open {
-        standing: Standing,
+        position: JournalPosition,
         /// Requests that wait or are in flight.
         busy: usize,
         /// Its place among the idle ones.
@@ -32,7 +32,7 @@ enum Journal {
 
 /// What becomes of a request.
 #[derive(Debug)]
-pub(super) enum Placed {
+pub(super) enum Admission {
     /// Its journal stands open: it was put with what can be written.
     Ready,
     /// It waits for its journal.
@@ -41,13 +41,13 @@ pub(super) enum Placed {
     First(ChannelKey),
 }
 
-impl Shelf {
+impl JournalCache {
     pub(super) fn new(capacity: usize) -> Self {
         Self { journals: BTreeMap::new(), idle: BTreeMap::new(), uses: 0, capacity }
     }
 
     /// Takes in a request for a journal.
-    pub(super) fn channel_key(&mut self, request: Request, channel_key: ChannelKey, ready: &mut VecDeque<Request>) -> Placed {
+    pub(super) fn enqueue(&mut self, request: Request, channel_key: ChannelKey, ready: &mut VecDeque<Request>) -> Admission {
         match self.journals.get_mut(&channel_key) {
             Some(Journal::Open { busy, idle_since, .. }) => {
                 *busy += 1;
@@ -55,24 +55,24 @@ impl Shelf {
                     self.idle.remove(&since);
                 }
                 ready.push_back(request);
-                Placed::Ready
+                Admission::Ready
             }
             Some(Journal::Opening(waiting)) => {
                 waiting.push_back(request);
-                Placed::Waits
+                Admission::Waits
             }
             None => {
                 self.journals.insert(channel_key.clone(), Journal::Opening([request].into()));
-                Placed::First(channel_key)
+                Admission::First(channel_key)
             }
         }
     }
 
     /// A journal was looked up; what waited for it can be written.
-    pub(super) fn open(&mut self, channel_key: ChannelKey, standing: Standing) -> VecDeque<Request> {
+    pub(super) fn open(&mut self, channel_key: ChannelKey, position: JournalPosition) -> VecDeque<Request> {
         let waiting = self.give_up(&channel_key);
         let busy = waiting.len();
-        self.journals.insert(channel_key, Journal::Open { standing, busy, idle_since: None });
+        self.journals.insert(channel_key, Journal::Open { position, busy, idle_since: None });
         waiting
     }
 
@@ -96,17 +96,17 @@ impl Shelf {
     }
 
     /// Where a journal stands.
-    pub(super) fn standing(&self, channel_key: &ChannelKey) -> Option<&Standing> {
+    pub(super) fn position(&self, channel_key: &ChannelKey) -> Option<&JournalPosition> {
         match self.journals.get(channel_key)? {
-            Journal::Open { standing, .. } => Some(standing),
+            Journal::Open { position, .. } => Some(position),
             Journal::Opening(_) => None,
         }
     }
 
     /// A journal stands elsewhere now.
-    pub(super) fn advance(&mut self, channel_key: &ChannelKey, to: Standing) {
-        if let Some(Journal::Open { standing, .. }) = self.journals.get_mut(channel_key) {
-            *standing = to;
+    pub(super) fn advance(&mut self, channel_key: &ChannelKey, to: JournalPosition) {
+        if let Some(Journal::Open { position, .. }) = self.journals.get_mut(channel_key) {
+            *position = to;
         }
     }
 
@@ -142,34 +142,34 @@ mod tests {
 
     #[test]
     fn the_longest_unused_journal_is_put_away_first() {
-        let mut shelf = Shelf::new(2);
+        let mut journal_cache = JournalCache::new(2);
 
         for name in ["one", "two", "one", "three"] {
-            request(&mut shelf, name);
-            shelf.release(&channel_key(name));
+            request(&mut journal_cache, name);
+            journal_cache.release(&channel_key(name));
         }
 
-        assert_eq!(shelf.len(), 2);
-        assert!(shelf.standing(&channel_key("two")).is_none());
+        assert_eq!(journal_cache.len(), 2);
+        assert!(journal_cache.position(&channel_key("two")).is_none());
     }
 
     #[test]
     fn a_journal_that_somebody_waits_for_is_never_put_away() {
-        let mut shelf = Shelf::new(1);
+        let mut journal_cache = JournalCache::new(1);
 
         for name in ["one", "two", "three"] {
-            request(&mut shelf, name);
+            request(&mut journal_cache, name);
         }
-        shelf.release(&channel_key("three"));
+        journal_cache.release(&channel_key("three"));
 
-        assert_eq!(shelf.len(), 2);
-        assert!(shelf.standing(&channel_key("three")).is_none());
+        assert_eq!(journal_cache.len(), 2);
+        assert!(journal_cache.position(&channel_key("three")).is_none());
     }
 
-    fn request(shelf: &mut Shelf, name: &str) {
+    fn request(journal_cache: &mut JournalCache, name: &str) {
         let fence = Request::Fence(Fence { channel_key: channel_key(name), reply: Reply::unheard() });
-        if let Placed::First(channel_key) = shelf.channel_key(fence, channel_key(name), &mut VecDeque::new()) {
-            shelf.open(channel_key, Standing::default());
+        if let Admission::First(channel_key) = journal_cache.enqueue(fence, channel_key(name), &mut VecDeque::new()) {
+            journal_cache.open(channel_key, JournalPosition::default());
         }
     }
 

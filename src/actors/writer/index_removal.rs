@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ractor::ActorRef;
 
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Lost, ScribeMessage, Unlist};
+use crate::actors::messages::writer::{RemoveFromIndex, WriteError, WriterMessage};
 use crate::domain::id::{PersonId, Seq};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
@@ -36,17 +36,17 @@ pub struct Leaving<'a> {
 ///
 /// # Errors
 /// Some of them may still be listed: the same again goes on.
-pub async fn unlist(
+pub async fn remove_from_index(
     store: &dyn Store,
-    scribe: &ActorRef<ScribeMessage>,
+    writer: &ActorRef<WriterMessage>,
     channel_key: &ChannelKey,
     leaving: Leaving<'_>,
-) -> Result<(), Lost> {
+) -> Result<(), WriteError> {
     let Leaving { stretch, below, people, notes } = leaving;
     let reader = Reader::new(store);
     let first = speakers::stretch(stretch);
     for _ in 0..TRIES {
-        // Whatever is said after this is seen below, or by the scribe.
+        // Whatever is said after this is seen below, or by the writer.
         let head = reader.head(channel_key).await?;
         let Some(no) = head.no else { return Ok(()) };
         let (there, illegible) = match reader.speakers(channel_key.ward(), no, below.max(first), after_stretch(stretch)).await {
@@ -67,11 +67,11 @@ pub async fn unlist(
             let found = found.map_err(|error| ReadError::from(error).of(channel_key))?;
             keys.extend(found.into_iter().map(|(key, _)| key));
         }
-        if keys.is_empty() || strike(scribe, channel_key, stretch, keys, head.last).await? {
+        if keys.is_empty() || strike(writer, channel_key, stretch, keys, head.last).await? {
             return Ok(());
         }
     }
-    Err(Lost::Unavailable("too much is said there to take anybody out of the index of persons; do the same again".into()))
+    Err(WriteError::Unavailable("too much is said there to take anybody out of the index of persons; do the same again".into()))
 }
 
 /// Takes entries out of the index of stretches up to this one. Not done, if it was not full at a number and something was said since.
@@ -79,15 +79,21 @@ pub async fn unlist(
 /// # Errors
 /// They may still be there.
 pub async fn strike(
-    scribe: &ActorRef<ScribeMessage>,
+    writer: &ActorRef<WriterMessage>,
     channel_key: &ChannelKey,
     stretch: Seq,
     keys: Vec<Key>,
     as_of: Seq,
-) -> Result<bool, Lost> {
+) -> Result<bool, WriteError> {
     let (reply, done) = Reply::awaited();
-    let _ = scribe.cast(ScribeMessage::Unlist(Unlist { channel_key: channel_key.clone(), stretch, keys, as_of, reply }));
-    done.await.unwrap_or(Err(Lost::Unknown))
+    let _ = writer.cast(WriterMessage::RemoveFromIndex(RemoveFromIndex {
+        channel_key: channel_key.clone(),
+        stretch,
+        keys,
+        as_of,
+        reply,
+    }));
+    done.await.unwrap_or(Err(WriteError::Unknown))
 }
 
 fn tell_unreadable(channel_key: &ChannelKey, error: &ReadError) {

@@ -1,4 +1,4 @@
-//! Reaching the scribe and the channels, for whoever is no actor: asks, and waits for the answer.
+//! Reaching the writer and the channels, for whoever is no actor: asks, and waits for the answer.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use crate::actors::messages::channel::{ChannelMessage, Look};
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{Administer, Contested, Fence, Lost, ScribeMessage, Scrub};
-use crate::actors::runtime::actor_keys::{ChannelActorKey, ScribeKey};
+use crate::actors::messages::writer::{Fence, MetaWriteError, RedactEvents, WriteError, WriteMeta, WriterMessage};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::{self, Leaving};
 use crate::domain::event::Recorded;
@@ -30,51 +30,51 @@ const ASKED_AGAIN: Duration = Duration::from_millis(20);
 ///
 /// # Errors
 /// It was not stored, or may not have been.
-pub async fn administer(context: &ActorContext, ward: Ward, writes: Vec<Write>) -> Result<(), Contested> {
+pub async fn write_meta(context: &ActorContext, ward: Ward, writes: Vec<Write>) -> Result<(), MetaWriteError> {
     let (reply, done) = Reply::awaited();
-    tell_scribe(context, ScribeMessage::Administer(Administer { ward, writes, fresh: Vec::new(), reply }))?;
-    done.await.unwrap_or(Err(Lost::Unknown.into()))
+    tell_scribe(context, WriterMessage::WriteMeta(WriteMeta { ward, writes, fresh: Vec::new(), reply }))?;
+    done.await.unwrap_or(Err(WriteError::Unknown.into()))
 }
 
 /// Writes events again, as they are to read from now on, and other keys of the channel with them.
 ///
 /// # Errors
 /// They were not stored, or may not have been.
-pub async fn scrub(
+pub async fn redact_events(
     context: &ActorContext,
     channel_key: &ChannelKey,
     events: Vec<Recorded>,
     writes: Vec<Write>,
-) -> Result<(), Lost> {
+) -> Result<(), WriteError> {
     let (reply, done) = Reply::awaited();
-    tell_scribe(context, ScribeMessage::Scrub(Scrub { channel_key: channel_key.clone(), events, writes, reply }))?;
-    done.await.unwrap_or(Err(Lost::Unknown))
+    tell_scribe(context, WriterMessage::RedactEvents(RedactEvents { channel_key: channel_key.clone(), events, writes, reply }))?;
+    done.await.unwrap_or(Err(WriteError::Unknown))
 }
 
 /// Takes people out of the index of persons of whom nothing is left in a stretch.
 ///
 /// # Errors
 /// Some of them may still be listed: the same again goes on.
-pub async fn unlist(context: &ActorContext, channel_key: &ChannelKey, leaving: Leaving<'_>) -> Result<(), Lost> {
-    writer::unlist(&*context.store, &the_scribe(context)?, channel_key, leaving).await
+pub async fn remove_from_index(context: &ActorContext, channel_key: &ChannelKey, leaving: Leaving<'_>) -> Result<(), WriteError> {
+    writer::remove_from_index(&*context.store, &the_scribe(context)?, channel_key, leaving).await
 }
 
 /// Who writes.
 ///
 /// # Errors
 /// It is being restarted: nothing was stored.
-pub fn the_scribe(context: &ActorContext) -> Result<ActorRef<ScribeMessage>, Lost> {
-    context.directory.find(&ScribeKey()).ok_or_else(being_restarted)
+pub fn the_scribe(context: &ActorContext) -> Result<ActorRef<WriterMessage>, WriteError> {
+    context.directory.find(&WriterKey()).ok_or_else(being_restarted)
 }
 
 /// The number of the journal's last event, once everything that was asked for before is settled and handed to its channel.
 ///
 /// # Errors
-/// The scribe is being restarted, or writes nothing any more.
-pub async fn fence(context: &ActorContext, channel_key: &ChannelKey) -> Result<Seq, Lost> {
+/// The writer is being restarted, or writes nothing any more.
+pub async fn fence(context: &ActorContext, channel_key: &ChannelKey) -> Result<Seq, WriteError> {
     let (reply, done) = Reply::awaited();
-    tell_scribe(context, ScribeMessage::Fence(Fence { channel_key: channel_key.clone(), reply }))?;
-    done.await.unwrap_or(Err(Lost::Unknown))
+    tell_scribe(context, WriterMessage::Fence(Fence { channel_key: channel_key.clone(), reply }))?;
+    done.await.unwrap_or(Err(WriteError::Unknown))
 }
 
 /// How a channel stands, if it is awake and answers in time. It has then handled all that was handed to it before.
@@ -90,27 +90,27 @@ pub async fn look(context: &ActorContext, channel: &ChannelId) -> Option<Look> {
 ///
 /// # Errors
 /// It has too much before it, or nothing is written any more.
-pub async fn settled(context: &ActorContext, channel_key: &ChannelKey) -> Result<(), Lost> {
+pub async fn drained(context: &ActorContext, channel_key: &ChannelKey) -> Result<(), WriteError> {
     let begun = Instant::now();
     while context.directory.find(&ChannelActorKey(channel_key.channel.clone())).is_some()
         && look(context, &channel_key.channel).await.is_none()
     {
         if begun.elapsed() > SETTLING {
-            return Err(Lost::Unavailable("the channel has too much before it; do the same again".into()));
+            return Err(WriteError::Unavailable("the channel has too much before it; do the same again".into()));
         }
         tokio::time::sleep(ASKED_AGAIN).await;
     }
     fence(context, channel_key).await.map(drop)
 }
 
-/// Hands something to the scribe.
+/// Hands something to the writer.
 ///
 /// # Errors
 /// It is being restarted: nothing was stored.
-pub fn tell_scribe(context: &ActorContext, message: ScribeMessage) -> Result<(), Lost> {
+pub fn tell_scribe(context: &ActorContext, message: WriterMessage) -> Result<(), WriteError> {
     the_scribe(context)?.cast(message).map_err(|_| being_restarted())
 }
 
-fn being_restarted() -> Lost {
-    Lost::Unavailable("the scribe is being restarted".into())
+fn being_restarted() -> WriteError {
+    WriteError::Unavailable("the writer is being restarted".into())
 }

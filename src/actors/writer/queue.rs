@@ -1,16 +1,16 @@
-//! What the scribe has before it: what waits, what is on its way to the store, and what follows from the store's answer.
+//! What the writer has before it: what waits, what is on its way to the store, and what follows from the store's answer.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::plan::{Standing, is_message_id, plan, weight};
+use super::journal_cache::{Admission, JournalCache};
+use super::plan::{JournalPosition, is_message_id, plan, weight};
 use super::request::Request;
-use super::shelf::{Placed, Shelf};
 use super::{Arguments, Fate, measures};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{
-    Accept, Accepted, Administer, Committed, Contested, DeleteChannel, Expire, Fence, Held, Lost, Post, Record, Refused, Scrub,
-    Unlist,
+    Accept, Accepted, Committed, DeleteChannel, DeleteExpired, Fence, Held, MetaWriteError, Post, Record, RedactEvents, Refused,
+    RemoveFromIndex, WriteError, WriteMeta,
 };
 use crate::actors::runtime::hub::Live;
 use crate::domain::event::Recorded;
@@ -25,7 +25,7 @@ use crate::telemetry::instruments::NONE;
 use crate::telemetry::plain::Plain;
 
 /// Something that has to wait for the store.
-pub(super) enum Errand {
+pub(super) enum StoreTask {
     /// Take a ward.
     Take(Ward),
     /// Look up where a journal stands.
@@ -36,18 +36,18 @@ pub(super) enum Errand {
     Sweep { channel_key: ChannelKey, no: ChannelNo, below: Seq, reply: Reply<()> },
 }
 
-/// The scribe's desk.
-pub(super) struct Desk {
+/// The writer's desk.
+pub(super) struct WriteQueue {
     with: Arguments,
     /// Ordered, so that those who wait are told in order when all is over.
     wards: BTreeMap<Ward, Hold>,
-    shelf: Shelf,
+    journal_cache: JournalCache,
     /// What can be written, in order.
     ready: VecDeque<Request>,
     /// How many requests wait for a ward or for their journal.
     waiting: usize,
     /// The groups on their way, the oldest first.
-    flights: VecDeque<Flight>,
+    in_flight: VecDeque<Group>,
     /// How many groups were formed.
     groups: u64,
     /// Journals that cannot be read: each is told of once, however often it is tried.
@@ -55,7 +55,7 @@ pub(super) struct Desk {
     /// Why nothing is written any more.
     broken: Option<Arc<str>>,
     /// What is to be done next.
-    pub(super) errands: Vec<Errand>,
+    pub(super) tasks: Vec<StoreTask>,
 }
 
 enum Hold {
@@ -72,18 +72,18 @@ enum Waiter {
 }
 
 /// So many groups are on their way at a time: while the store has the one, the next is made and answered.
-const MOST_FLIGHTS: usize = 2;
+const MAX_GROUPS_IN_FLIGHT: usize = 2;
 
 /// A group on its way.
-struct Flight {
+struct Group {
     number: u64,
     planned: Vec<Planned>,
     /// Where journals stand once it is committed.
-    standings: HashMap<ChannelKey, Standing>,
+    positions: HashMap<ChannelKey, JournalPosition>,
     /// Journals for which something was refused in a group before it, which this one did not know.
     behind: HashSet<ChannelKey>,
     /// What is to be done again of that group: before what is to be done again of this one.
-    again: VecDeque<Request>,
+    retry: VecDeque<Request>,
     /// What came of it, while one before it is not answered.
     outcome: Option<Outcome>,
 }
@@ -95,22 +95,22 @@ struct Planned {
     request: Request,
     has_batch: bool,
     /// Where its journal stands once it is committed.
-    standing: Standing,
+    position: JournalPosition,
     events: Vec<Arc<Recorded>>,
 }
 
-impl Desk {
+impl WriteQueue {
     pub(super) fn new(with: Arguments) -> Self {
         Self {
             wards: BTreeMap::new(),
-            shelf: Shelf::new(with.bounds.journals),
+            journal_cache: JournalCache::new(with.bounds.journals),
             ready: VecDeque::new(),
             waiting: 0,
-            flights: VecDeque::new(),
+            in_flight: VecDeque::new(),
             groups: 0,
             unreadable: HashSet::new(),
             broken: None,
-            errands: Vec::new(),
+            tasks: Vec::new(),
             with,
         }
     }
@@ -136,19 +136,19 @@ impl Desk {
     /// Takes in a request: to be written now, or once its ward is held and its journal is at hand.
     pub(super) fn take_in(&mut self, request: Request) {
         if let Some(why) = &self.broken {
-            return request.fail(Lost::Unavailable(why.clone()));
+            return request.fail(WriteError::Unavailable(why.clone()));
         }
         let Some(channel_key) = request.channel_key().cloned() else {
             return self.take_in_administrative(request);
         };
-        match self.shelf.channel_key(request, channel_key, &mut self.ready) {
-            Placed::Ready => {}
-            Placed::Waits => self.waiting += 1,
-            Placed::First(channel_key) => {
+        match self.journal_cache.enqueue(request, channel_key, &mut self.ready) {
+            Admission::Ready => {}
+            Admission::Waits => self.waiting += 1,
+            Admission::First(channel_key) => {
                 self.waiting += 1;
                 match self.waiters(channel_key.ward()) {
                     Some(waiters) => waiters.push(Waiter::Journal(channel_key)),
-                    None => self.errands.push(Errand::Open(channel_key)),
+                    None => self.tasks.push(StoreTask::Open(channel_key)),
                 }
             }
         }
@@ -166,9 +166,9 @@ impl Desk {
 
     /// Those who wait for a ward, which is asked for with the first; none: it is held.
     fn waiters(&mut self, ward: Ward) -> Option<&mut Vec<Waiter>> {
-        let errands = &mut self.errands;
+        let tasks = &mut self.tasks;
         let hold = self.wards.entry(ward).or_insert_with(|| {
-            errands.push(Errand::Take(ward));
+            tasks.push(StoreTask::Take(ward));
             Hold::Taking(Vec::new())
         });
         match hold {
@@ -186,7 +186,7 @@ impl Desk {
         let Some(Hold::Taking(waiters)) = self.wards.insert(ward, Hold::Held(held)) else { return };
         for waiter in waiters {
             match waiter {
-                Waiter::Journal(channel_key) => self.errands.push(Errand::Open(channel_key)),
+                Waiter::Journal(channel_key) => self.tasks.push(StoreTask::Open(channel_key)),
                 Waiter::Request(request) => {
                     self.waiting -= 1;
                     self.ready.push_back(*request);
@@ -201,9 +201,9 @@ impl Desk {
             Ok(head) => {
                 self.unreadable.remove(&channel_key);
                 if let (Some(no), below @ Seq(1..)) = (head.no, head.swept_below) {
-                    self.errands.push(Errand::Sweep { channel_key: channel_key.clone(), no, below, reply: Reply::unheard() });
+                    self.tasks.push(StoreTask::Sweep { channel_key: channel_key.clone(), no, below, reply: Reply::unheard() });
                 }
-                let requests = self.shelf.open(channel_key, head.into());
+                let requests = self.journal_cache.open(channel_key, head.into());
                 self.waiting = self.waiting.saturating_sub(requests.len());
                 self.ready.extend(requests);
             }
@@ -211,9 +211,9 @@ impl Desk {
                 if self.unreadable.insert(channel_key.clone()) {
                     tracing::error!(guild = %Plain(channel_key.guild.as_str()), channel = %Plain(channel_key.channel.as_str()), %error, "a journal cannot be opened");
                 }
-                let requests = self.shelf.give_up(&channel_key);
+                let requests = self.journal_cache.give_up(&channel_key);
                 self.waiting = self.waiting.saturating_sub(requests.len());
-                let lost = Lost::from(error);
+                let lost = WriteError::from(error);
                 requests.into_iter().for_each(|request| request.fail(lost.clone()));
             }
         }
@@ -221,20 +221,21 @@ impl Desk {
 
     /// Whether a group can follow those that are on their way. One more than one has to be worth it.
     fn is_free(&self) -> bool {
-        match self.flights.back() {
+        match self.in_flight.back() {
             None => true,
             // What it is about to hand back comes before whatever waits.
             Some(last) if !last.behind.is_empty() => false,
             Some(last) => {
-                self.flights.len() < MOST_FLIGHTS && self.ready.len() >= self.with.bounds.ahead.max(last.planned.len() / 2)
+                self.in_flight.len() < MAX_GROUPS_IN_FLIGHT
+                    && self.ready.len() >= self.with.bounds.ahead.max(last.planned.len() / 2)
             }
         }
     }
 
     /// Where a journal stands once all is committed that is on its way.
-    fn standing(&self, channel_key: &ChannelKey) -> Option<&Standing> {
-        let on_its_way = self.flights.iter().rev().find_map(|flight| flight.standings.get(channel_key));
-        on_its_way.or_else(|| self.shelf.standing(channel_key))
+    fn position(&self, channel_key: &ChannelKey) -> Option<&JournalPosition> {
+        let on_its_way = self.in_flight.iter().rev().find_map(|group| group.positions.get(channel_key));
+        on_its_way.or_else(|| self.journal_cache.position(channel_key))
     }
 
     /// The next group and its number, if there is way for it and something can be written.
@@ -242,7 +243,7 @@ impl Desk {
         if self.broken.is_some() || !self.is_free() {
             return None;
         }
-        let mut standings: HashMap<ChannelKey, Standing> = HashMap::new();
+        let mut positions: HashMap<ChannelKey, JournalPosition> = HashMap::new();
         let (mut planned, mut batches, mut bytes) = (Vec::new(), Vec::new(), 0);
         while batches.len() < self.with.bounds.group_batches
             && bytes < self.with.bounds.group_bytes
@@ -250,28 +251,28 @@ impl Desk {
         {
             // Only what lies in a ward that is held becomes ready; a reply that is dropped answers all the same.
             let channel_key = request.channel_key();
-            let known = channel_key.and_then(|channel_key| standings.get(channel_key).or_else(|| self.standing(channel_key)));
-            let mut standing = known.cloned().unwrap_or_default();
+            let known = channel_key.and_then(|channel_key| positions.get(channel_key).or_else(|| self.position(channel_key)));
+            let mut position = known.cloned().unwrap_or_default();
             let Some(Hold::Held(ward)) = self.wards.get_mut(&request.ward()) else { continue };
-            match plan(&request, ward, &mut standing) {
+            match plan(&request, ward, &mut position) {
                 Ok(mut plan) => {
                     if let Some(batch) = plan.batch.as_mut().filter(|_| request.erases()) {
                         batch.writes.push(erased::mark(batch.ward, self.with.clock.now()));
                     }
                     if let Some(channel_key) = channel_key {
-                        standings.insert(channel_key.clone(), standing.clone());
+                        positions.insert(channel_key.clone(), position.clone());
                     }
                     let has_batch = plan.batch.is_some();
                     bytes += plan.batch.as_ref().map_or(0, weight);
                     batches.extend(plan.batch);
-                    planned.push(Planned { request, has_batch, standing, events: plan.events });
+                    planned.push(Planned { request, has_batch, position, events: plan.events });
                 }
                 Err(lost) => self.fail(request, lost),
             }
         }
         if batches.is_empty() {
-            if self.flights.is_empty() {
-                planned.into_iter().for_each(|planned| self.settle(planned));
+            if self.in_flight.is_empty() {
+                planned.into_iter().for_each(|planned| self.finish(planned));
             } else {
                 // They wait for what was asked before them.
                 planned.into_iter().rev().for_each(|planned| self.ready.push_front(planned.request));
@@ -281,12 +282,12 @@ impl Desk {
         self.with.instruments.group_size.record(batches.len() as f64, NONE);
         self.groups += 1;
         let number = self.groups;
-        self.flights.push_back(Flight {
+        self.in_flight.push_back(Group {
             number,
             planned,
-            standings,
+            positions,
             behind: HashSet::new(),
-            again: VecDeque::new(),
+            retry: VecDeque::new(),
             outcome: None,
         });
         Some((number, batches))
@@ -294,20 +295,20 @@ impl Desk {
 
     /// The store has answered what came of a group. Groups are concluded in the order of their numbers.
     pub(super) fn conclude(&mut self, number: u64, outcome: Outcome) {
-        if let Some(flight) = self.flights.iter_mut().find(|flight| flight.number == number) {
-            flight.outcome = Some(outcome);
+        if let Some(group) = self.in_flight.iter_mut().find(|group| group.number == number) {
+            group.outcome = Some(outcome);
         }
-        while self.flights.front().is_some_and(|flight| flight.outcome.is_some())
-            && let Some(Flight { planned, behind, again, outcome: Some(outcome), .. }) = self.flights.pop_front()
+        while self.in_flight.front().is_some_and(|group| group.outcome.is_some())
+            && let Some(Group { planned, behind, retry, outcome: Some(outcome), .. }) = self.in_flight.pop_front()
         {
             match outcome {
-                Ok(results) => self.conclude_each(planned, behind, again, results),
+                Ok(results) => self.conclude_each(planned, behind, retry, results),
                 Err(error) => {
-                    self.ready.extend(again);
+                    self.ready.extend(retry);
                     let why: Arc<str> = error.to_string().into();
                     let lost = match error {
-                        StoreError::Failed(_) => Lost::Unavailable(why.clone()),
-                        StoreError::Unknown(_) | StoreError::Damaged(_) => Lost::Unknown,
+                        StoreError::Failed(_) => WriteError::Unavailable(why.clone()),
+                        StoreError::Unknown(_) | StoreError::Damaged(_) => WriteError::Unknown,
                     };
                     planned.into_iter().for_each(|planned| planned.request.fail(lost.clone()));
                     self.break_off(&why);
@@ -316,24 +317,24 @@ impl Desk {
         }
     }
 
-    /// `refused` are the journals for which something was refused before, `again` is what is to be done again of that.
+    /// `refused` are the journals for which something was refused before, `retry` is what is to be done again of that.
     fn conclude_each(
         &mut self,
-        flight: Vec<Planned>,
+        group: Vec<Planned>,
         mut refused: HashSet<ChannelKey>,
-        mut again: VecDeque<Request>,
+        mut retry: VecDeque<Request>,
         results: Vec<Result<(), Refusal>>,
     ) {
         let mut results = results.into_iter();
         let mut broken = None;
-        for planned in flight {
+        for planned in group {
             let channel_key = planned.request.channel_key();
             let is_behind_refused = channel_key.is_some_and(|channel_key| refused.contains(channel_key));
             let result = if planned.has_batch { results.next().unwrap_or(Ok(())) } else { Ok(()) };
             match result {
-                Ok(()) if is_behind_refused && !planned.has_batch => again.push_back(planned.request),
-                Ok(()) => self.settle(planned),
-                Err(Refusal::Gap { .. }) if is_behind_refused => again.push_back(planned.request),
+                Ok(()) if is_behind_refused && !planned.has_batch => retry.push_back(planned.request),
+                Ok(()) => self.finish(planned),
+                Err(Refusal::Gap { .. }) if is_behind_refused => retry.push_back(planned.request),
                 Err(Refusal::Exists { key, value }) => {
                     if let Some(channel_key) = channel_key {
                         refused.insert(channel_key.clone());
@@ -345,17 +346,17 @@ impl Desk {
                 Err(refusal @ (Refusal::Gap { .. } | Refusal::OldTerm { .. })) => {
                     // Somebody else writes here.
                     let why = refusal.to_string();
-                    self.fail(planned.request, Lost::Unavailable(why.as_str().into()));
+                    self.fail(planned.request, WriteError::Unavailable(why.as_str().into()));
                     broken.get_or_insert(why);
                 }
             }
         }
         // They were before everything that waits, and stay so; their numbers are given anew.
-        if let Some(next) = self.flights.front_mut().filter(|_| !refused.is_empty()) {
-            (next.behind, next.again) = (refused, again);
+        if let Some(next) = self.in_flight.front_mut().filter(|_| !refused.is_empty()) {
+            (next.behind, next.retry) = (refused, retry);
         } else {
-            again.extend(std::mem::take(&mut self.ready));
-            self.ready = again;
+            retry.extend(std::mem::take(&mut self.ready));
+            self.ready = retry;
         }
         match broken {
             Some(why) => self.break_off(&why),
@@ -366,51 +367,51 @@ impl Desk {
     /// A group may be answered after one before it has failed: what would be done again is not done any more.
     fn give_up_if_broken(&mut self) {
         if let Some(why) = self.broken.clone() {
-            self.ready.drain(..).for_each(|request| request.fail(Lost::Unavailable(why.clone())));
+            self.ready.drain(..).for_each(|request| request.fail(WriteError::Unavailable(why.clone())));
         }
     }
 
     /// A key that had to be new is there: a duplicate, if it is the message's id; a contest, if whoever asked expects one.
     fn answer_existing(&mut self, planned: Planned, key: &Key, value: Value) -> Result<(), String> {
-        let Planned { request, standing, .. } = planned;
-        if let (Some(channel_key), Some(id), Some(no)) = (request.channel_key(), request.message_id(), standing.no)
+        let Planned { request, position, .. } = planned;
+        if let (Some(channel_key), Some(id), Some(no)) = (request.channel_key(), request.message_id(), position.no)
             && is_message_id(key, channel_key.ward(), no, id)
         {
             let channel_key = channel_key.clone();
             let first = decode(key, &value).map(|seq| Accepted { seq, is_new: false });
-            let unreadable = |error: String| Lost::Unreadable(error.into());
+            let unreadable = |error: String| WriteError::Unreadable(error.into());
             match request {
                 Request::Accept(Accept { reply, .. }) => reply.send(first.map_err(|error| unreadable(error.to_string()).into())),
                 Request::Post(Post { reply, .. }) => reply.send(first.map_err(|error| unreadable(error.to_string()))),
                 _ => {}
             }
-            self.shelf.release(&channel_key);
+            self.journal_cache.release(&channel_key);
             return Ok(());
         }
         match request {
-            Request::Administer(Administer { reply, .. }) => {
-                reply.send(Err(Contested::Exists { key: key.clone(), value }));
+            Request::WriteMeta(WriteMeta { reply, .. }) => {
+                reply.send(Err(MetaWriteError::Exists { key: key.clone(), value }));
                 Ok(())
             }
             request => {
                 let why = format!("the key {key} exists already: somebody else writes to this store");
-                self.fail(request, Lost::Unavailable(why.as_str().into()));
+                self.fail(request, WriteError::Unavailable(why.as_str().into()));
                 Err(why)
             }
         }
     }
 
     /// What was asked is done: it is published, handed on, and answered.
-    fn settle(&mut self, planned: Planned) {
-        let Planned { request, has_batch, standing, events } = planned;
+    fn finish(&mut self, planned: Planned) {
+        let Planned { request, has_batch, position, events } = planned;
         measures::committed(&request, &events, &self.with.platforms, &self.with.instruments);
         let Some(channel_key) = request.channel_key().cloned() else {
-            if let Request::Administer(Administer { reply, .. }) = request {
+            if let Request::WriteMeta(WriteMeta { reply, .. }) = request {
                 reply.send(Ok(()));
             }
             return;
         };
-        self.shelf.advance(&channel_key, standing.clone());
+        self.journal_cache.advance(&channel_key, position.clone());
         for recorded in events {
             self.with.hub.publish(&channel_key, Live::Recorded(recorded.clone()));
             if recorded.event.is_heard() {
@@ -419,7 +420,7 @@ impl Desk {
                 (self.with.deliver)(&channel_key.guild, &channel_key.channel, Arc::unwrap_or_clone(recorded), committed);
             }
         }
-        let last = standing.last;
+        let last = position.last;
         let accepted = Accepted { seq: last, is_new: true };
         match request {
             Request::Accept(Accept { reply, .. }) => reply.send(Ok(accepted)),
@@ -427,23 +428,23 @@ impl Desk {
             Request::Record(Record { reply, made, .. }) => {
                 reply.send(Ok(Committed { first: Seq(last.next().0 - made.len() as u64), last }));
             }
-            Request::Delete(DeleteChannel { channel_key, reply }) => match standing.no.filter(|_| has_batch) {
-                Some(no) => self.errands.push(Errand::Sweep { channel_key, no, below: last.next(), reply }),
+            Request::Delete(DeleteChannel { channel_key, reply }) => match position.no.filter(|_| has_batch) {
+                Some(no) => self.tasks.push(StoreTask::Sweep { channel_key, no, below: last.next(), reply }),
                 None => reply.send(Ok(())),
             },
-            Request::Scrub(Scrub { reply, .. }) | Request::Expire(Expire { reply, .. }) | Request::Swept { reply, .. } => {
-                reply.send(Ok(()))
-            }
-            Request::Unlist(Unlist { reply, .. }) => reply.send(Ok(has_batch)),
+            Request::RedactEvents(RedactEvents { reply, .. })
+            | Request::DeleteExpired(DeleteExpired { reply, .. })
+            | Request::Swept { reply, .. } => reply.send(Ok(())),
+            Request::RemoveFromIndex(RemoveFromIndex { reply, .. }) => reply.send(Ok(has_batch)),
             Request::Fence(Fence { reply, .. }) => reply.send(Ok(last)),
-            Request::Administer(_) => {}
+            Request::WriteMeta(_) => {}
         }
-        self.shelf.release(&channel_key);
+        self.journal_cache.release(&channel_key);
     }
 
-    fn fail(&mut self, request: Request, lost: Lost) {
+    fn fail(&mut self, request: Request, lost: WriteError) {
         if let Some(channel_key) = request.channel_key().cloned() {
-            self.shelf.release(&channel_key);
+            self.journal_cache.release(&channel_key);
         }
         request.fail(lost);
     }
@@ -464,9 +465,9 @@ impl Desk {
             Waiter::Request(request) => Some(*request),
             Waiter::Journal(_) => None,
         });
-        let unwritten: Vec<_> = administrative.chain(self.ready.drain(..)).chain(self.shelf.give_up_all()).collect();
+        let unwritten: Vec<_> = administrative.chain(self.ready.drain(..)).chain(self.journal_cache.give_up_all()).collect();
         for request in unwritten {
-            request.fail(Lost::Unavailable(why.clone()));
+            request.fail(WriteError::Unavailable(why.clone()));
         }
         self.with.instruments.store_failures.add(1, NONE);
         (self.with.report)(Fate::StoreFailed(why.to_string()));
@@ -474,6 +475,6 @@ impl Desk {
 
     /// How many requests were taken in and not answered.
     fn load(&self) -> usize {
-        self.ready.len() + self.waiting + self.flights.iter().map(|flight| flight.planned.len()).sum::<usize>()
+        self.ready.len() + self.waiting + self.in_flight.iter().map(|group| group.planned.len()).sum::<usize>()
     }
 }
