@@ -23,12 +23,12 @@ use anyhow::Context as _;
 use ractor::Actor;
 use tokio::sync::watch;
 
-use crate::actors::erasure::{leftovers, retention};
+use crate::actors::erasure::{cleanup, retention};
 use crate::actors::membership::memberships::CompanionSet;
 use crate::actors::models::Models;
 use crate::actors::runtime::context::{ActorContext, Environment};
 use crate::actors::runtime::root::{Root, RootMessage};
-use crate::actors::runtime::starts;
+use crate::actors::runtime::startup_log;
 use crate::actors::runtime::watchdog::{STALLED_AFTER_TICKS, Watchdog};
 use crate::actors::service::ActorBackend;
 use crate::actors::service::rooms::{LoadRoomsError, load_rooms};
@@ -228,10 +228,10 @@ async fn serve(
     if asleep > 0 {
         tracing::warn!(channels = asleep, "companions live in channels of Discord, which sleep: give discord.token to wake them");
     }
-    starts::note(&context).await;
+    startup_log::note(&context).await;
     stalls.set_aside(&context).await;
     retention::keep(context.clone());
-    tokio::spawn(leftovers::keep_taking_up(context.clone()));
+    tokio::spawn(cleanup::keep_cleaning_up(context.clone()));
     root.cast(RootMessage::WakePending).context("the actors are gone").map_err(Ended::Failed)?;
     let backend = ActorBackend::new(context.clone(), keeper);
     let console = Console::bind(&context.settings.server, Arc::new(backend), context.chance.clone(), telemetry.metrics())

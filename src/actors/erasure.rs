@@ -1,6 +1,6 @@
 //! What is deleted from the record: words that are taken back, what was kept for long enough, and what an end in the middle has left.
 
-pub mod leftovers;
+pub mod cleanup;
+pub mod deletion;
 pub mod retention;
-pub mod taking_back;
-pub mod turns;
+pub mod rewrite_locks;

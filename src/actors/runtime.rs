@@ -13,7 +13,7 @@ pub mod quarantine;
 pub mod root;
 pub mod set_aside;
 pub mod shard;
-pub mod starts;
+pub mod startup_log;
 pub mod supervision;
 pub mod switchboard;
 pub mod watchdog;

@@ -105,8 +105,8 @@ impl Backend for ActorBackend {
         self.replace_words(room, seq, edit.text).await
     }
 
-    async fn unsay(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused> {
-        self.take_back(room, seq).await
+    async fn delete_message(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused> {
+        self.delete_in(room, seq).await
     }
 
     async fn clear(&self, room: &RoomId) -> Result<(), Refused> {

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use advance::TAKEN_BACK;
+pub use advance::DELETED;
 pub use ending::JUDGED_MESSAGES;
 use ending::Judgement;
 use gates::Gates;

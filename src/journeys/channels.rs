@@ -301,7 +301,7 @@ async fn what_is_said_on_another_platform_is_neither_said_nor_changed_here() {
     let refused = [
         world.backend.say(&id, said()).await.map(drop),
         world.backend.edit(&id, Seq(1), serde_json::from_value(json!({ "text": "ho" })).unwrap()).await.map(drop),
-        world.backend.unsay(&id, Seq(1)).await.map(drop),
+        world.backend.delete_message(&id, Seq(1)).await.map(drop),
         world
             .backend
             .vote(

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use super::keeping::{exported, one_turn, set_aside};
 use super::retaining::left_of;
 use super::world::{World, purpose, room, said};
-use crate::actors::erasure::taking_back::{let_go, take_words_out, told_of};
+use crate::actors::erasure::deletion::{let_go, take_words_out, told_of};
 use crate::actors::messages::writer::WriteError;
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::service::ActorBackend;
@@ -101,7 +101,7 @@ async fn no_summary_brings_back_what_is_being_taken_out_of_the_record() {
     }
     let (channel_key, gone) = (ChannelKey::new(&"home".into(), &room("lobby").channel()), ana.into_iter().collect());
 
-    let turn = world.context.rewriting.of(&channel_key).await;
+    let turn = world.context.rewrite_locks.of(&channel_key).await;
     let_go(&world.context, &channel_key, &gone).await.unwrap();
     let told = told_of(&Reader::new(&*world.store), &channel_key, &gone).await.unwrap();
     world.pass(20.0).await;
@@ -168,7 +168,7 @@ async fn whoever_asks_for_the_answers_once_the_rest_is_forgotten_is_told_the_way
     let lines = exported.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let named: Vec<u64> = lines.filter(|line| line.to_string().contains("Ana")).filter_map(|line| line["seq"].as_u64()).collect();
     for seq in &named {
-        world.backend.unsay(&room("lobby"), Seq(*seq)).await.unwrap();
+        world.backend.delete_message(&room("lobby"), Seq(*seq)).await.unwrap();
     }
     assert_eq!(named.len(), 1, "{exported:?}");
     assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
@@ -244,14 +244,14 @@ async fn a_crash_anywhere_while_a_message_is_taken_back_leaves_nobody_named_of_w
         world.pass(1_000.0).await;
         let (context, store) = (world.context.clone(), world.store.clone());
         store.hold();
-        let taking_back = tokio::spawn(async move { ActorBackend::new(context, store).unsay(&room("lobby"), seq).await });
+        let deletion = tokio::spawn(async move { ActorBackend::new(context, store).delete_message(&room("lobby"), seq).await });
         let mut written = 0;
-        while written < steps && !taking_back.is_finished() {
+        while written < steps && !deletion.is_finished() {
             world.pass(0.001).await;
             written += u32::from(world.store.commit_next());
         }
-        let is_over = taking_back.is_finished();
-        taking_back.abort();
+        let is_over = deletion.is_finished();
+        deletion.abort();
         let is_half = left_of("zebra", &world).await == 0 && left_of("Zoe", &world).await > 0;
         world.store.release();
 
@@ -260,7 +260,7 @@ async fn a_crash_anywhere_while_a_message_is_taken_back_leaves_nobody_named_of_w
         interrupted += u32::from(is_half && !is_over);
         let is_gone = [left_of("zebra", &world).await, left_of("Zoe", &world).await] == [0, 0];
         assert_eq!(is_gone, steps > 0, "what is noted is taken back: after {steps} steps");
-        world.backend.unsay(&room("lobby"), seq).await.unwrap();
+        world.backend.delete_message(&room("lobby"), seq).await.unwrap();
         assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await], [0, 0], "after {steps} steps");
         assert_eq!(left_of("unlisting", &world).await, 0, "after {steps} steps");
         assert_eq!(world.history("lobby").await, said(&[("Ana", "news")]));
@@ -281,7 +281,7 @@ async fn no_note_is_left_of_what_a_companion_said_and_was_taken_back() {
 
     for number in seq.0 + 1..=last.0 {
         // Only the statement is one.
-        drop(world.backend.unsay(&room("lobby"), Seq(number)).await);
+        drop(world.backend.delete_message(&room("lobby"), Seq(number)).await);
     }
 
     assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari?")]));
@@ -296,7 +296,7 @@ async fn whoever_takes_back_that_they_addressed_somebody_is_named_nowhere() {
     world.pass(1_000.0).await;
     let counted = left_of("address", &world).await;
 
-    world.backend.unsay(&room("lobby"), seq).await.unwrap();
+    world.backend.delete_message(&room("lobby"), seq).await.unwrap();
 
     assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await], [0, 0]);
     assert_eq!(left_of("address", &world).await, counted, "that it was counted stays");
@@ -310,7 +310,7 @@ async fn what_was_set_aside_of_a_message_goes_when_that_is_taken_back() {
     set_aside(&world, seq).await;
     let world = world.crash().await;
 
-    world.backend.unsay(&room("lobby"), seq).await.unwrap();
+    world.backend.delete_message(&room("lobby"), seq).await.unwrap();
 
     assert_eq!(world.backend.quarantine().await.unwrap().messages, []);
     assert_eq!([left_of("a bug", &world).await, left_of("zebra", &world).await, left_of("Zoe", &world).await], [0; 3]);
@@ -331,7 +331,7 @@ async fn whoever_takes_back_what_was_tried_again_is_named_nowhere() {
     let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
     let again = Reader::new(&*world.store).message(&channel_key, &format!("retry:{entry}")).await.unwrap().unwrap();
 
-    world.backend.unsay(&room("lobby"), again).await.unwrap();
+    world.backend.delete_message(&room("lobby"), again).await.unwrap();
 
     assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await, left_of("a bug", &world).await], [0; 3]);
 }

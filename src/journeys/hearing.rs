@@ -1,10 +1,10 @@
 //! What platforms that are not ours tell: accepted once, resolved, changed, taken back.
 
+mod deletion;
 mod gone;
 mod late;
 mod left_alone;
 mod spoken;
-mod taken_back;
 mod turning;
 
 use std::sync::Arc;

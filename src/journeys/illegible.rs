@@ -61,8 +61,8 @@ async fn who_takes_back_all_but_an_entry_that_cannot_be_read_stays_listed() {
     let sound = put(&world, said[1], b"?".to_vec()).await;
     let other = world.say("lobby", "so it goes").await;
 
-    world.backend.unsay(&room("lobby"), said[0]).await.unwrap();
-    world.backend.unsay(&room("lobby"), other).await.unwrap();
+    world.backend.delete_message(&room("lobby"), said[0]).await.unwrap();
+    world.backend.delete_message(&room("lobby"), other).await.unwrap();
 
     assert_eq!(listed(&world).await, 1);
     put(&world, said[1], sound).await;
@@ -290,14 +290,14 @@ async fn whoever_asks_about_a_room_of_which_the_store_cannot_read_something_is_t
     let query = HistoryQuery { after: None, before: None, limit: 10 };
     let history = world.backend.history(&room("lobby"), query).await.map(drop);
     let why = world.backend.why(about_aria()).await.map(drop);
-    let taken_back = world.backend.unsay(&room("lobby"), said[0]).await.map(drop);
+    let deleted = world.backend.delete_message(&room("lobby"), said[0]).await.map(drop);
     let message = serde_json::from_value(json!({ "from": "Ana", "text": "hello?" })).unwrap();
     let heard = world.backend.say(&room("lobby"), message).await.map(drop);
     let state = world.backend.state(&room("lobby")).await.unwrap();
     let rooms = world.backend.rooms().await.unwrap().rooms;
 
     let named = "what is on record of channel console:lobby of guild home cannot be read (`tertulia history verify` says what): ";
-    for (asked, refused) in [("history", history), ("why", why), ("unsay", taken_back), ("say", heard)] {
+    for (asked, refused) in [("history", history), ("why", why), ("unsay", deleted), ("say", heard)] {
         let Err(Refused::Damaged(detail)) = refused else { panic!("{asked}: {refused:?}") };
         assert!(detail.starts_with(named) && detail.contains("is torn"), "{asked}: {detail}");
     }
@@ -320,9 +320,9 @@ async fn who_takes_back_what_comes_after_a_part_that_the_store_cannot_read_stays
     let no = Reader::new(&*world.store).channel_no(&lobby).await.unwrap().unwrap();
     world.store.damage(Key::event(lobby.ward(), no, said[0]));
 
-    let taken_back = world.backend.unsay(&room("lobby"), said[2]).await;
+    let deleted = world.backend.delete_message(&room("lobby"), said[2]).await;
 
-    assert_eq!(taken_back, Ok(said[2]));
+    assert_eq!(deleted, Ok(said[2]));
     let left = Reader::new(&*world.store).event(&lobby, said[2]).await.unwrap().unwrap();
     assert!(matches!(&left.event, Event::Said { message, .. } if message.text.is_empty()), "{left:?}");
     assert_eq!(listed(&world).await, 1, "what cannot be read may be theirs");
@@ -336,9 +336,9 @@ async fn whoever_takes_back_where_the_store_cannot_read_a_snapshot_is_told_in_wh
     let no = Reader::new(&*world.store).channel_no(&lobby).await.unwrap().unwrap();
     world.store.damage(key::snapshot(lobby.ward(), no));
 
-    let taken_back = world.backend.unsay(&room("lobby"), said[0]).await;
+    let deleted = world.backend.delete_message(&room("lobby"), said[0]).await;
 
-    let Err(Refused::Damaged(detail)) = taken_back else { panic!("{taken_back:?}") };
+    let Err(Refused::Damaged(detail)) = deleted else { panic!("{deleted:?}") };
     assert!(detail.contains("console:lobby of guild home cannot be read") && detail.contains("is torn"), "{detail}");
 }
 

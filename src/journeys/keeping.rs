@@ -128,7 +128,7 @@ async fn what_is_exported_after_something_was_taken_back_decides_the_same_withou
     let decided = decided(&world).await;
     let answer = world.told("lobby", "message").await.iter().find(|told| told["from"] == "aria").unwrap()["seq"].as_u64();
     for seq in [zebra, Seq(answer.unwrap())] {
-        world.backend.unsay(&room("lobby"), seq).await.unwrap();
+        world.backend.delete_message(&room("lobby"), seq).await.unwrap();
     }
 
     let (replayed, statements) = replayed(&world).await;
@@ -171,7 +171,7 @@ async fn what_a_person_said_in_a_guild_is_read_out_and_nothing_else() {
     world.say("den", "zebra two").await;
     world.say_with("den", json!({ "from": "Ben", "text": "hello" })).await;
     let seq = world.say("den", "taken back").await;
-    world.backend.unsay(&room("den"), seq).await.unwrap();
+    world.backend.delete_message(&room("den"), seq).await.unwrap();
     let ana = || Person { guild: "home".into(), id: "Ana".into() };
 
     let lines: Vec<_> = world.backend.export_person(ana()).await.unwrap().map(Result::unwrap).collect().await;

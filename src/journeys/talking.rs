@@ -123,8 +123,8 @@ async fn what_is_taken_back_is_gone_and_taking_it_back_again_changes_nothing() {
     let mut watching = world.watch("lobby", None).await;
     let seq = world.say("lobby", "secret").await;
 
-    world.backend.unsay(&room("lobby"), seq).await.unwrap();
-    world.backend.unsay(&room("lobby"), seq).await.unwrap();
+    world.backend.delete_message(&room("lobby"), seq).await.unwrap();
+    world.backend.delete_message(&room("lobby"), seq).await.unwrap();
 
     assert_eq!(world.history("lobby").await, []);
     let state = world.backend.state(&room("lobby")).await.unwrap();

@@ -11,14 +11,14 @@ use ractor::{Actor, ActorRef};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::actors::erasure::leftovers;
+use crate::actors::erasure::cleanup;
 use crate::actors::models::Models;
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::{ActorContext, Environment};
 use crate::actors::runtime::directory::ActorKey as Address;
 use crate::actors::runtime::in_hand::HungBefore;
 use crate::actors::runtime::root::{Root, RootMessage};
-use crate::actors::runtime::starts;
+use crate::actors::runtime::startup_log;
 use crate::actors::service::{ActorBackend, rooms};
 use crate::adapters::store::memory::MemoryStore;
 use crate::domain::id::{CompanionId, Seq};
@@ -289,8 +289,8 @@ impl World {
         };
         let (root, _) = Root::spawn(None, Root, context.clone()).await.unwrap();
         rooms::load_rooms(&context, &[]).await.unwrap();
-        starts::note(&context).await;
-        leftovers::take_up(&context).await;
+        startup_log::note(&context).await;
+        cleanup::clean_up(&context).await;
         root.cast(RootMessage::WakePending).unwrap();
         let backend = ActorBackend::new(context.clone(), store.clone());
         Self { context, backend, store, side, main, root, spans, killed: 0, overlay, kept }

@@ -57,7 +57,7 @@ pub trait Backend: Send + Sync + 'static {
     async fn edit(&self, room: &RoomId, seq: Seq, edit: Edit) -> Result<Seq, Refused>;
 
     /// Takes a message out of buffers and history; returns the number of the message. Deleting it again changes nothing.
-    async fn unsay(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused>;
+    async fn delete_message(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused>;
 
     /// Drops what is going on in a room (unsubscribe, docs/design/gate.md G-25); the history stays.
     async fn clear(&self, room: &RoomId) -> Result<(), Refused>;

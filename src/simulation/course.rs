@@ -8,7 +8,7 @@ use super::dice::Dice;
 use super::life::{Life, Props};
 use super::plan::Plan;
 use super::stage::{Ending, Notes, lock};
-use crate::actors::erasure::leftovers;
+use crate::actors::erasure::cleanup;
 use crate::domain::id::Ward;
 use crate::ports::backend::Backend;
 use crate::ports::store::Store;
@@ -152,7 +152,7 @@ async fn come_to_rest(life: &Life) {
             // What failed in this life is taken up with the next day.
             has_left = true;
             stage.reach("leftovers taken up a day later");
-            stage.pass(leftovers::AGAIN_AFTER).await;
+            stage.pass(cleanup::AGAIN_AFTER).await;
             (began, quiet_since) = (stage.now(), None);
             continue;
         }

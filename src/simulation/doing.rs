@@ -104,7 +104,7 @@ impl Life {
                         let inbound = Inbound::new(self.context.clone());
                         Hearing::deleted(&inbound, &self.spot(room), &[id.as_str().into()]).await.is_ok()
                     }
-                    None => self.backend.unsay(&self.room(room), seq).await.is_ok(),
+                    None => self.backend.delete_message(&self.room(room), seq).await.is_ok(),
                 };
                 if is_done {
                     lock(&self.props.people.gone).insert(number);

@@ -16,13 +16,13 @@ use super::plan::{CAST, Plan, patience};
 use super::platform::SimPlatform;
 use super::stage::{Ending, Present, Stage, lock};
 use super::store::SimStore;
-use crate::actors::erasure::leftovers;
+use crate::actors::erasure::cleanup;
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::memberships::CompanionSet;
 use crate::actors::models::Models;
 use crate::actors::runtime::context::{ActorContext, Environment};
 use crate::actors::runtime::root::{Root, RootMessage};
-use crate::actors::runtime::starts;
+use crate::actors::runtime::startup_log;
 use crate::actors::service::{ActorBackend, rooms};
 use crate::domain::id::CompanionId;
 use crate::ports::chat_platform::{ChatPlatform, Platforms};
@@ -155,11 +155,11 @@ impl Life {
             store,
         });
         rooms::load_rooms(&context, &[]).await.map_err(|error| error.to_string())?;
-        starts::note(&context).await;
+        startup_log::note(&context).await;
         if props.store.has_leftovers() {
             stage.reach("leftovers taken up at the start");
         }
-        tokio::spawn(leftovers::keep_taking_up(context.clone()));
+        tokio::spawn(cleanup::keep_cleaning_up(context.clone()));
         root.cast(RootMessage::WakePending).map_err(|error| error.to_string())?;
         Ok((Self { props, context, backend, root, metrics }, tree))
     }

@@ -155,7 +155,7 @@ const GROUPS: &[Group] = &[
     Group {
         name: "runtime",
         stands_on_ground: true,
-        to: &["channel", "companion", "erasure::turns", "membership", "models", "writer"],
+        to: &["channel", "companion", "erasure::rewrite_locks", "membership", "models", "writer"],
     },
     Group {
         name: "service",

@@ -287,9 +287,9 @@ async fn ask_for_summary(
     context: &ActorContext,
 ) -> Option<Box<Outcome>> {
     // Whoever takes words out of the record has told the channel before: what is read in between would bring them back.
-    let rewriting = tokio::time::timeout(REWRITING_AT_MOST, context.rewriting.of(channel_key)).await.ok()?;
+    let rewrite_locks = tokio::time::timeout(REWRITING_AT_MOST, context.rewrite_locks.of(channel_key)).await.ok()?;
     let events = Reader::new(&*context.store).events(channel_key, range).await;
-    drop(rewriting);
+    drop(rewrite_locks);
     let request = match events {
         Ok(events) => Arc::new(Wording::from(to_summarise(events, previous, channel_key, &context.settings.prompt))),
         Err(error) => {

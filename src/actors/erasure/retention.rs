@@ -217,7 +217,7 @@ async fn raise_mark(
     before: Moment,
 ) -> Result<Option<Seq>, NotDeleted> {
     // Nobody takes words out meanwhile and writes the snapshot again.
-    let _turn = context.rewriting.of(channel_key).await;
+    let _turn = context.rewrite_locks.of(channel_key).await;
     let head = reader.head(channel_key).await?;
     let Some(no) = head.no else { return Ok(None) };
     if head.swept_below > Seq::NONE {

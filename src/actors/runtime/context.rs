@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::actors::erasure::turns::Turns;
+use crate::actors::erasure::rewrite_locks::RewriteLocks;
 use crate::actors::membership::ignored::Ignored;
 use crate::actors::membership::memberships::{CompanionSet, Memberships};
 use crate::actors::models::{Models, Pool};
@@ -47,7 +47,7 @@ pub struct ActorContext {
     /// Who is not to be heard.
     pub ignored: Ignored,
     /// Whose turn it is to change words that are on record.
-    pub rewriting: Turns,
+    pub rewrite_locks: RewriteLocks,
     /// Which channels have to look for what they hung over.
     pub hung: HungBefore,
     /// Whether the last attempt to compact the store failed, or found no room: nobody knows then when erased words leave its file.
@@ -93,7 +93,7 @@ impl ActorContext {
             recorder,
             settings,
             ignored: Ignored::default(),
-            rewriting: Turns::default(),
+            rewrite_locks: RewriteLocks::default(),
             hung: HungBefore::default(),
             compaction_failed: Arc::default(),
             store_failed: Arc::new(|detail| tracing::error!(detail, "the store takes no more")),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ActorBackend;
-use crate::actors::erasure::taking_back::NotRewritten;
+use crate::actors::erasure::deletion::RewriteError;
 use crate::actors::membership::changes::MembershipError;
 use crate::actors::messages::channel::Look;
 use crate::actors::messages::writer;
@@ -122,10 +122,10 @@ pub(super) fn refused(error: writer::Refused) -> Refused {
 }
 
 /// Why words could not be taken out of the record, or replaced.
-pub(super) fn not_rewritten(error: NotRewritten) -> Refused {
+pub(super) fn rewrite_error(error: RewriteError) -> Refused {
     match error {
-        NotRewritten::Unread(error) => unread(error),
-        NotRewritten::Unstored(error) => refused(error),
+        RewriteError::Unread(error) => unread(error),
+        RewriteError::Unstored(error) => refused(error),
     }
 }
 

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 use super::ActorBackend;
-use super::desk::{damaged, not_rewritten, unavailable, unread};
+use super::desk::{damaged, rewrite_error, unavailable, unread};
+use crate::actors::erasure::deletion::{Told, answers_to, has_illegible_snapshot, let_go, take_words_out, told_of};
 use crate::actors::erasure::retention::without_person;
-use crate::actors::erasure::taking_back::{Told, answers_to, has_illegible_snapshot, let_go, take_words_out, told_of};
 use crate::actors::messages::writer::WriteError;
 use crate::actors::writer::requests::{remove_from_index, the_scribe};
 use crate::actors::writer::{Leaving, Pace, Sweep, strike};
@@ -122,10 +122,10 @@ impl ActorBackend {
         answers: bool,
         forgotten: &mut Forgotten,
     ) -> Result<There, Refused> {
-        let _turn = self.context.rewriting.of(channel_key).await;
+        let _turn = self.context.rewrite_locks.of(channel_key).await;
         // A stretch that is full now is read once: nothing more is said in it.
         let head = self.reader().head(channel_key).await.map_err(unread)?;
-        self.sweep(channel_key, &head).await.map_err(|lost| not_rewritten(lost.into()))?;
+        self.sweep(channel_key, &head).await.map_err(|lost| rewrite_error(lost.into()))?;
         let Said { theirs, mut illegible } = self
             .reader()
             .said_in(channel_key.ward(), no, stretches.keys(), person)
@@ -135,7 +135,7 @@ impl ActorBackend {
         // Where something may be theirs they stay listed.
         stretches.retain(|first, _| illegible.range(first..&after_stretch(*first)).next().is_none());
         // Last of all: whoever is interrupted finds the rest by doing the same again.
-        self.remove_from_index(channel_key, person, stretches, head.last).await.map_err(|lost| not_rewritten(lost.into()))?;
+        self.remove_from_index(channel_key, person, stretches, head.last).await.map_err(|lost| rewrite_error(lost.into()))?;
         illegible.extend(telling);
         Ok(if illegible.is_empty() { There::Nothing } else { There::Illegible(illegible.len()) })
     }
@@ -194,7 +194,7 @@ impl ActorBackend {
                 | Event::ReplyFailed { .. } => {}
             }
         }
-        take_words_out(&self.context, channel_key, events, Vec::new()).await.map_err(not_rewritten)?;
+        take_words_out(&self.context, channel_key, events, Vec::new()).await.map_err(rewrite_error)?;
         Ok(Some(illegible))
     }
 
@@ -203,7 +203,7 @@ impl ActorBackend {
         if gone.is_empty() {
             return Ok(());
         }
-        let_go(&self.context, channel_key, gone).await.map_err(not_rewritten)
+        let_go(&self.context, channel_key, gone).await.map_err(rewrite_error)
     }
 
     /// Whether a companion owes an answer to any of these messages: it would come after they are gone.

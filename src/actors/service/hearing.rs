@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use crate::actors::erasure::taking_back::{NotRewritten, replace_words, take_back};
+use crate::actors::erasure::deletion::{RewriteError, delete_messages, replace_words};
 use crate::actors::inbound::{Inbound, Speech};
 use crate::actors::membership::changes::{self, MembershipError};
 use crate::actors::messages::writer;
@@ -101,7 +101,7 @@ impl Hearing for Inbound {
         let is_to_change = matches!(&recorded.event, Event::Said { message, .. }
             if message.from.role != Role::Companion && !self.is_ignored(spot, &message.from.id));
         if is_to_change {
-            replace_words(&self.context, &channel_key, seq, text).await.map_err(not_rewritten)?;
+            replace_words(&self.context, &channel_key, seq, text).await.map_err(rewrite_error)?;
         }
         Ok(())
     }
@@ -125,7 +125,7 @@ impl Hearing for Inbound {
             }
         }
         if !messages.is_empty() {
-            take_back(&self.context, &channel_key, &messages).await.map_err(not_rewritten)?;
+            delete_messages(&self.context, &channel_key, &messages).await.map_err(rewrite_error)?;
         }
         let may_be_known_soon = |part: &PartRecord| match part {
             PartRecord::Sent { id } => unknown.contains(&id),
@@ -283,10 +283,10 @@ fn membership_error(error: MembershipError) -> NotTaken {
     }
 }
 
-fn not_rewritten(error: NotRewritten) -> NotTaken {
+fn rewrite_error(error: RewriteError) -> NotTaken {
     match error {
-        NotRewritten::Unread(error) => unread(error),
-        NotRewritten::Unstored(error) => refused(error),
+        RewriteError::Unread(error) => unread(error),
+        RewriteError::Unstored(error) => refused(error),
     }
 }
 
@@ -319,7 +319,7 @@ mod tests {
             (refused(WriteError::Unfit("nonsense").into()), None),
             (membership_error(MembershipError::Unstored(WriteError::Unknown.into())), Some(RETRY_AFTER)),
             (membership_error(MembershipError::Unheard(WriteError::Unknown.into())), Some(RETRY_AFTER)),
-            (not_rewritten(NotRewritten::Unstored(WriteError::Unknown.into())), Some(RETRY_AFTER)),
+            (rewrite_error(RewriteError::Unstored(WriteError::Unknown.into())), Some(RETRY_AFTER)),
             (unread(StoreError::Failed("gone".into()).into()), Some(RETRY_AFTER)),
             (unread(StoreError::Damaged("torn".into()).into()), None),
             (unread(ReadError::Gap { channel_key, expected: Seq(1), found: Seq(2) }), None),

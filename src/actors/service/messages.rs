@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::ActorBackend;
-use super::desk::{broken, invalid, not_rewritten, refused, unread};
-use crate::actors::erasure::taking_back::{replace_words, take_back};
+use super::desk::{broken, invalid, refused, rewrite_error, unread};
+use crate::actors::erasure::deletion::{delete_messages, replace_words};
 use crate::actors::inbound::{Replied, Speech};
 use crate::actors::writer::requests::fence;
 use crate::domain::address::at_names;
@@ -53,19 +53,19 @@ impl ActorBackend {
     pub(super) async fn replace_words(&self, room: &RoomId, seq: Seq, text: Arc<str>) -> Result<Seq, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         self.check_writable(room)?;
-        if replace_words(&self.context, &channel_key, seq, text).await.map_err(not_rewritten)? {
+        if replace_words(&self.context, &channel_key, seq, text).await.map_err(rewrite_error)? {
             Ok(seq)
         } else {
             Err(no_message(room, seq))
         }
     }
 
-    pub(super) async fn take_back(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused> {
+    pub(super) async fn delete_in(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         self.check_writable(room)?;
         let recorded = self.reader().event(&channel_key, seq).await.map_err(unread)?;
         recorded.filter(|recorded| matches!(recorded.event, Event::Said { .. })).ok_or_else(|| no_message(room, seq))?;
-        take_back(&self.context, &channel_key, &BTreeSet::from([seq])).await.map_err(not_rewritten)?;
+        delete_messages(&self.context, &channel_key, &BTreeSet::from([seq])).await.map_err(rewrite_error)?;
         Ok(seq)
     }
 

@@ -11,8 +11,8 @@ use ractor::RpcReplyPort;
 use tokio::sync::oneshot;
 
 use super::ActorBackend;
-use super::desk::{not_rewritten, unavailable, unread};
-use crate::actors::erasure::taking_back::take_messages_out;
+use super::desk::{rewrite_error, unavailable, unread};
+use crate::actors::erasure::deletion::take_messages_out;
 use crate::actors::messages::guilds::{Cause, GuildsMessage, LeftAlone, Quarantined};
 use crate::actors::runtime::actor_keys::GuildsKey;
 use crate::domain::event::Event;
@@ -145,7 +145,7 @@ impl ActorBackend {
             let again: Arc<str> = again_as(id.ward, id.no, id.seq).into();
             let accepted = self.accept(&channel_key, heard_again(&old.event), Some(again)).await?;
             if let Event::Said { message, .. } = &old.event {
-                let _turn = self.context.rewriting.of(&channel_key).await;
+                let _turn = self.context.rewrite_locks.of(&channel_key).await;
                 // Whoever changes or takes back the message where it was said means the one that is read now.
                 if let Some(its_own) = &message.id {
                     let key = key::message_id(id.ward, id.no, its_own);
@@ -154,7 +154,7 @@ impl ActorBackend {
                 self.accept(&channel_key, Event::Deleted { messages: vec![old.seq] }, None).await?;
                 // With the words goes what was set aside.
                 let bare = vec![without_words(&old)];
-                return take_messages_out(&self.context, &channel_key, &[old.seq], bare, Vec::new()).await.map_err(not_rewritten);
+                return take_messages_out(&self.context, &channel_key, &[old.seq], bare, Vec::new()).await.map_err(rewrite_error);
             }
         }
         self.hide(id, record).await

@@ -49,8 +49,8 @@ pub(super) async fn edit(State(console): State<Shared>, OfMessage(room, seq): Of
 }
 
 /// `DELETE /api/rooms/{room}/messages/{seq}`
-pub(super) async fn unsay(State(console): State<Shared>, OfMessage(room, seq): OfMessage) -> Reply {
-    accepted(console.backend.unsay(&room, seq).await?)
+pub(super) async fn delete_message(State(console): State<Shared>, OfMessage(room, seq): OfMessage) -> Reply {
+    accepted(console.backend.delete_message(&room, seq).await?)
 }
 
 #[derive(Deserialize)]

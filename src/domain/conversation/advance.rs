@@ -10,7 +10,7 @@ use super::heard::is_too_late;
 use super::*;
 
 /// Why no statement was made where all that it would have answered was taken back.
-pub const TAKEN_BACK: &str = "taken_back";
+pub const DELETED: &str = "taken_back";
 
 /// Which deadlines are due.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -427,7 +427,7 @@ impl Conversation {
         self.make(owed, world, out);
         let is_about_nothing = self.floor.as_deref().filter(|floor| floor.messages.is_empty()).map(|floor| floor.ticket);
         if let Some(ticket) = is_about_nothing {
-            self.fail_reply(ticket, TAKEN_BACK.into(), world, out);
+            self.fail_reply(ticket, DELETED.into(), world, out);
         }
     }
 

@@ -70,17 +70,17 @@ async fn a_message_that_was_taken_back_or_cleared_away_first_says_so() {
     let world = World::with_lobby().await;
     let gone = world.say("lobby", "never mind").await;
     let stays = world.say("lobby", "hello").await;
-    world.backend.unsay(&room("lobby"), gone).await.unwrap();
+    world.backend.delete_message(&room("lobby"), gone).await.unwrap();
     world.rest().await;
     world.backend.clear(&room("lobby")).await.unwrap();
     world.pass(60.0).await;
 
-    let taken_back = ask(&world, "lobby", None, Some(WhyAt::Message(gone.to_string().into()))).await.unwrap();
+    let deleted = ask(&world, "lobby", None, Some(WhyAt::Message(gone.to_string().into()))).await.unwrap();
     let cleared = fates(&world, "lobby", &stays.to_string()).await;
 
-    assert_eq!(outcomes(&taken_back.companions), [("aria", Outcome::TakenBack)]);
+    assert_eq!(outcomes(&deleted.companions), [("aria", Outcome::Deleted)]);
     assert_eq!(
-        texts(&taken_back),
+        texts(&deleted),
         "message: Somebody said something that was taken back or forgotten since.\nchanged: It was taken back or forgotten.\n"
     );
     assert_eq!(outcomes(&cleared), [("aria", Outcome::Cleared)]);
@@ -93,7 +93,7 @@ async fn a_message_that_was_taken_back_while_somebody_was_asked_about_it_says_so
     world.side.takes(Duration::from_secs(5));
     let seq = world.say("lobby", "Ari?").await;
     world.pass(2.0).await;
-    world.backend.unsay(&room("lobby"), seq).await.unwrap();
+    world.backend.delete_message(&room("lobby"), seq).await.unwrap();
     world.rest().await;
     let at_once = fates(&world, "lobby", &seq.to_string()).await;
     world.pass(60.0).await;
@@ -102,7 +102,7 @@ async fn a_message_that_was_taken_back_while_somebody_was_asked_about_it_says_so
 
     let text = "It was being asked about it, or about to answer it, when it was taken back or forgotten.";
     let decision = world.decisions("lobby").await[0]["seq"].as_u64().map(Seq);
-    assert_eq!((at_once[0].outcome, at_once[0].seq, &*at_once[0].text), (Some(Outcome::TakenBack), None, text));
+    assert_eq!((at_once[0].outcome, at_once[0].seq, &*at_once[0].text), (Some(Outcome::Deleted), None, text));
     assert_eq!((told.companions[0].seq, &*told.companions[0].text), (decision, text));
     assert!(texts(&told).contains("got the floor, with nothing left to answer."), "{}", texts(&told));
 }
@@ -114,7 +114,7 @@ async fn a_message_whose_answer_was_taken_back_says_so() {
     let seq = world.say("lobby", "Ari?").await;
     world.pass(60.0).await;
     let answer = world.told("lobby", "message").await.pop().unwrap()["seq"].as_u64().unwrap();
-    world.backend.unsay(&room("lobby"), Seq(answer)).await.unwrap();
+    world.backend.delete_message(&room("lobby"), Seq(answer)).await.unwrap();
     world.rest().await;
 
     let told = fates(&world, "lobby", &seq.to_string()).await;

@@ -142,7 +142,8 @@ pub enum Outcome {
     /// It said this itself.
     Own,
     /// The message was taken back first.
-    TakenBack,
+    #[serde(rename = "taken_back")]
+    Deleted,
     /// What was going on in the room was dropped first.
     Cleared,
     /// It left first.

@@ -287,7 +287,7 @@ impl Backend for FakeBackend {
         Ok(seq)
     }
 
-    async fn unsay(&self, id: &RoomId, seq: Seq) -> Result<Seq, Refused> {
+    async fn delete_message(&self, id: &RoomId, seq: Seq) -> Result<Seq, Refused> {
         self.within(id, |room| {
             room.message(seq)?;
             room.messages.retain(|message| message.seq != seq);

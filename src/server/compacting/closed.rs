@@ -71,7 +71,7 @@ impl Backend for Closed {
         self.refuse()
     }
 
-    async fn unsay(&self, _: &RoomId, _: Seq) -> Result<Seq, Refused> {
+    async fn delete_message(&self, _: &RoomId, _: Seq) -> Result<Seq, Refused> {
         self.refuse()
     }
 

@@ -9,7 +9,7 @@ use super::super::plan::EXTERNAL;
 use super::super::platform::UNPOSTABLE_FOR;
 use super::super::stage::{Stage, lock};
 use super::super::store::Committed;
-use crate::domain::conversation::TAKEN_BACK;
+use crate::domain::conversation::DELETED;
 use crate::domain::event::Event;
 use crate::domain::id::CompanionId;
 use crate::journal::channel_key::ChannelKey;
@@ -68,7 +68,7 @@ pub(super) fn check(props: &Props) {
                 // A process that begins anew makes it anew: what kept those before it from making it counts no more.
                 let since = if life == entry.life { at } else { lives[entry.life as usize - 1] };
                 if let Event::ReplyOwed { messages, .. } = &recorded.event
-                    && **error == *TAKEN_BACK
+                    && **error == *DELETED
                 {
                     if !messages.is_empty() {
                         stage.violate(format!(

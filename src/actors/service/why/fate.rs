@@ -186,7 +186,7 @@ impl Scene<'_> {
                         format!("It got the floor to answer it{together}, and no statement was made ({}).", failed(error)),
                     ),
                     Some(Event::Deleted { .. }) => (
-                        Outcome::TakenBack,
+                        Outcome::Deleted,
                         format!("It was about to answer it{together}, and all of that was taken back or forgotten before."),
                     ),
                     Some(
@@ -225,7 +225,7 @@ impl Scene<'_> {
                 };
                 Brief { seq, at: at(ending.as_deref().unwrap_or(owed)), ..brief(outcome, text) }
             }
-            Fate::TakenBack(recorded) => {
+            Fate::Deleted(recorded) => {
                 let text = match found.again {
                     Some(again) => format!("It was set aside, and tried again as message {again}: ask what became of that."),
                     None if asked.is_some() => {
@@ -233,7 +233,7 @@ impl Scene<'_> {
                     }
                     None => "It was taken back or forgotten before it was considered.".to_owned(),
                 };
-                Brief { seq: yes_to_it, at: at(recorded), ..brief(Outcome::TakenBack, text) }
+                Brief { seq: yes_to_it, at: at(recorded), ..brief(Outcome::Deleted, text) }
             }
             Fate::Cleared(recorded) => {
                 let text = match asked {
@@ -296,7 +296,7 @@ impl Scene<'_> {
             return brief(Outcome::Unknown, text);
         }
         if found.message_is_bare() {
-            return brief(Outcome::TakenBack, "It was taken back or forgotten before it was considered.".into());
+            return brief(Outcome::Deleted, "It was taken back or forgotten before it was considered.".into());
         }
         brief(Outcome::Absent, "It was not in the room then, as far as the record tells.".into())
     }

@@ -11,7 +11,7 @@ use super::words::{
 use super::{Scene, Who};
 use crate::actors::messages::channel::Look;
 use crate::actors::service::reading::record;
-use crate::domain::conversation::TAKEN_BACK;
+use crate::domain::conversation::DELETED;
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Decided, Evaluated, Event, Recorded, order_of_handling};
 use crate::domain::id::{Seq, Ticket};
@@ -440,7 +440,7 @@ impl Course {
                 told.push(line(recorded, "respond", text));
             }
             Event::ReplyFailed { ticket, error, .. } if self.owed == Some(*ticket) => {
-                let text = if **error == *TAKEN_BACK {
+                let text = if **error == *DELETED {
                     "All that it would have answered was taken back or forgotten, so nothing was said.".to_owned()
                 } else {
                     format!("No statement was made ({}). What was heard is in the history all the same.", failed(error))

@@ -71,17 +71,17 @@ impl Discord {
             if posted.channel_id == channel {
                 return Ok(posted.id);
             }
-            self.take_back(place, &webhook, posted).await;
+            self.delete_posted(place, &webhook, posted).await;
         }
         Err(NotSent::Later { after: None, detail: "the channel's webhooks go as fast as they are made".to_owned() })
     }
 
     /// Somebody moved the webhook to another channel, where the words do not belong.
-    async fn take_back(&self, place: Place, webhook: &Webhook, posted: Posted) {
+    async fn delete_posted(&self, place: Place, webhook: &Webhook, posted: Posted) {
         self.webhooks.drop_one(place.root, webhook.id).await;
-        let taken_back = self.rest.tell(&Request::unsay(webhook, posted.id)).await;
+        let deleted = self.rest.tell(&Request::delete_message(webhook, posted.id)).await;
         let (channel, found) = (place.root, posted.channel_id);
-        match taken_back {
+        match deleted {
             Ok(_) => {
                 tracing::warn!(%channel, %found, "the webhook was moved to another channel; what it posted there was taken back")
             }

@@ -100,7 +100,7 @@ impl Request {
     }
 
     /// Takes back what a webhook posted outside of threads.
-    pub fn unsay(webhook: &Webhook, message: Snowflake) -> Self {
+    pub fn delete_message(webhook: &Webhook, message: Snowflake) -> Self {
         let path = format!("/webhooks/{}/{}/messages/{message}", webhook.id, webhook.token.expose_secret());
         let name = "DELETE /webhooks/{webhook}/{token}/messages/{message}";
         Self::new(Method::DELETE, name, webhook.id, path).by_webhook()
@@ -181,7 +181,7 @@ mod tests {
 
         for request in [
             Request::execute(&webhook, None, Value::Null),
-            Request::unsay(&webhook, id),
+            Request::delete_message(&webhook, id),
             Request::webhook_message(&webhook, None, id),
         ] {
             assert_eq!((request.by_bot, request.route.account), (false, Account::Address), "{request:?}");

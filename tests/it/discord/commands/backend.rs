@@ -357,7 +357,7 @@ impl Backend for SmallHouse {
         never()
     }
 
-    async fn unsay(&self, _: &RoomId, _: Seq) -> Result<Seq, Refused> {
+    async fn delete_message(&self, _: &RoomId, _: Seq) -> Result<Seq, Refused> {
         never()
     }
 

@@ -15,7 +15,7 @@ use crate::harness::Premises;
 const ADDRESSED: f64 = 0.3;
 /// One in so many is changed or taken back later.
 const CHANGED: f64 = 0.02;
-const TAKEN_BACK: f64 = 0.02;
+const DELETED: f64 = 0.02;
 
 /// How large it is.
 #[derive(Clone, Copy, Debug)]
@@ -131,7 +131,7 @@ impl Town {
                 said.text = Some(text);
             });
         }
-        if self.chance.random_bool(TAKEN_BACK) {
+        if self.chance.random_bool(DELETED) {
             self.change(|town, said| {
                 town.delete(said.channel, said.id);
                 said.text = None;

@@ -19,7 +19,7 @@ pub(super) enum Fate {
     /// It settled with a statement that was owed; how that ended, once it did.
     Owed { owed: Recorded, yes: Option<Seq>, ending: Option<Box<Recorded>> },
     /// It was taken back first.
-    TakenBack(Recorded),
+    Deleted(Recorded),
     /// What was going on was dropped first.
     Cleared(Recorded),
     /// The companion left first.
@@ -102,7 +102,7 @@ impl Course {
                 self.gone.extend(messages);
                 if messages.contains(&self.message) {
                     self.changes.push(recorded.clone());
-                    self.end_all(&Fate::TakenBack(recorded.clone()));
+                    self.end_all(&Fate::Deleted(recorded.clone()));
                 }
                 self.end_owed_about_nothing(recorded);
             }
@@ -327,7 +327,7 @@ mod tests {
 
         assert_eq!((before, course.asked(&"aria".into())), (Some(None), Some(Some(Seq(12)))));
         assert_eq!(course.asked(&"ben".into()), None);
-        assert!(matches!(course.fate(&"aria".into()), Fate::TakenBack(_)));
+        assert!(matches!(course.fate(&"aria".into()), Fate::Deleted(_)));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::actors::erasure::taking_back::{NotRewritten, take_back};
+use crate::actors::erasure::deletion::{RewriteError, delete_messages};
 use crate::actors::messages::writer::WriteError;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::Leaving;
@@ -23,28 +23,28 @@ pub(crate) const AGAIN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Why something is still left; the next time goes on.
 #[derive(Debug, thiserror::Error)]
-enum StillLeft {
+enum CleanupError {
     #[error(transparent)]
     Unread(#[from] ReadError),
     #[error(transparent)]
     Unstored(#[from] WriteError),
     #[error(transparent)]
-    NotTakenBack(#[from] NotRewritten),
+    NotTakenBack(#[from] RewriteError),
 }
 
 /// Stretches of a guild's journals in which somebody may have nothing left, each with the notes that say so.
 type Noted = BTreeMap<(ChannelNo, Seq), Vec<Key>>;
 
 /// Takes up what was left, now and once a day, for as long as the runtime lives. Needs the writer.
-pub async fn keep_taking_up(context: ActorContext) {
+pub async fn keep_cleaning_up(context: ActorContext) {
     loop {
-        take_up(&context).await;
+        clean_up(&context).await;
         tokio::time::sleep(AGAIN_AFTER).await;
     }
 }
 
 /// Takes up what was left. What cannot be read is told in the log, and waits for the next time. Needs the writer.
-pub async fn take_up(context: &ActorContext) {
+pub async fn clean_up(context: &ActorContext) {
     for ward in (0..=u8::MAX).map(Ward) {
         if let Err(error) = take_up_in(context, ward).await {
             tell(ward, &error);
@@ -52,11 +52,11 @@ pub async fn take_up(context: &ActorContext) {
     }
 }
 
-fn tell(ward: Ward, error: &StillLeft) {
+fn tell(ward: Ward, error: &CleanupError) {
     tracing::warn!(ward = ward.0, %error, "what an end in the middle has left is not taken up wholly; it is tried again in a day, and at the next start");
 }
 
-async fn take_up_in(context: &ActorContext, ward: Ward) -> Result<(), StillLeft> {
+async fn take_up_in(context: &ActorContext, ward: Ward) -> Result<(), CleanupError> {
     let reader = Reader::new(&*context.store);
     for (mark, _) in reader.all(key::sweeps(ward)).await? {
         let Some(no) = key::swept_in(&mark) else { continue };
@@ -80,7 +80,7 @@ async fn take_up_in(context: &ActorContext, ward: Ward) -> Result<(), StillLeft>
         for ((no, stretch), notes) in &noted {
             let people = listed.get(&(*no, *stretch)).cloned().unwrap_or_default();
             if let Err(error) =
-                take_back_noted(context, ward, *no, Leaving { stretch: *stretch, below: Seq::NONE, people: &people, notes }).await
+                delete_noted(context, ward, *no, Leaving { stretch: *stretch, below: Seq::NONE, people: &people, notes }).await
             {
                 tell(ward, &error);
             }
@@ -90,7 +90,7 @@ async fn take_up_in(context: &ActorContext, ward: Ward) -> Result<(), StillLeft>
 }
 
 /// Whoever asks for a journal has it swept.
-async fn sweep(context: &ActorContext, ward: Ward, no: ChannelNo) -> Result<(), StillLeft> {
+async fn sweep(context: &ActorContext, ward: Ward, no: ChannelNo) -> Result<(), CleanupError> {
     if let Some(channel_key) = Reader::new(&*context.store).channel_key_of(ward, no).await? {
         fence(context, &channel_key).await?;
     }
@@ -98,11 +98,11 @@ async fn sweep(context: &ActorContext, ward: Ward, no: ChannelNo) -> Result<(), 
 }
 
 /// Takes back what was noted and still has words, and takes out of the index who has nothing left in the stretch.
-async fn take_back_noted(context: &ActorContext, ward: Ward, no: ChannelNo, leaving: Leaving<'_>) -> Result<(), StillLeft> {
+async fn delete_noted(context: &ActorContext, ward: Ward, no: ChannelNo, leaving: Leaving<'_>) -> Result<(), CleanupError> {
     let reader = Reader::new(&*context.store);
     let Some(channel_key) = reader.channel_key_of(ward, no).await? else { return Ok(()) };
     let noted = leaving.notes.iter().filter_map(Key::last_number).map(Seq).collect();
-    take_back(context, &channel_key, &noted).await?;
+    delete_messages(context, &channel_key, &noted).await?;
     Ok(remove_from_index(context, &channel_key, leaving).await?)
 }
 

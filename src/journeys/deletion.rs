@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::world::{World, asker, room, said};
-use crate::actors::erasure::taking_back::let_go;
+use crate::actors::erasure::deletion::let_go;
 use crate::actors::service::ActorBackend;
 use crate::domain::id::Seq;
 use crate::journal::channel_key::ChannelKey;
@@ -56,8 +56,8 @@ async fn salon(secs: f64, brunos: u64) -> (World, Seq) {
     (world, seq)
 }
 
-async fn take_back(world: &World, id: &str, seq: Seq) {
-    world.backend.unsay(&room(id), seq).await.unwrap();
+async fn delete(world: &World, id: &str, seq: Seq) {
+    world.backend.delete_message(&room(id), seq).await.unwrap();
     world.rest().await;
 }
 
@@ -92,7 +92,7 @@ async fn nothing_is_said_about_what_was_taken_back_while_it_was_asked_about() {
     let (world, seq) = asked().await;
     let mut watching = world.watch(LOBBY, Some(0)).await;
 
-    take_back(&world, LOBBY, seq).await;
+    delete(&world, LOBBY, seq).await;
     let at_once = doing(&world, LOBBY).await;
     world.pass(1_000.0).await;
 
@@ -114,7 +114,7 @@ async fn what_came_meanwhile_is_answered_though_the_rest_was_taken_back() {
     let (world, seq) = asked().await;
     world.say_with(LOBBY, json!({ "from": "Ben", "text": "Ari, and what of me?" })).await;
 
-    take_back(&world, LOBBY, seq).await;
+    delete(&world, LOBBY, seq).await;
     world.pass(60.0).await;
 
     assert_eq!(world.told(LOBBY, "respond").await[0]["messages"], json!(["Ari, and what of me?"]));
@@ -130,7 +130,7 @@ async fn a_question_goes_on_as_long_as_anything_is_left_of_what_it_is_about() {
     let seq = world.say(LOBBY, "Ari, are you there?").await;
     world.pass(2.0).await;
 
-    take_back(&world, LOBBY, seq).await;
+    delete(&world, LOBBY, seq).await;
     world.pass(60.0).await;
 
     assert_eq!(world.history(LOBBY).await, said(&[("Ben", "good morning"), ("aria", "Hello!")]));
@@ -145,7 +145,7 @@ async fn nobody_is_asked_again_about_what_was_taken_back_meanwhile() {
     world.pass(2.0).await;
     let before = doing(&world, LOBBY).await;
 
-    take_back(&world, LOBBY, seq).await;
+    delete(&world, LOBBY, seq).await;
     world.pass(1_000.0).await;
 
     assert_eq!(before, [Doing::BackOff]);
@@ -163,9 +163,9 @@ async fn a_reply_goes_with_the_last_message_that_it_answers() {
     world.pass(5.0).await;
     let mut watching = world.watch(LOBBY, None).await;
 
-    take_back(&world, LOBBY, other).await;
+    delete(&world, LOBBY, other).await;
     let with_one_left = (doing(&world, LOBBY).await, owed(&world).await);
-    take_back(&world, LOBBY, one).await;
+    delete(&world, LOBBY, one).await;
     let at_once = (doing(&world, LOBBY).await, owed(&world).await);
     world.pass(1_000.0).await;
 
@@ -179,7 +179,7 @@ async fn a_reply_goes_with_the_last_message_that_it_answers() {
 #[tokio::test(start_paused = true)]
 async fn a_reply_that_was_dropped_is_not_made_after_a_crash_either() {
     let (world, seq) = answered().await;
-    take_back(&world, LOBBY, seq).await;
+    delete(&world, LOBBY, seq).await;
 
     let world = world.crash().await;
     world.pass(1_000.0).await;
@@ -201,13 +201,13 @@ async fn whoever_is_forgotten_is_not_answered_any_more() {
 #[tokio::test(start_paused = true)]
 async fn it_is_told_why_nothing_was_said() {
     let (world, seq) = answered().await;
-    take_back(&world, LOBBY, seq).await;
+    delete(&world, LOBBY, seq).await;
     let yes = world.decisions(LOBBY).await[0]["seq"].as_u64().unwrap();
 
     let message = why(&world, WhyAt::Message(seq.to_string().into())).await;
     let decision = why(&world, WhyAt::Event(Seq(yes))).await;
 
-    assert_eq!(message.companions[0].outcome, Some(Outcome::TakenBack), "{message:#?}");
+    assert_eq!(message.companions[0].outcome, Some(Outcome::Deleted), "{message:#?}");
     assert!(message.companions[0].text.contains("about to answer it"), "{message:#?}");
     let last = decision.story.last().unwrap();
     assert_eq!(&*last.event, "dropped", "{decision:#?}");
@@ -218,7 +218,7 @@ async fn in_a_round_about_what_was_taken_back_nobody_speaks() {
     let (world, seq) = salon(2.0, 5).await;
     let before = doing(&world, SALON).await;
 
-    take_back(&world, SALON, seq).await;
+    delete(&world, SALON, seq).await;
     let at_once = doing(&world, SALON).await;
     world.pass(1_000.0).await;
 
@@ -241,7 +241,7 @@ async fn whoever_was_selected_to_speak_of_what_was_taken_back_says_nothing() {
     let before = doing(&world, SALON).await;
     let mut watching = world.watch(SALON, None).await;
 
-    take_back(&world, SALON, seq).await;
+    delete(&world, SALON, seq).await;
     let at_once = doing(&world, SALON).await;
     world.pass(1_000.0).await;
 
@@ -255,7 +255,7 @@ async fn whoever_was_selected_to_speak_of_what_was_taken_back_says_nothing() {
 #[tokio::test(start_paused = true)]
 async fn taking_back_again_what_is_gone_changes_nothing_of_a_turn_about_nothing() {
     let (world, seq) = salon(2.0, 5).await;
-    take_back(&world, SALON, seq).await;
+    delete(&world, SALON, seq).await;
     world.pass(4.0).await;
     let before = doing(&world, SALON).await;
     let mut watching = world.watch(SALON, None).await;
@@ -278,14 +278,14 @@ async fn it_is_told_why_nothing_was_said_though_the_answer_crossed_the_taking_ba
     let (world, seq) = asked().await;
     world.store.hold();
     let (context, store) = (world.context.clone(), world.store.clone());
-    let taking_back = tokio::spawn(async move { ActorBackend::new(context, store).unsay(&room(LOBBY), seq).await });
+    let deletion = tokio::spawn(async move { ActorBackend::new(context, store).delete_message(&room(LOBBY), seq).await });
     world.pass(0.1).await;
     assert!(world.store.commit_next(), "it is noted that it is taken back");
     // The answer comes before the channel hears of what is being put on record.
     world.pass(4.0).await;
 
     world.store.release();
-    taking_back.await.unwrap().unwrap();
+    deletion.await.unwrap().unwrap();
     world.pass(1_000.0).await;
 
     assert_eq!(world.history(LOBBY).await, said(&[]));

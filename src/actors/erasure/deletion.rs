@@ -34,7 +34,7 @@ const MOST_AT_ONCE: usize = if cfg!(test) { 25 } else { 1_024 };
 
 /// Why words were not changed, or not wholly; the same again goes on where it failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotRewritten {
+pub enum RewriteError {
     /// The record cannot be read.
     #[error(transparent)]
     Unread(#[from] ReadError),
@@ -43,7 +43,7 @@ pub enum NotRewritten {
     Unstored(#[from] writer::Refused),
 }
 
-impl NotRewritten {
+impl RewriteError {
     fn of(self, channel_key: &ChannelKey) -> Self {
         match self {
             Self::Unread(error) => Self::Unread(error.of(channel_key)),
@@ -52,7 +52,7 @@ impl NotRewritten {
     }
 }
 
-impl From<WriteError> for NotRewritten {
+impl From<WriteError> for RewriteError {
     fn from(lost: WriteError) -> Self {
         Self::Unstored(lost.into())
     }
@@ -62,22 +62,26 @@ impl From<WriteError> for NotRewritten {
 /// back before, changes nothing. Goes on to its end if whoever asks for it goes away.
 ///
 /// # Errors
-/// [`NotRewritten`].
-pub async fn take_back(context: &ActorContext, channel_key: &ChannelKey, messages: &BTreeSet<Seq>) -> Result<(), NotRewritten> {
-    let (context, channel_key, messages) = (context.clone(), channel_key.clone(), messages.clone());
-    let taking_back = tokio::spawn(async move {
-        let taken_back = take_back_wholly(&context, &channel_key, &messages).await;
-        taken_back.map_err(|error| error.of(&channel_key))
-    });
-    taking_back.await.unwrap_or_else(|_| Err(WriteError::Unknown.into()))
-}
-
-async fn take_back_wholly(
+/// [`RewriteError`].
+pub async fn delete_messages(
     context: &ActorContext,
     channel_key: &ChannelKey,
     messages: &BTreeSet<Seq>,
-) -> Result<(), NotRewritten> {
-    let _turn = context.rewriting.of(channel_key).await;
+) -> Result<(), RewriteError> {
+    let (context, channel_key, messages) = (context.clone(), channel_key.clone(), messages.clone());
+    let deletion = tokio::spawn(async move {
+        let deleted = delete_all_traces(&context, &channel_key, &messages).await;
+        deleted.map_err(|error| error.of(&channel_key))
+    });
+    deletion.await.unwrap_or_else(|_| Err(WriteError::Unknown.into()))
+}
+
+async fn delete_all_traces(
+    context: &ActorContext,
+    channel_key: &ChannelKey,
+    messages: &BTreeSet<Seq>,
+) -> Result<(), RewriteError> {
+    let _turn = context.rewrite_locks.of(channel_key).await;
     let reader = Reader::new(&*context.store);
     let messages = still_there(&reader, channel_key, messages).await?;
     let Some(no) = reader.channel_no(channel_key).await?.filter(|_| !messages.is_empty()) else { return Ok(()) };
@@ -103,8 +107,8 @@ async fn take_back_wholly(
 /// Has a conversation that is under way let messages go: what it makes of them after this has no words.
 ///
 /// # Errors
-/// [`NotRewritten`].
-pub async fn let_go(context: &ActorContext, channel_key: &ChannelKey, messages: &BTreeSet<Seq>) -> Result<(), NotRewritten> {
+/// [`RewriteError`].
+pub async fn let_go(context: &ActorContext, channel_key: &ChannelKey, messages: &BTreeSet<Seq>) -> Result<(), RewriteError> {
     Inbound::new(context.clone())
         .accept(channel_key, Event::Deleted { messages: messages.iter().copied().collect() }, None)
         .await?;
@@ -116,14 +120,14 @@ pub async fn let_go(context: &ActorContext, channel_key: &ChannelKey, messages: 
 /// persons.
 ///
 /// # Errors
-/// [`NotRewritten`].
+/// [`RewriteError`].
 pub async fn take_messages_out(
     context: &ActorContext,
     channel_key: &ChannelKey,
     messages: &[Seq],
     events: Vec<Recorded>,
     mut writes: Vec<Write>,
-) -> Result<(), NotRewritten> {
+) -> Result<(), RewriteError> {
     let left = left_by(&Reader::new(&*context.store), channel_key, messages).await?;
     // That somebody may have nothing left is noted with taking the words out: whoever is interrupted then is done with words, and nothing
     // tells any more who said them.
@@ -186,14 +190,14 @@ async fn left_by(reader: &Reader<'_>, channel_key: &ChannelKey, messages: &[Seq]
 /// Replaces the words of a message that is there and reads otherwise. False: there is none of that number any more.
 ///
 /// # Errors
-/// [`NotRewritten`].
+/// [`RewriteError`].
 pub async fn replace_words(
     context: &ActorContext,
     channel_key: &ChannelKey,
     seq: Seq,
     text: Arc<str>,
-) -> Result<bool, NotRewritten> {
-    let _turn = context.rewriting.of(channel_key).await;
+) -> Result<bool, RewriteError> {
+    let _turn = context.rewrite_locks.of(channel_key).await;
     let Some(Recorded { at, handled, turn, event: Event::Said { message, reply_to, reply, said_at }, .. }) =
         Reader::new(&*context.store).event(channel_key, seq).await?
     else {
@@ -214,13 +218,13 @@ pub async fn replace_words(
 /// heard of it before, and whoever does this has the turn.
 ///
 /// # Errors
-/// [`NotRewritten`].
+/// [`RewriteError`].
 pub async fn take_words_out(
     context: &ActorContext,
     channel_key: &ChannelKey,
     events: Vec<Recorded>,
     writes: Vec<Write>,
-) -> Result<(), NotRewritten> {
+) -> Result<(), RewriteError> {
     take_them_out(context, channel_key, events, writes).await.map_err(|error| error.of(channel_key))
 }
 
@@ -229,7 +233,7 @@ async fn take_them_out(
     channel_key: &ChannelKey,
     events: Vec<Recorded>,
     mut writes: Vec<Write>,
-) -> Result<(), NotRewritten> {
+) -> Result<(), RewriteError> {
     // A channel that is awake has let the words go when it answers, and what it wrote before is stored when the writer answers: no
     // snapshot with these words comes after this one.
     drained(context, channel_key).await?;

@@ -10,47 +10,47 @@ use crate::journal::channel_key::ChannelKey;
 /// Whose turn it is to change the words of a channel. Cheap to clone; all clones are one. Keeps nothing of a channel in which nobody has the
 /// turn or waits for it.
 #[derive(Clone, Debug, Default)]
-pub struct Turns(Arc<Mutex<Lines>>);
+pub struct RewriteLocks(Arc<Mutex<Queues>>);
 
 /// Of each channel in which somebody has the turn, or waits for it, the line.
-type Lines = HashMap<ChannelKey, Arc<Waited<()>>>;
+type Queues = HashMap<ChannelKey, Arc<Waited<()>>>;
 
 /// The turn to change the words of a channel, until it is dropped.
 #[derive(Debug)]
-pub struct Turn {
+pub struct RewriteLock {
     // In this order: who leaves the line has given the turn back.
     _held: OwnedMutexGuard<()>,
-    _in_line: InLine,
+    _waiter: Waiter,
 }
 
 /// Somebody's place in a line: whoever has the turn, or waits.
 #[derive(Debug)]
-struct InLine {
-    turns: Turns,
+struct Waiter {
+    locks: RewriteLocks,
     channel_key: ChannelKey,
-    line: Option<Arc<Waited<()>>>,
+    queue: Option<Arc<Waited<()>>>,
 }
 
-impl Turns {
+impl RewriteLocks {
     /// Waits for the turn to change the words of a channel, and has it until what is returned is dropped.
-    pub async fn of(&self, channel_key: &ChannelKey) -> Turn {
-        let line = self.lines().entry(channel_key.clone()).or_default().clone();
-        let in_line = InLine { turns: self.clone(), channel_key: channel_key.clone(), line: Some(line.clone()) };
-        Turn { _held: line.lock_owned().await, _in_line: in_line }
+    pub async fn of(&self, channel_key: &ChannelKey) -> RewriteLock {
+        let queue = self.queues().entry(channel_key.clone()).or_default().clone();
+        let waiter = Waiter { locks: self.clone(), channel_key: channel_key.clone(), queue: Some(queue.clone()) };
+        RewriteLock { _held: queue.lock_owned().await, _waiter: waiter }
     }
 
-    fn lines(&self) -> MutexGuard<'_, Lines> {
+    fn queues(&self) -> MutexGuard<'_, Queues> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for InLine {
+impl Drop for Waiter {
     fn drop(&mut self) {
-        let mut lines = self.turns.lines();
-        self.line = None;
+        let mut queues = self.locks.queues();
+        self.queue = None;
         // That of the list: whoever else is in line has one, too, and joins or leaves it only while the list is held.
-        if lines.get(&self.channel_key).is_some_and(|line| Arc::strong_count(line) == 1) {
-            lines.remove(&self.channel_key);
+        if queues.get(&self.channel_key).is_some_and(|queue| Arc::strong_count(queue) == 1) {
+            queues.remove(&self.channel_key);
         }
     }
 }
@@ -68,45 +68,45 @@ mod tests {
 
     #[tokio::test]
     async fn a_change_of_words_waits_for_nobody_elses_channel() {
-        let turns = Turns::default();
-        let _held = turns.of(&channel(0)).await;
+        let locks = RewriteLocks::default();
+        let _held = locks.of(&channel(0)).await;
 
         let others = (1..1_000).map(channel);
-        let held_up = others.filter(|other| unconstrained(turns.of(other)).now_or_never().is_none()).count();
+        let held_up = others.filter(|other| unconstrained(locks.of(other)).now_or_never().is_none()).count();
 
         assert_eq!(held_up, 0);
     }
 
     #[tokio::test]
     async fn of_one_channel_one_after_the_other_has_the_turn_and_nothing_is_kept_afterwards() {
-        let (turns, lobby) = (Turns::default(), channel(0));
-        let first = turns.of(&lobby).await;
-        let (mut second, mut third) = (Box::pin(turns.of(&lobby)), Box::pin(turns.of(&lobby)));
+        let (locks, lobby) = (RewriteLocks::default(), channel(0));
+        let first = locks.of(&lobby).await;
+        let (mut second, mut third) = (Box::pin(locks.of(&lobby)), Box::pin(locks.of(&lobby)));
         assert!((&mut second).now_or_never().is_none() && (&mut third).now_or_never().is_none());
-        assert_eq!(turns.lines().len(), 1);
+        assert_eq!(locks.queues().len(), 1);
 
         drop(first);
         let second = second.now_or_never().expect("it has the turn");
         assert!((&mut third).now_or_never().is_none());
-        assert!(turns.of(&lobby).now_or_never().is_none(), "whoever comes later waits longer");
+        assert!(locks.of(&lobby).now_or_never().is_none(), "whoever comes later waits longer");
         drop(second);
         let third = third.now_or_never().expect("it has the turn");
         drop(third);
 
-        assert_eq!(turns.lines().len(), 0);
+        assert_eq!(locks.queues().len(), 0);
     }
 
     #[tokio::test]
     async fn whoever_stops_waiting_leaves_nothing_behind() {
-        let (turns, lobby) = (Turns::default(), channel(0));
-        let held = turns.of(&lobby).await;
-        let mut waiting = Box::pin(turns.of(&lobby));
+        let (locks, lobby) = (RewriteLocks::default(), channel(0));
+        let held = locks.of(&lobby).await;
+        let mut waiting = Box::pin(locks.of(&lobby));
         assert!((&mut waiting).now_or_never().is_none());
 
         drop(held);
         drop(waiting);
 
-        assert_eq!(turns.lines().len(), 0);
-        assert!(turns.of(&lobby).now_or_never().is_some());
+        assert_eq!(locks.queues().len(), 0);
+        assert!(locks.of(&lobby).now_or_never().is_some());
     }
 }
