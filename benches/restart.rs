@@ -10,8 +10,8 @@
 
 #[path = "restart/beside.rs"]
 mod beside;
-#[path = "restart/in_hand.rs"]
-mod in_hand;
+#[path = "restart/in_flight.rs"]
+mod in_flight;
 #[path = "shared/system.rs"]
 mod system;
 
@@ -222,6 +222,6 @@ async fn main() -> anyhow::Result<()> {
     for victim in Victim::ALL {
         measure(victim, kills, on_disk).await?;
     }
-    in_hand::measure(kills, on_disk).await?;
+    in_flight::measure(kills, on_disk).await?;
     beside::measure(on_disk).await
 }

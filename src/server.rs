@@ -229,7 +229,7 @@ async fn serve(
         tracing::warn!(channels = asleep, "companions live in channels of Discord, which sleep: give discord.token to wake them");
     }
     startup_log::note(&context).await;
-    stalls.set_aside(&context).await;
+    stalls.record_dead_letters(&context).await;
     retention::keep(context.clone());
     tokio::spawn(cleanup::keep_cleaning_up(context.clone()));
     root.cast(RootMessage::WakePending).context("the actors are gone").map_err(Ended::Failed)?;

@@ -6,6 +6,7 @@
 mod conduct;
 mod delivering;
 pub mod delivery;
+mod dry_run;
 mod duties;
 pub mod folded;
 mod judging;
@@ -18,7 +19,6 @@ mod rounds;
 mod spending;
 mod tempers;
 mod traces;
-mod trial;
 pub mod turn_taking_manager;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -34,7 +34,7 @@ use crate::actors::messages::writer::{Committed, WriteError};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Registration, Sort};
-use crate::actors::runtime::in_hand::InHand;
+use crate::actors::runtime::in_flight::InFlight;
 use crate::actors::runtime::supervision::child::TakenAlong;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::budget::{Budget, Ledger};
@@ -74,7 +74,7 @@ pub struct Arguments {
     /// What the guild has used.
     pub books: Arc<Books>,
     /// What it has in hand, for whoever looks at why it died.
-    pub in_hand: Arc<InHand>,
+    pub in_flight: Arc<InFlight>,
 }
 
 /// What a guild has used, shared by its channels; and how patient its companions are.
@@ -110,7 +110,7 @@ pub struct State {
     channel_key: ChannelKey,
     context: Arc<ActorContext>,
     books: Arc<Books>,
-    in_hand: Arc<InHand>,
+    in_flight: Arc<InFlight>,
     myself: ActorRef<ChannelMessage>,
     registration: Option<Registration>,
     conversation: Conversation,
@@ -190,7 +190,7 @@ impl Actor for Channel {
     type Arguments = Arguments;
 
     async fn pre_start(&self, myself: ActorRef<ChannelMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
-        let Arguments { channel_key, context, books, in_hand } = arguments;
+        let Arguments { channel_key, context, books, in_flight } = arguments;
         // Registered before the record is read: what is accepted after the reading finds its way here.
         let registration = context.directory.register(&ChannelActorKey(channel_key.channel.clone()), &myself);
         restore::begin(channel_key.clone(), context.clone(), books.clone(), myself.clone());
@@ -200,7 +200,7 @@ impl Actor for Channel {
             channel_key,
             context,
             books,
-            in_hand,
+            in_flight,
             myself,
             registration: Some(registration),
             conversation: Conversation::default(),

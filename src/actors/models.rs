@@ -204,10 +204,10 @@ impl State {
                     };
                     reply.send(Ok(Outcome { result, facts }));
                 }
-                Step::LeftAlone(at, until) => {
-                    let left_alone_ms = until.since(now).as_millis() as u64;
+                Step::CircuitOpen(at, until) => {
+                    let open_ms = until.since(now).as_millis() as u64;
                     // That it fails was told when it began.
-                    tracing::debug!(endpoint = &*at.endpoint, left_alone_ms, "endpoint failed several times in a row");
+                    tracing::debug!(endpoint = &*at.endpoint, open_ms, "endpoint failed several times in a row");
                 }
             }
         }
@@ -223,7 +223,7 @@ impl State {
 
     fn set_alarm(&mut self, myself: &ActorRef<PoolMessage>, now: Moment) {
         // That an endpoint is left alone no more is to be seen although nobody asks it.
-        let next = self.schedule.next_wakeup().into_iter().chain(self.schedule.left_alone(now)).min();
+        let next = self.schedule.next_wakeup().into_iter().chain(self.schedule.circuit_open(now)).min();
         // One that rings before that is set again when it has rung: an alarm for each question would be much for nothing.
         if self.alarm.as_ref().is_some_and(|alarm| alarm.at > now && next.is_none_or(|next| alarm.at <= next)) {
             return;

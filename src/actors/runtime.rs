@@ -2,16 +2,16 @@
 
 pub mod actor_keys;
 pub mod context;
+pub mod dead_letters;
 pub mod directory;
 pub mod guild;
 pub mod guilds;
 pub mod hub;
-pub mod in_hand;
+pub mod in_flight;
 mod pending;
 pub mod platforms;
 pub mod quarantine;
 pub mod root;
-pub mod set_aside;
 pub mod shard;
 pub mod startup_log;
 pub mod supervision;

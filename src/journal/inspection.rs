@@ -6,7 +6,7 @@ use super::channel_key::ChannelKey;
 use super::key;
 use super::membership::Membership;
 use super::record::{
-    ChannelRecord, IgnoredRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, SetAsideRecord, SnapshotRecord,
+    ChannelRecord, DeadLetterRecord, IgnoredRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, SnapshotRecord,
     StartRecord, UsageRecord, decode, decode_bytes, decode_event,
 };
 use crate::domain::id::{Seq, Ward};
@@ -46,7 +46,7 @@ pub(super) fn read(key: &Key, value: &[u8]) -> Result<(), RecordError> {
         Some(Kind::ChannelOf) => as_record::<ChannelRecord>(key, value),
         Some(Kind::Setting) => as_record::<Membership>(key, value),
         Some(Kind::Usage) => as_record::<UsageRecord>(key, value),
-        Some(Kind::SetAside) => as_record::<SetAsideRecord>(key, value),
+        Some(Kind::DeadLetter) => as_record::<DeadLetterRecord>(key, value),
         Some(Kind::Room) => as_record::<RoomRecord>(key, value),
         Some(Kind::Ignored) => as_record::<IgnoredRecord>(key, value),
         Some(Kind::Session) => decode_bytes(key, value).map(drop),
@@ -92,7 +92,7 @@ pub(super) fn named(key: &Key) -> (String, Option<ChannelNo>) {
         Some(Kind::Outbox) => of_channel(&format!("the owed reply {number}")),
         Some(Kind::MessageId) => of_channel("an entry of the index of messages"),
         Some(Kind::ChannelOf) => of_channel("the name"),
-        Some(Kind::SetAside) => of_channel(&format!("why event {number} was set aside")),
+        Some(Kind::DeadLetter) => of_channel(&format!("why event {number} was set aside")),
         Some(Kind::Head) => of_channel("the number of the last event"),
         Some(Kind::Tombstone) => of_channel("the number of the first event that was not deleted"),
         Some(Kind::Person) => ("an entry of the index of persons".to_owned(), key::channel_before_number(key)),

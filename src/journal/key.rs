@@ -68,13 +68,13 @@ pub fn person_named_in(guild: &GuildId, key: &Key) -> Option<PersonId> {
 }
 
 /// A message set aside.
-pub fn set_aside(ward: Ward, channel: ChannelNo, seq: Seq) -> Key {
-    all_set_aside(ward, channel).number(seq.0)
+pub fn dead_letter(ward: Ward, channel: ChannelNo, seq: Seq) -> Key {
+    dead_letters(ward, channel).number(seq.0)
 }
 
 /// What all keys of [`set_aside`] of a channel begin with.
-pub fn all_set_aside(ward: Ward, channel: ChannelNo) -> Key {
-    Key::new(ward, Kind::SetAside).channel(channel)
+pub fn dead_letters(ward: Ward, channel: ChannelNo) -> Key {
+    Key::new(ward, Kind::DeadLetter).channel(channel)
 }
 
 /// The number that stands for a channel.

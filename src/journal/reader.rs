@@ -17,7 +17,7 @@ use super::channel_key::ChannelKey;
 use super::key;
 use super::membership;
 use super::record::{
-    ChannelRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, SetAsideRecord, UsageRecord, decode, decode_event,
+    ChannelRecord, DeadLetterRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, UsageRecord, decode, decode_event,
     decode_number,
 };
 use super::speakers::{after_stretch, speaker, stretch};
@@ -328,10 +328,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Why a message of a channel was set aside, if it was.
-    pub async fn set_aside_as(&self, channel_key: &ChannelKey, seq: Seq) -> Result<Option<SetAsideRecord>, ReadError> {
+    pub async fn dead_letter(&self, channel_key: &ChannelKey, seq: Seq) -> Result<Option<DeadLetterRecord>, ReadError> {
         let read = async {
             let Some(no) = self.channel_no(channel_key).await? else { return Ok(None) };
-            self.record(key::set_aside(channel_key.ward(), no, seq)).await
+            self.record(key::dead_letter(channel_key.ward(), no, seq)).await
         };
         read.await.map_err(|error: ReadError| error.of(channel_key))
     }
@@ -404,8 +404,8 @@ impl<'a> Reader<'a> {
     }
 
     /// The messages of a channel that were set aside.
-    pub async fn set_aside(&self, ward: Ward, channel: ChannelNo) -> Result<Vec<SetAsideRecord>, ReadError> {
-        self.records(key::all_set_aside(ward, channel)).await
+    pub async fn dead_letters(&self, ward: Ward, channel: ChannelNo) -> Result<Vec<DeadLetterRecord>, ReadError> {
+        self.records(key::dead_letters(ward, channel)).await
     }
 
     /// All keys that begin with this one, with their values.

@@ -369,7 +369,7 @@ pub struct IgnoredRecord {
 
 /// A message that killed its handler too often.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SetAsideRecord {
+pub struct DeadLetterRecord {
     /// Whose channel.
     pub guild: GuildId,
     /// Which one.

@@ -69,7 +69,7 @@ fn owner(key: &Key) -> Option<ChannelNo> {
         | Kind::MessageId
         | Kind::ChannelOf
         | Kind::Summary
-        | Kind::SetAside
+        | Kind::DeadLetter
         | Kind::Tombstone => key::channel_in(key),
         Kind::Person | Kind::Usage => key::channel_before_number(key),
         Kind::Meta => key::swept_in(key).or_else(|| key::unlisted_in(key)),
@@ -81,7 +81,7 @@ fn owner(key: &Key) -> Option<ChannelNo> {
 fn named(key: &Key, value: &[u8]) -> Option<Seq> {
     let before = |value| decode_number(key, value).ok().map(|seq| Seq(seq.0.saturating_sub(1)));
     match key.kind()? {
-        Kind::Journal | Kind::SetAside => key.last_number().map(Seq),
+        Kind::Journal | Kind::DeadLetter => key.last_number().map(Seq),
         Kind::Head => decode_number(key, value).ok(),
         Kind::Tombstone => before(value),
         Kind::Meta if key::unlisted_in(key).is_some() => key.last_number().map(Seq),
@@ -157,7 +157,7 @@ impl Complete for Salvaged {
                 | Kind::Summary
                 | Kind::Setting
                 | Kind::Usage
-                | Kind::SetAside
+                | Kind::DeadLetter
                 | Kind::Room
                 | Kind::Tombstone
                 | Kind::Session

@@ -152,7 +152,7 @@ fn is_versioned(key: &Key) -> bool {
             | Kind::Summary
             | Kind::Setting
             | Kind::Usage
-            | Kind::SetAside
+            | Kind::DeadLetter
             | Kind::Room
             | Kind::Session
             | Kind::Webhook

@@ -3,8 +3,8 @@
 mod deletion;
 mod gone;
 mod late;
-mod left_alone;
 mod spoken;
+mod suspended;
 mod turning;
 
 use std::sync::Arc;

@@ -382,7 +382,7 @@ async fn whoever_asks_about_a_room_one_of_whose_records_cannot_be_decoded_is_tol
 async fn beside_what_was_set_aside_and_cannot_be_read_the_rest_is_listed() {
     let world = World::with_lobby().await;
     let said = said_by_ana(&world, 1).await;
-    put_at(&world, |ward, no| key::set_aside(ward, no, said[0]), b"?".to_vec()).await;
+    put_at(&world, |ward, no| key::dead_letter(ward, no, said[0]), b"?".to_vec()).await;
     let world = world.crash().await;
     world.say("lobby", "Ari?").await;
     world.pass(1.0).await;

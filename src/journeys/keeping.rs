@@ -11,7 +11,7 @@ use crate::domain::id::Seq;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::Reader;
-use crate::journal::record::{SetAsideRecord, encode};
+use crate::journal::record::{DeadLetterRecord, encode};
 use crate::ports::backend::decisions::{Why, WhyAt, WhyQuery};
 use crate::ports::backend::keeping::{ExportForm, ExportQuery, Forget, Person};
 use crate::ports::backend::{Backend, Refused};
@@ -285,12 +285,12 @@ pub(super) async fn set_aside(world: &World, seq: Seq) {
 }
 
 pub(super) async fn set_aside_at(world: &World, channel_key: &ChannelKey, seq: Seq) {
-    set_aside_as(world, channel_key, seq, "a bug").await;
+    dead_letter(world, channel_key, seq, "a bug").await;
 }
 
-pub(super) async fn set_aside_as(world: &World, channel_key: &ChannelKey, seq: Seq, error: &str) {
+pub(super) async fn dead_letter(world: &World, channel_key: &ChannelKey, seq: Seq, error: &str) {
     let no = Reader::new(&*world.store).channel_no(channel_key).await.unwrap().unwrap();
-    let record = SetAsideRecord {
+    let record = DeadLetterRecord {
         guild: channel_key.guild.clone(),
         channel: channel_key.channel.clone(),
         seq,
@@ -300,7 +300,7 @@ pub(super) async fn set_aside_as(world: &World, channel_key: &ChannelKey, seq: S
         is_closed: false,
     };
     let ward = channel_key.ward();
-    let writes = vec![Write::Put(key::set_aside(ward, no, seq), encode(&record))];
+    let writes = vec![Write::Put(key::dead_letter(ward, no, seq), encode(&record))];
     let (reply, done) = Reply::awaited();
     let write_meta = WriterMessage::WriteMeta(WriteMeta { ward, writes, fresh: Vec::new(), reply });
     world.context.directory.find(&WriterKey()).unwrap().cast(write_meta).unwrap();

@@ -3,7 +3,7 @@
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
-use super::keeping::{one_turn, set_aside_as};
+use super::keeping::{dead_letter, one_turn};
 use super::world::{World, room, said};
 use crate::actors::erasure::retention::{self, Passed};
 use crate::actors::writer::requests::write_meta;
@@ -348,7 +348,7 @@ async fn a_crash_anywhere_while_deleting_leaves_a_whole_journal_and_the_next_pas
         let world = lobby_keeping(json!({ "retention_days": 2 })).await;
         let old = world.say_with("lobby", json!({ "from": "Zoe", "text": "zebra", "id": "zebra-1" })).await;
         world.pass(3.0 * DAY).await;
-        set_aside_as(&world, &lobby(), old, "a zebra killed it").await;
+        dead_letter(&world, &lobby(), old, "a zebra killed it").await;
         world.say("lobby", "news").await;
         world.pass(1_000.0).await;
         let context = world.context.clone();

@@ -16,7 +16,7 @@ use crate::actors::models::Models;
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::{ActorContext, Environment};
 use crate::actors::runtime::directory::ActorKey as Address;
-use crate::actors::runtime::in_hand::HungBefore;
+use crate::actors::runtime::in_flight::RecentHangs;
 use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::runtime::startup_log;
 use crate::actors::service::{ActorBackend, rooms};
@@ -66,7 +66,7 @@ struct Kept {
     /// Ids go on, so that no trace after it is taken for one before.
     chance: Arc<Counting>,
     /// What whoever ended the process noted.
-    hung: HungBefore,
+    hung: RecentHangs,
 }
 
 /// Answers a question by what it says; none: as it would otherwise.

@@ -327,7 +327,7 @@ pub enum NoAnswer {
     },
     /// The endpoint failed so often in a row that it is not asked for a while. Worth another try after that.
     #[error("{endpoint} failed several times in a row, and is left alone for another {}", humane(.remaining))]
-    LeftAlone {
+    CircuitOpen {
         /// Which endpoint.
         endpoint: Arc<str>,
         /// How long it is left alone from now.
@@ -379,7 +379,7 @@ impl NoAnswer {
         match self {
             Self::TimedOut { .. } => "timeout",
             Self::Unreachable { .. } => "unreachable",
-            Self::LeftAlone { .. } => "left_alone",
+            Self::CircuitOpen { .. } => "left_alone",
             Self::Overloaded { .. } => "overloaded",
             Self::Refused { .. } | Self::Unsendable { .. } => "refused",
             Self::Fatal { .. } => "fatal_answer",
@@ -398,7 +398,7 @@ impl NoAnswer {
 
     /// Whether the same request may succeed a little later.
     pub const fn is_passing(&self) -> bool {
-        matches!(self, Self::TimedOut { .. } | Self::Unreachable { .. } | Self::LeftAlone { .. } | Self::Overloaded { .. })
+        matches!(self, Self::TimedOut { .. } | Self::Unreachable { .. } | Self::CircuitOpen { .. } | Self::Overloaded { .. })
     }
 }
 

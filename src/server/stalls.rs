@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::actors::runtime::context::ActorContext;
+use crate::actors::runtime::dead_letters::{self, DEATHS_TO_DEAD_LETTER};
 use crate::actors::runtime::directory::Address;
-use crate::actors::runtime::set_aside::{self, DEATHS_TO_SET_ASIDE};
 use crate::actors::runtime::watchdog::Stall;
 use crate::domain::id::{ChannelId, Seq};
 use crate::journal::channel_key::ChannelKey;
@@ -65,14 +65,14 @@ impl Stalls {
     }
 
     /// Sets aside what hung its channel as often as a message may kill one, before anybody is woken. Needs the writer and who lives where.
-    pub(super) async fn set_aside(&self, context: &ActorContext) {
+    pub(super) async fn record_dead_letters(&self, context: &ActorContext) {
         let known = self.read();
         let unknown = |stuck: &Stuck| stuck.seq == Seq::NONE;
         for stuck in known.iter().filter(|stuck| unknown(stuck)) {
             let channel = stuck.channel.clone();
             if stuck.over_words { context.hung.note_over_words(channel) } else { context.hung.note(channel) }
         }
-        let is_due = |stuck: &Stuck| !unknown(stuck) && stuck.times >= DEATHS_TO_SET_ASIDE;
+        let is_due = |stuck: &Stuck| !unknown(stuck) && stuck.times >= DEATHS_TO_DEAD_LETTER;
         let (due, mut kept): (Vec<_>, Vec<_>) = known.into_iter().partition(is_due);
         if due.is_empty() {
             return;
@@ -82,7 +82,8 @@ impl Stalls {
             let (channel, seq) = (Plain(stuck.channel.as_str()), stuck.seq);
             tracing::error!(%channel, %seq, times = stuck.times, "a message hung its handler again and again and is set aside");
             let channel_key = ChannelKey::new(&membership.guild, &stuck.channel);
-            if set_aside::put(context, &channel_key, seq, "it hung for 30 s each time, and the process had to be ended").await {
+            if dead_letters::put(context, &channel_key, seq, "it hung for 30 s each time, and the process had to be ended").await
+            {
                 // What was looked for is found. If there is more, the channel hangs again.
                 kept.retain(|other| !unknown(other) || other.channel != stuck.channel);
             } else {

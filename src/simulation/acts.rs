@@ -59,7 +59,7 @@ pub(super) enum Act {
     /// So many handlers panic while they draw.
     Panic(u64),
     /// A message is set aside, and its channel is begun anew.
-    SetAside(usize),
+    DeadLetter(usize),
     /// A room is deleted with all that was said in it.
     Delete(usize),
     /// An operator looks after what was kept away and set aside, and tries it again or gives it up.
@@ -146,7 +146,7 @@ pub(super) fn planned(
             17 => Act::Temper { room, whom, tier: dice.pick::<&str>(&TIERS) },
             18..20 => Act::Recast(CAST.iter().map(|(id, _)| *id).filter(|_| dice.chance(0.8)).collect()),
             20 => Act::Panic(dice.between(1, 6)),
-            21 if weather.is_deadly => Act::SetAside(message),
+            21 if weather.is_deadly => Act::DeadLetter(message),
             22 | 23 if weather.has_jumps => {
                 let secs = *dice.pick(&[5, 60, 600, 4_000]);
                 Act::Jump(if dice.chance(0.5) { secs } else { -secs })

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::doing::PLANNED;
 use super::stage::{Stage, lock};
 use crate::journal::channel_key::ChannelKey;
-use crate::journal::record::{OutboxRecord, PartRecord, SetAsideRecord, decode};
+use crate::journal::record::{DeadLetterRecord, OutboxRecord, PartRecord, decode};
 use crate::ports::store::Write;
 use crate::ports::store::key::{Key, Kind};
 
@@ -66,7 +66,7 @@ pub(super) enum KeptWhat {
     /// Nobody can know whether one was.
     Unconfirmed,
     /// A message that killed its handler was set aside.
-    SetAside,
+    DeadLetter,
 }
 
 /// What came to the store in one life of the process.
@@ -145,8 +145,8 @@ impl Book {
                 lock(&self.parts).remove(key);
                 return;
             }
-            Write::Put(key, value) if key.is(Kind::SetAside) => match decode::<SetAsideRecord>(key, value) {
-                Ok(record) if !record.is_closed && &*record.error != PLANNED => vec![KeptWhat::SetAside],
+            Write::Put(key, value) if key.is(Kind::DeadLetter) => match decode::<DeadLetterRecord>(key, value) {
+                Ok(record) if !record.is_closed && &*record.error != PLANNED => vec![KeptWhat::DeadLetter],
                 _ => return,
             },
             _ => return,

@@ -24,7 +24,7 @@ use crate::domain::id::{Seq, Ward};
 use crate::domain::message::Role;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::record::{SetAsideRecord, decode, decode_event};
+use crate::journal::record::{DeadLetterRecord, decode, decode_event};
 use crate::ports::backend::room::RoomId;
 use crate::ports::store::key::{Key, Kind};
 
@@ -110,8 +110,8 @@ fn stored(props: &Props) -> (Journals, BTreeMap<ChannelKey, BTreeSet<Seq>>) {
                 (Some(channel_key), Ok(recorded)) => journals.entry(channel_key).or_default().push(recorded),
                 (channel_key, recorded) => props.stage.violate(format!("{channel_key:?}: {recorded:?} is stored")),
             }
-        } else if kind == Kind::SetAside as u8
-            && let Ok(record) = decode::<SetAsideRecord>(&key, &value)
+        } else if kind == Kind::DeadLetter as u8
+            && let Ok(record) = decode::<DeadLetterRecord>(&key, &value)
         {
             props.stage.reach("message set aside on record");
             set_aside.entry(ChannelKey::new(&record.guild, &record.channel)).or_default().insert(record.seq);
@@ -265,7 +265,7 @@ fn tenancy(props: &Props) {
 
 fn guild_of(key: &Key, props: &Props) -> Option<String> {
     let ward = Ward(*key.as_bytes().first()?);
-    let by_channel = [Kind::Journal, Kind::Snapshot, Kind::Outbox, Kind::MessageId, Kind::Summary, Kind::SetAside];
+    let by_channel = [Kind::Journal, Kind::Snapshot, Kind::Outbox, Kind::MessageId, Kind::Summary, Kind::DeadLetter];
     if !by_channel.into_iter().any(|kind| key.is(kind)) {
         return None;
     }

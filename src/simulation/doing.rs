@@ -21,7 +21,7 @@ use crate::domain::id::GuildId;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::Reader;
-use crate::journal::record::{SetAsideRecord, encode};
+use crate::journal::record::{DeadLetterRecord, encode};
 use crate::ports::backend::decisions::{DecisionQuery, WhyQuery};
 use crate::ports::backend::keeping::{Forget, Person};
 use crate::ports::backend::messages::{Edit, HistoryQuery};
@@ -161,7 +161,7 @@ impl Life {
                 stage.notes().killed.insert((stage.life(), "channel"));
                 stage.chance.panics(times);
             }
-            Act::SetAside(number) => self.set_aside(number).await,
+            Act::DeadLetter(number) => self.set_aside(number).await,
             Act::Delete(room) => self.delete(room).await,
             Act::Operate { retry } => self.operate(retry).await,
             Act::Look(room) => self.look_around(room).await,
@@ -244,9 +244,9 @@ impl Life {
         let Some(writer) = self.context.directory.find(&WriterKey()) else { return };
         let (ward, (guild, channel)) = (channel_key.ward(), (channel_key.guild.clone(), channel_key.channel.clone()));
         let at = self.context.clock.now();
-        let record = SetAsideRecord { guild, channel, seq, at, deaths: 3, error: PLANNED.into(), is_closed: false };
+        let record = DeadLetterRecord { guild, channel, seq, at, deaths: 3, error: PLANNED.into(), is_closed: false };
         lock(&self.props.people.set_aside).push((room, seq));
-        let writes = vec![Write::Put(key::set_aside(ward, no, seq), encode(&record))];
+        let writes = vec![Write::Put(key::dead_letter(ward, no, seq), encode(&record))];
         let (reply, done) = Reply::awaited();
         drop(writer.cast(WriterMessage::WriteMeta(WriteMeta { ward, writes, fresh: Vec::new(), reply })));
         drop(done.await);

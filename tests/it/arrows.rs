@@ -133,7 +133,7 @@ const GROUND: &[&str] = &[
     "messages",
     "runtime::directory",
     "runtime::hub",
-    "runtime::in_hand",
+    "runtime::in_flight",
     "runtime::context",
     "runtime::places",
     "runtime::supervision",

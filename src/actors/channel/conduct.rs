@@ -52,7 +52,7 @@ impl State {
         self.is_pending = true;
         self.since_snapshot += 1;
         self.last_heard = tokio::time::Instant::now();
-        self.in_hand.hold(recorded.seq);
+        self.in_flight.hold(recorded.seq);
         for tale in self.traces.heard(&recorded, committed) {
             tale.tell(&self.channel_key, &self.context);
         }
@@ -61,7 +61,7 @@ impl State {
         let owed = self.conversation.floor().map(|floor| floor.ticket).filter(|_| !is_said);
         self.step(Input::Heard(recorded));
         self.forget_dropped(owed);
-        self.in_hand.lay_down();
+        self.in_flight.lay_down();
         // What was dropped has no end that could be on record.
         if self.conversation.round().is_none() && is_cleared {
             self.dismiss_manager();

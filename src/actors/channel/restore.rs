@@ -98,8 +98,8 @@ async fn open(channel_key: &ChannelKey, context: &ActorContext, books: &Books, r
 impl State {
     /// Folds the record, goes on with what it leaves open, and takes in what was heard meanwhile.
     pub(super) fn restored(&mut self, restored: Restored) {
-        self.in_hand.restore();
-        if self.in_hand.died_resuming() {
+        self.in_flight.restore();
+        if self.in_flight.died_resuming() {
             self.try_one_by_one(&restored);
         }
         let Restored { snapshot, earlier, events, head, skip, asked, owed } = restored;
@@ -118,13 +118,13 @@ impl State {
         let reopened = self.reopened();
         let now = self.context.clock.now();
         self.traces.resume(&self.conversation, &earlier, &events, now, &self.context);
-        if self.in_hand.is_in_words() {
+        if self.in_flight.is_in_words() {
             self.try_words();
         }
-        self.in_hand.resume();
+        self.in_flight.resume();
         let outputs = self.with_world(|conversation, now, world| conversation.resume(now, world));
         self.carry_out(outputs);
-        self.in_hand.is_resumed();
+        self.in_flight.is_resumed();
         self.deliver_on(owed);
         for duty in reopened {
             self.discharge(duty);
@@ -145,7 +145,7 @@ impl State {
         }
         self.reconcile();
         self.watch_for_doze();
-        self.in_hand.is_restored();
+        self.in_flight.is_restored();
     }
 
     /// These events are on record, and everything before them was handed over or was made here. Otherwise the writer died in between,
@@ -182,7 +182,7 @@ impl State {
     pub(super) fn not_restored(&self, error: CannotRestore) -> Result<(), ActorProcessingErr> {
         match error {
             CannotRestore::Damaged(why) => {
-                self.in_hand.cannot_be_read(why);
+                self.in_flight.cannot_be_read(why);
                 self.myself.stop(None);
                 Ok(())
             }
@@ -190,14 +190,14 @@ impl State {
         }
     }
 
-    fn fold(&mut self, recorded: &Recorded, is_set_aside: bool) {
-        if is_set_aside {
+    fn fold(&mut self, recorded: &Recorded, is_dead_letter: bool) {
+        if is_dead_letter {
             self.conversation.pass_over(recorded);
             return;
         }
-        self.in_hand.hold(recorded.seq);
+        self.in_flight.hold(recorded.seq);
         self.with_world(|conversation, _, world| conversation.fold(recorded, world));
-        self.in_hand.lay_down();
+        self.in_flight.lay_down();
     }
 
     /// What was asked or owed before, to be asked and made again: as if it had just been put on record.

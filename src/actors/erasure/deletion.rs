@@ -22,7 +22,7 @@ use crate::domain::window::RECENT_TURNS;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::{Range, ReadError, Reader};
-use crate::journal::record::{SetAsideRecord, SnapshotRecord, UsageRecord, Used, decode, encode, encode_snapshot};
+use crate::journal::record::{DeadLetterRecord, SnapshotRecord, UsageRecord, Used, decode, encode, encode_snapshot};
 use crate::journal::redaction::{is_wordless, without_words};
 use crate::journal::speakers::{speaker, stretch};
 use crate::ports::store::key::Key;
@@ -284,15 +284,15 @@ async fn without_errors(reader: &Reader<'_>, channel_key: &ChannelKey, events: &
     let Some(no) = reader.channel_no(channel_key).await? else { return Ok(Vec::new()) };
     let said = events.iter().filter(|recorded| matches!(recorded.event, Event::Said { .. }));
     let gone: BTreeSet<Seq> = said.map(|recorded| recorded.seq).collect();
-    let stored = reader.all(key::all_set_aside(channel_key.ward(), no)).await?;
+    let stored = reader.all(key::dead_letters(channel_key.ward(), no)).await?;
     // One that cannot be read shows nobody anything, and keeps nobody from taking back what is beside it.
-    let records = stored.iter().filter_map(|(key, value)| decode::<SetAsideRecord>(key, value).ok());
-    let closed = records.filter(|record| gone.contains(&record.seq)).map(|record| SetAsideRecord {
+    let records = stored.iter().filter_map(|(key, value)| decode::<DeadLetterRecord>(key, value).ok());
+    let closed = records.filter(|record| gone.contains(&record.seq)).map(|record| DeadLetterRecord {
         error: "".into(),
         is_closed: true,
         ..record
     });
-    Ok(closed.map(|record| Write::Put(key::set_aside(channel_key.ward(), no, record.seq), encode(&record))).collect())
+    Ok(closed.map(|record| Write::Put(key::dead_letter(channel_key.ward(), no, record.seq), encode(&record))).collect())
 }
 
 /// Those of these messages that still have words, in order. One that cannot be read keeps no other from being taken back.

@@ -11,15 +11,15 @@ pub enum GuildsMessage {
     /// A channel of a guild has something to do; none: the guild as a whole.
     Open(GuildId, Option<ChannelId>),
     /// Who is kept away?
-    KeptAway(RpcReplyPort<KeptAway>),
+    OutOfService(RpcReplyPort<OutOfService>),
     /// An operator lets a guild go. Answers whether it was kept away.
     Release(GuildId, RpcReplyPort<bool>),
     /// An operator wants a channel tried again. Answers whether it was left alone.
     TryAgain(ChannelId, RpcReplyPort<bool>),
     /// A guild, of which this is the actor, leaves one of its channels alone.
-    LeftAlone(ActorId, LeftAlone),
+    Suspended(ActorId, Suspended),
     /// A guild leaves one of its channels alone no more.
-    NotLeftAlone(ChannelId),
+    Resumed(ChannelId),
     /// The end of a quarantine may be due.
     QuarantineOver,
     /// What its supervision tells itself.
@@ -58,7 +58,7 @@ pub enum Cause {
 
 /// A channel that its guild leaves alone for a while, because it cannot go on from its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftAlone {
+pub struct Suspended {
     /// Its guild.
     pub guild: GuildId,
     /// Which.
@@ -75,9 +75,9 @@ pub struct LeftAlone {
 
 /// Everybody who is kept away, in the order of ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KeptAway {
+pub struct OutOfService {
     /// Guilds in quarantine.
     pub guilds: Vec<Quarantined>,
     /// Channels that their guilds leave alone.
-    pub channels: Vec<LeftAlone>,
+    pub channels: Vec<Suspended>,
 }

@@ -12,7 +12,7 @@ use crate::telemetry::instruments::{Instruments, NONE};
 pub(super) struct Measures {
     instruments: Instruments,
     loads: [Load; 2],
-    left_alone: Share,
+    circuit_open: Share,
 }
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Measures {
             waiting: Priority::ALL.map(|priority| (priority, instruments.pool_waiting.share([role.as_str(), priority.as_str()]))),
             running: instruments.pool_running.share([role.as_str()]),
         });
-        Self { left_alone: instruments.breakers_open.share(NONE), loads, instruments }
+        Self { circuit_open: instruments.breakers_open.share(NONE), loads, instruments }
     }
 
     /// A question was answered, with a text or without.
@@ -60,6 +60,6 @@ impl Measures {
             }
             load.running.set(schedule.running(load.role));
         }
-        self.left_alone.set(schedule.left_alone(now).count());
+        self.circuit_open.set(schedule.circuit_open(now).count());
     }
 }

@@ -59,7 +59,7 @@ pub enum Step {
         spent: Spent,
     },
     /// Tell the operator that this endpoint failed so often that it is left alone until then.
-    LeftAlone(ServiceEndpoint, Moment),
+    CircuitOpen(ServiceEndpoint, Moment),
 }
 
 /// What a question took.
@@ -165,7 +165,7 @@ impl Schedule {
             return steps;
         }
         if let BreakerState::Open(until) = self.breaker(&at).state(now) {
-            self.answer(now, call, Err(left_alone(at, until.since(now))), &mut steps);
+            self.answer(now, call, Err(circuit_open(at, until.since(now))), &mut steps);
             return steps;
         }
         if let Some(shed) = self.lane(&entry).queue.sheds_for(entry.priority, call, &entry.guild) {
@@ -198,7 +198,7 @@ impl Schedule {
                 NoAnswer::Cancelled
                 | NoAnswer::Unworded
                 | NoAnswer::Unsendable { .. }
-                | NoAnswer::LeftAlone { .. }
+                | NoAnswer::CircuitOpen { .. }
                 | NoAnswer::Fatal { .. },
             ) => Verdict::Unknown,
             Ok(_) | Err(NoAnswer::Refused { .. }) => Verdict::Alive,
@@ -302,7 +302,7 @@ impl Schedule {
     }
 
     /// When each endpoint that is left alone is not any more.
-    pub fn left_alone(&self, now: Moment) -> impl Iterator<Item = Moment> {
+    pub fn circuit_open(&self, now: Moment) -> impl Iterator<Item = Moment> {
         self.breakers.values().filter_map(move |breaker| match breaker.state(now) {
             BreakerState::Open(until) => Some(until),
             BreakerState::Closed | BreakerState::HalfOpen => None,
@@ -378,11 +378,11 @@ impl Schedule {
     /// The endpoint's breaker opened: nobody waits for it in vain.
     fn turn_away(&mut self, now: Moment, at: &ServiceEndpoint, steps: &mut Vec<Step>) {
         let BreakerState::Open(until) = self.breaker(at).state(now) else { return };
-        steps.push(Step::LeftAlone(at.clone(), until));
+        steps.push(Step::CircuitOpen(at.clone(), until));
         let waiting: Vec<CallId> =
             self.lanes.iter().filter(|(key, _)| key.at == *at).flat_map(|(_, lane)| lane.queue.ready()).collect();
         for call in waiting {
-            self.answer(now, call, Err(left_alone(at.clone(), until.since(now))), steps);
+            self.answer(now, call, Err(circuit_open(at.clone(), until.since(now))), steps);
         }
     }
 
@@ -506,8 +506,8 @@ fn slowed(slowed: &HashMap<GuildId, u32>, guild: &GuildId, share: usize) -> usiz
     (share >> slowed.get(guild).copied().unwrap_or_default().min(usize::BITS - 1)).max(1)
 }
 
-fn left_alone(at: ServiceEndpoint, remaining: Duration) -> NoAnswer {
-    NoAnswer::LeftAlone { endpoint: at.endpoint, remaining }
+fn circuit_open(at: ServiceEndpoint, remaining: Duration) -> NoAnswer {
+    NoAnswer::CircuitOpen { endpoint: at.endpoint, remaining }
 }
 
 fn too_many(at: ServiceEndpoint) -> NoAnswer {

@@ -10,7 +10,7 @@ use crate::actors::models::{Models, Pool};
 use crate::actors::runtime::actor_keys::PoolKey;
 use crate::actors::runtime::directory::Directory;
 use crate::actors::runtime::hub::Hub;
-use crate::actors::runtime::in_hand::HungBefore;
+use crate::actors::runtime::in_flight::RecentHangs;
 use crate::ports::chance::Chance;
 use crate::ports::chat_platform::Platforms;
 use crate::ports::clock::Clock;
@@ -49,7 +49,7 @@ pub struct ActorContext {
     /// Whose turn it is to change words that are on record.
     pub rewrite_locks: RewriteLocks,
     /// Which channels have to look for what they hung over.
-    pub hung: HungBefore,
+    pub hung: RecentHangs,
     /// Whether the last attempt to compact the store failed, or found no room: nobody knows then when erased words leave its file.
     pub compaction_failed: Arc<AtomicBool>,
     /// Called when the store can take no more: the process has to end, and begin anew.
@@ -94,7 +94,7 @@ impl ActorContext {
             settings,
             ignored: Ignored::default(),
             rewrite_locks: RewriteLocks::default(),
-            hung: HungBefore::default(),
+            hung: RecentHangs::default(),
             compaction_failed: Arc::default(),
             store_failed: Arc::new(|detail| tracing::error!(detail, "the store takes no more")),
         }

@@ -12,15 +12,15 @@ use crate::actors::channel::{self, Books, Channel};
 use crate::actors::companion::{self, Companion};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::guild::{Child, GuildMessage};
-use crate::actors::messages::guilds::{Cause, GuildsMessage, LeftAlone};
+use crate::actors::messages::guilds::{Cause, GuildsMessage, Suspended};
 use crate::actors::messages::supervision::Ending;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, GuildsKey};
 use crate::actors::runtime::context::ActorContext;
+use crate::actors::runtime::dead_letters::{self, Suspects, Verdict};
 use crate::actors::runtime::directory::{Registration, Sort};
-use crate::actors::runtime::in_hand::InHand;
+use crate::actors::runtime::in_flight::InFlight;
 use crate::actors::runtime::pending;
 use crate::actors::runtime::quarantine::{self};
-use crate::actors::runtime::set_aside::{self, Suspects, Verdict};
 use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, Lasting};
 use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
@@ -73,11 +73,11 @@ pub struct State {
     myself: ActorRef<GuildMessage>,
     children: Children<Child, GuildMessage>,
     books: Arc<Books>,
-    in_hand: HashMap<ChannelId, Arc<InHand>>,
+    in_flight: HashMap<ChannelId, Arc<InFlight>>,
     /// Channels that are wanted while they go to sleep.
     wanted: BTreeSet<ChannelId>,
     /// Channels that cannot go on from their record, and what tries them again.
-    left_alone: BTreeMap<ChannelId, AbortHandle>,
+    suspended: BTreeMap<ChannelId, AbortHandle>,
     suspects: Suspects,
     _registration: Registration,
     _counted: Counted,
@@ -101,9 +101,9 @@ impl Actor for Guild {
             guild,
             context: Arc::new(context),
             books: Arc::default(),
-            in_hand: HashMap::new(),
+            in_flight: HashMap::new(),
             wanted: BTreeSet::new(),
-            left_alone: BTreeMap::new(),
+            suspended: BTreeMap::new(),
             suspects: Suspects::default(),
             _registration: registration,
         })
@@ -146,7 +146,7 @@ impl Actor for Guild {
 
 impl State {
     fn open(&mut self, channel: ChannelId) {
-        if self.context.platforms.is_away(&channel) || self.left_alone.contains_key(&channel) {
+        if self.context.platforms.is_away(&channel) || self.suspended.contains_key(&channel) {
             return;
         }
         if let Some(membership) = self.context.memberships.get(&channel) {
@@ -154,10 +154,10 @@ impl State {
                 self.employ(companion);
             }
         }
-        let anew = || Arc::new(InHand::of(&channel, &self.context.hung));
-        let in_hand = self.in_hand.entry(channel.clone()).or_insert_with(anew).clone();
+        let anew = || Arc::new(InFlight::of(&channel, &self.context.hung));
+        let in_flight = self.in_flight.entry(channel.clone()).or_insert_with(anew).clone();
         let channel_key = ChannelKey::new(&self.guild, &channel);
-        let arguments = channel::Arguments { channel_key, context: self.context.clone(), books: self.books.clone(), in_hand };
+        let arguments = channel::Arguments { channel_key, context: self.context.clone(), books: self.books.clone(), in_flight };
         let spec = ChildSpec::of(Lasting::Transient, move || (Channel, arguments.clone()));
         let is_new = self.children.start(Child::Channel(channel.clone()), spec);
         if !is_new && self.context.directory.find(&ChannelActorKey(channel.clone())).is_none() {
@@ -193,7 +193,7 @@ impl State {
     fn close(&mut self, channel: &ChannelId) {
         self.wanted.remove(channel);
         self.leave_alone_no_more(channel);
-        self.in_hand.remove(channel);
+        self.in_flight.remove(channel);
         if let Some(actor) = self.children.dismiss(&Child::Channel(channel.clone())) {
             actor.kill();
         }
@@ -215,12 +215,12 @@ impl State {
             }
             Some(Report::Ended { child, .. }) => {
                 if let Child::Channel(channel) = child {
-                    let in_hand = self.in_hand.remove(&channel);
+                    let in_flight = self.in_flight.remove(&channel);
                     // It may have promised one while it was killed.
                     self.books.ledger().promise_statement(&channel, false);
                     let is_wanted = self.wanted.remove(&channel);
-                    if let Some(why) = in_hand.and_then(|in_hand| in_hand.take_unreadable()) {
-                        self.leave_alone(channel, Cause::Unreadable, &why);
+                    if let Some(why) = in_flight.and_then(|in_flight| in_flight.take_unreadable()) {
+                        self.suspend(channel, Cause::Unreadable, &why);
                     } else if is_wanted {
                         self.open(channel);
                     }
@@ -231,9 +231,9 @@ impl State {
                 let ending = escalation.to_string();
                 operations::escalated(&self.context.recorder, &self.facts(&child, &escalation.child, &ending));
                 if let Child::Channel(channel) = child
-                    && self.in_hand.get(&channel).is_some_and(|in_hand| in_hand.died_restoring())
+                    && self.in_flight.get(&channel).is_some_and(|in_flight| in_flight.died_restoring())
                 {
-                    self.leave_alone(channel, Cause::Died, &ending);
+                    self.suspend(channel, Cause::Died, &ending);
                     return Ok(());
                 }
                 self.children.fell();
@@ -250,17 +250,17 @@ impl State {
     /// A message that kills its channel again and again is set aside, before it takes the guild down.
     fn suspect(&mut self, child: &Child, ending: &Ending) {
         let Child::Channel(channel) = child else { return };
-        let Some(seq) = self.in_hand.get(channel).and_then(|in_hand| in_hand.take()) else { return };
-        if self.suspects.died(channel, seq) == Verdict::SetAside {
+        let Some(seq) = self.in_flight.get(channel).and_then(|in_flight| in_flight.take()) else { return };
+        if self.suspects.died(channel, seq) == Verdict::DeadLetter {
             let (guild, named, error) = (Plain(self.guild.as_str()), Plain(channel.as_str()), ending);
             tracing::error!(%guild, channel = %named, %seq, %error, "a message kills its handler and is set aside");
-            self.set_aside(channel.clone(), seq, ending.in_full());
+            self.add_dead_letter(channel.clone(), seq, ending.in_full());
         }
     }
 
     /// What a channel dies of while it goes on from its record is in that record, and so is what cannot be read: nobody else in the guild has
     /// a part in it.
-    fn leave_alone(&mut self, channel: ChannelId, cause: Cause, reason: &str) {
+    fn suspend(&mut self, channel: ChannelId, cause: Cause, reason: &str) {
         let (guild, named, for_secs) = (Plain(self.guild.as_str()), Plain(channel.as_str()), LEFT_ALONE.as_secs());
         match cause {
             Cause::Died => tracing::error!(
@@ -280,10 +280,10 @@ impl State {
                  accepted for it is kept"
             ),
         }
-        self.in_hand.remove(&channel);
+        self.in_flight.remove(&channel);
         self.books.ledger().promise_statement(&channel, false);
         let since = self.context.clock.now();
-        let entry = LeftAlone {
+        let entry = Suspended {
             guild: self.guild.clone(),
             channel: channel.clone(),
             cause,
@@ -291,17 +291,17 @@ impl State {
             since,
             until: since + LEFT_ALONE,
         };
-        self.tell_guilds(GuildsMessage::LeftAlone(self.myself.get_id(), entry));
+        self.tell_guilds(GuildsMessage::Suspended(self.myself.get_id(), entry));
         let again = channel.clone();
         let timer = self.myself.send_after(LEFT_ALONE, move || GuildMessage::TryAgain(again));
-        self.left_alone.insert(channel, timer.abort_handle());
+        self.suspended.insert(channel, timer.abort_handle());
     }
 
     /// False: it was not left alone.
     fn leave_alone_no_more(&mut self, channel: &ChannelId) -> bool {
-        let Some(timer) = self.left_alone.remove(channel) else { return false };
+        let Some(timer) = self.suspended.remove(channel) else { return false };
         timer.abort();
-        self.tell_guilds(GuildsMessage::NotLeftAlone(channel.clone()));
+        self.tell_guilds(GuildsMessage::Resumed(channel.clone()));
         true
     }
 
@@ -312,11 +312,11 @@ impl State {
         }
     }
 
-    fn set_aside(&self, channel: ChannelId, seq: Seq, error: String) {
+    fn add_dead_letter(&self, channel: ChannelId, seq: Seq, error: String) {
         let (channel_key, context) = (ChannelKey::new(&self.guild, &channel), self.context.clone());
         tokio::spawn(async move {
             // If it is lost, the message kills three more times and is set aside then.
-            if !set_aside::put(&context, &channel_key, seq, &error).await {
+            if !dead_letters::put(&context, &channel_key, seq, &error).await {
                 tracing::warn!(channel = %Plain(channel_key.channel.as_str()), %seq, "it could not be set aside, and will be when it has killed again");
             }
         });

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 
 use crate::actors::messages::guild::GuildMessage;
-use crate::actors::messages::guilds::{GuildsMessage, KeptAway, LeftAlone};
+use crate::actors::messages::guilds::{GuildsMessage, OutOfService, Suspended};
 use crate::actors::runtime::actor_keys::{GuildKey, GuildsKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Registration, Sort};
@@ -49,7 +49,7 @@ pub struct State {
     /// Those in quarantine, as they are counted.
     kept_away: BTreeMap<GuildId, Counted>,
     /// Channels that their guilds leave alone.
-    left_alone: BTreeMap<ChannelId, LeftAlone>,
+    suspended: BTreeMap<ChannelId, Suspended>,
     _registration: Registration,
     _counted: Counted,
 }
@@ -68,7 +68,7 @@ impl Actor for Guilds {
             myself,
             quarantine: Quarantine::new(QUARANTINE),
             kept_away: BTreeMap::new(),
-            left_alone: BTreeMap::new(),
+            suspended: BTreeMap::new(),
             _registration: registration,
         })
     }
@@ -81,9 +81,9 @@ impl Actor for Guilds {
     ) -> Result<(), ActorProcessingErr> {
         match message {
             GuildsMessage::Open(guild, channel) => state.open(&guild, channel),
-            GuildsMessage::KeptAway(reply) => {
-                let (guilds, channels) = (state.quarantine.list().cloned(), state.left_alone.values().cloned());
-                drop(reply.send(KeptAway { guilds: guilds.collect(), channels: channels.collect() }));
+            GuildsMessage::OutOfService(reply) => {
+                let (guilds, channels) = (state.quarantine.list().cloned(), state.suspended.values().cloned());
+                drop(reply.send(OutOfService { guilds: guilds.collect(), channels: channels.collect() }));
             }
             GuildsMessage::Release(guild, reply) => {
                 let was_away = state.quarantine.release(&guild).is_some();
@@ -94,8 +94,8 @@ impl Actor for Guilds {
                 drop(reply.send(was_away));
             }
             GuildsMessage::TryAgain(channel, reply) => drop(reply.send(state.try_again(channel))),
-            GuildsMessage::LeftAlone(by, entry) => state.leave_alone(by, entry),
-            GuildsMessage::NotLeftAlone(channel) => drop(state.left_alone.remove(&channel)),
+            GuildsMessage::Suspended(by, entry) => state.suspend(by, entry),
+            GuildsMessage::Resumed(channel) => drop(state.suspended.remove(&channel)),
             GuildsMessage::QuarantineOver => {
                 for guild in state.quarantine.take_due(state.context.clock.now()) {
                     state.kept_away.remove(&guild);
@@ -137,7 +137,7 @@ impl State {
     }
 
     fn try_again(&mut self, channel: ChannelId) -> bool {
-        let Some(entry) = self.left_alone.remove(&channel) else { return false };
+        let Some(entry) = self.suspended.remove(&channel) else { return false };
         if let Some(guild) = self.context.directory.find(&GuildKey(entry.guild)) {
             // One that is gone tries all of its channels when it is back.
             let _ = guild.cast(GuildMessage::TryAgain(channel));
@@ -146,24 +146,24 @@ impl State {
     }
 
     /// What a guild said last may come after its end: by then it leaves nobody alone, and whoever follows it tries all of its channels.
-    fn leave_alone(&mut self, by: ActorId, entry: LeftAlone) {
+    fn suspend(&mut self, by: ActorId, entry: Suspended) {
         if self.children.get(&entry.guild).is_some_and(|guild| guild.get_id() == by) {
-            self.left_alone.insert(entry.channel.clone(), entry);
+            self.suspended.insert(entry.channel.clone(), entry);
         }
     }
 
     /// A guild that begins anew tries all of its channels.
-    fn forget_left_alone(&mut self, guild: &GuildId) {
-        self.left_alone.retain(|_, entry| entry.guild != *guild);
+    fn forget_suspended(&mut self, guild: &GuildId) {
+        self.suspended.retain(|_, entry| entry.guild != *guild);
     }
 
     fn carry_on(&mut self, report: Option<Report<GuildId>>) {
         match report {
             None => {}
             // What the one before said last may have come after its end.
-            Some(Report::Started { child, .. }) => self.forget_left_alone(&child),
+            Some(Report::Started { child, .. }) => self.forget_suspended(&child),
             Some(Report::Restarting { child, ending, after }) => {
-                self.forget_left_alone(&child);
+                self.forget_suspended(&child);
                 operations::restarted(&self.context.recorder, &self.facts(&child, &ending.to_string()), after);
                 ending.measure(Sort::Guild.as_str(), self.context.recorder.instruments());
             }
@@ -173,7 +173,7 @@ impl State {
     }
 
     fn rule(&mut self, guild: &GuildId, reason: &str) {
-        self.forget_left_alone(guild);
+        self.forget_suspended(guild);
         let now = self.context.clock.now();
         match self.quarantine.over_limit(guild, reason, now) {
             Ruling::RestartWhole => {

@@ -13,19 +13,19 @@ use tokio::sync::oneshot;
 use super::ActorBackend;
 use super::desk::{rewrite_error, unavailable, unread};
 use crate::actors::erasure::deletion::take_messages_out;
-use crate::actors::messages::guilds::{Cause, GuildsMessage, LeftAlone, Quarantined};
+use crate::actors::messages::guilds::{Cause, GuildsMessage, Quarantined, Suspended};
 use crate::actors::runtime::actor_keys::GuildsKey;
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, Seq, Ward};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::ReadError;
-use crate::journal::record::{SetAsideRecord, decode, encode};
+use crate::journal::record::{DeadLetterRecord, decode, encode};
 use crate::journal::redaction::without_words;
 use crate::ports::backend::Refused;
-use crate::ports::backend::keeping::{ChannelLeftAlone, Quarantine, QuarantinedGuild, SetAside};
+use crate::ports::backend::keeping::{DeadLetter, Quarantine, QuarantinedGuild, SuspendedChannel};
 use crate::ports::backend::room::RoomId;
-use crate::ports::backend::state::KeptAway;
+use crate::ports::backend::state::OutOfService;
 use crate::ports::store::Write;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 
@@ -60,7 +60,7 @@ impl EntryId {
     }
 
     fn key(self) -> Key {
-        key::set_aside(self.ward, self.no, self.seq)
+        key::dead_letter(self.ward, self.no, self.seq)
     }
 }
 
@@ -72,14 +72,14 @@ impl fmt::Display for EntryId {
 
 impl ActorBackend {
     pub(super) async fn list_quarantine(&self) -> Result<Quarantine, Refused> {
-        let kept_away = self.ask_guilds(GuildsMessage::KeptAway).await?;
+        let kept_away = self.ask_guilds(GuildsMessage::OutOfService).await?;
         let guilds = kept_away.guilds.into_iter().map(|entry| QuarantinedGuild {
             id: entry.guild,
             since: entry.since.into(),
             until: entry.until.into(),
             detail: entry.reason,
         });
-        let channels = kept_away.channels.into_iter().map(|entry| ChannelLeftAlone {
+        let channels = kept_away.channels.into_iter().map(|entry| SuspendedChannel {
             id: format!("{CHANNEL}{}", entry.channel).into(),
             room: room_of(&entry.channel),
             guild: entry.guild,
@@ -89,22 +89,22 @@ impl ActorBackend {
         });
         let mut messages = Vec::new();
         for ward in (0..=u8::MAX).map(Ward) {
-            messages.extend(self.set_aside_in(ward).await.map_err(unread)?);
+            messages.extend(self.dead_letters_in(ward).await.map_err(unread)?);
         }
         messages.sort_by_key(|entry| entry.at);
         Ok(Quarantine { guilds: guilds.collect(), channels: channels.collect(), messages })
     }
 
     /// Why nothing goes on in a channel, if it is left alone, or its guild is kept away; none as well, if nobody says so in time.
-    pub(super) async fn kept_away(&self, channel_key: &ChannelKey) -> Option<KeptAway> {
-        let asked = tokio::time::timeout(PATIENCE, self.ask_guilds(GuildsMessage::KeptAway)).await;
-        let crate::actors::messages::guilds::KeptAway { guilds, channels } = asked.ok()?.ok()?;
+    pub(super) async fn kept_away(&self, channel_key: &ChannelKey) -> Option<OutOfService> {
+        let asked = tokio::time::timeout(PATIENCE, self.ask_guilds(GuildsMessage::OutOfService)).await;
+        let crate::actors::messages::guilds::OutOfService { guilds, channels } = asked.ok()?.ok()?;
         if let Some(Quarantined { guild, until, reason, .. }) = guilds.into_iter().find(|entry| entry.guild == channel_key.guild)
         {
             let detail = format!("its guild is kept away for a while, because it kept failing ({reason}); release it or wait");
-            return Some(KeptAway { id: Some(guild.as_str().into()), until: Some(until.into()), detail });
+            return Some(OutOfService { id: Some(guild.as_str().into()), until: Some(until.into()), detail });
         }
-        let LeftAlone { channel, cause, until, reason, .. } =
+        let Suspended { channel, cause, until, reason, .. } =
             channels.into_iter().find(|entry| entry.channel == channel_key.channel)?;
         let detail = match cause {
             Cause::Died => format!(
@@ -117,7 +117,7 @@ impl ActorBackend {
                 )
             }
         };
-        Some(KeptAway { id: Some(format!("{CHANNEL}{channel}").into()), until: Some(until.into()), detail })
+        Some(OutOfService { id: Some(format!("{CHANNEL}{channel}").into()), until: Some(until.into()), detail })
     }
 
     pub(super) async fn release_entry(&self, entry: &str) -> Result<(), Refused> {
@@ -166,30 +166,30 @@ impl ActorBackend {
     }
 
     /// The record stays: it says that the message must never be handled.
-    async fn hide(&self, id: EntryId, record: SetAsideRecord) -> Result<(), Refused> {
-        let hidden = SetAsideRecord { is_closed: true, ..record };
+    async fn hide(&self, id: EntryId, record: DeadLetterRecord) -> Result<(), Refused> {
+        let hidden = DeadLetterRecord { is_closed: true, ..record };
         self.write_meta(id.ward, vec![Write::Put(id.key(), encode(&hidden))]).await
     }
 
-    async fn entry(&self, entry: &str) -> Result<(EntryId, SetAsideRecord), Refused> {
+    async fn entry(&self, entry: &str) -> Result<(EntryId, DeadLetterRecord), Refused> {
         let missing = || Refused::NotFound(format!("nothing is set aside as {entry}"));
         let id = EntryId::parse(entry).ok_or_else(missing)?;
         let value = self.context.store.get(id.key()).await.map_err(|error| unread(error.into()))?.ok_or_else(missing)?;
-        let record: SetAsideRecord = decode(&id.key(), &value).map_err(|error| unread(error.into()))?;
+        let record: DeadLetterRecord = decode(&id.key(), &value).map_err(|error| unread(error.into()))?;
         if record.is_closed { Err(missing()) } else { Ok((id, record)) }
     }
 
-    async fn set_aside_in(&self, ward: Ward) -> Result<Vec<SetAside>, ReadError> {
+    async fn dead_letters_in(&self, ward: Ward) -> Result<Vec<DeadLetter>, ReadError> {
         let mut entries = Vec::new();
-        for (key, value) in self.reader().all(Key::new(ward, Kind::SetAside)).await? {
+        for (key, value) in self.reader().all(Key::new(ward, Kind::DeadLetter)).await? {
             // Nobody can do anything about it here; its room cannot go on from it, and is told of.
-            let Ok(record) = decode::<SetAsideRecord>(&key, &value)
+            let Ok(record) = decode::<DeadLetterRecord>(&key, &value)
                 .inspect_err(|error| tracing::debug!(%error, "what was set aside is not listed"))
             else {
                 continue;
             };
             let Some(id) = EntryId::of(&key).filter(|_| !record.is_closed) else { continue };
-            entries.push(SetAside {
+            entries.push(DeadLetter {
                 id: id.to_string().into(),
                 room: room_of(&record.channel),
                 guild: record.guild,

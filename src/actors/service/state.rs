@@ -19,14 +19,14 @@ use crate::journal::reader::{ReadError, RestoredSoFar};
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::state::{
-    CompanionState, Doing, Episode, Floor, KeptAway, RepetitionState, RoomState, RoundState, TurnState,
+    CompanionState, Doing, Episode, Floor, OutOfService, RepetitionState, RoomState, RoundState, TurnState,
 };
 use crate::settings::companion::Companion;
 
 /// How a room stands, and why nothing goes on in it, if that is so.
 pub(super) struct Stand {
     pub(super) look: Look,
-    pub(super) kept_away: Option<KeptAway>,
+    pub(super) kept_away: Option<OutOfService>,
     /// What is on record of it cannot be read to its end.
     pub(super) is_cut_short: bool,
 }
@@ -150,16 +150,16 @@ impl ActorBackend {
 }
 
 /// Nobody keeps it away yet, or any more.
-fn not_followed() -> KeptAway {
+fn not_followed() -> OutOfService {
     let detail = "what is on record of it kills whoever goes on from it, which is a fault of this program (see the log): what is shown is \
                   older, up to its last snapshot"
         .to_owned();
-    KeptAway { id: None, until: None, detail }
+    OutOfService { id: None, until: None, detail }
 }
 
 /// Nobody has tried it yet, or is about to again.
-fn cut_short(error: &ReadError) -> KeptAway {
-    KeptAway { id: None, until: None, detail: format!("its record cannot be read to its end: {error}") }
+fn cut_short(error: &ReadError) -> OutOfService {
+    OutOfService { id: None, until: None, detail: format!("its record cannot be read to its end: {error}") }
 }
 
 fn round_state(round: &Round, asked: &[CompanionId]) -> RoundState {

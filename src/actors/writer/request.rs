@@ -121,7 +121,7 @@ const fn is_rewritten_to_erase(kind: Kind) -> bool {
         | Kind::ChannelOf
         | Kind::Summary
         | Kind::Setting
-        | Kind::SetAside
+        | Kind::DeadLetter
         | Kind::Room
         | Kind::Tombstone
         | Kind::Session

@@ -72,7 +72,7 @@ impl Sweep {
         let owed = Key::new(ward, Kind::Outbox).channel(no);
         let upto = |record: OutboxRecord| is_older(record.upto);
         self.remove(owed.clone(), owed.end(), |key, value| only_if(decode(key, value).map_or(true, upto), key)).await?;
-        let (first, end) = (key::set_aside(ward, no, Seq::NONE), key::set_aside(ward, no, below));
+        let (first, end) = (key::dead_letter(ward, no, Seq::NONE), key::dead_letter(ward, no, below));
         self.remove(first, end, |key, _| vec![key.clone()]).await?;
         // Last of all: as long as an event is left, whoever looks knows that this did not come to its end.
         self.remove_events().await

@@ -372,7 +372,7 @@ impl Conversation {
             let surplus = (self.window.buffer(&companion, gate.cursor).count() + more).saturating_sub(most);
             if let Some(upto) = surplus.checked_sub(1).and_then(|last| self.window.buffer(&companion, gate.cursor).nth(last)) {
                 let upto = upto.seq;
-                self.set_aside(&companion, Reason::Overflow, upto, world, out);
+                self.settle_unasked(&companion, Reason::Overflow, upto, world, out);
             }
         }
     }
@@ -470,7 +470,7 @@ impl Conversation {
     }
 
     /// A NO that leaves the counters alone.
-    pub(super) fn set_aside(
+    pub(super) fn settle_unasked(
         &mut self,
         companion: &CompanionId,
         reason: Reason,

@@ -80,7 +80,7 @@ impl Conversation {
         if let Some(upto) = stale {
             // Quiet that is over at the same moment may be about some of it.
             self.fire_lulls(Due::Now, world, out);
-            self.set_aside(companion, Reason::Stale, upto, world, out);
+            self.settle_unasked(companion, Reason::Stale, upto, world, out);
         }
     }
 

@@ -14,7 +14,7 @@ fn all() -> Vec<(Key, Vec<u8>)> {
     let (seq, at) = (Seq(3), Moment::from_micros(5));
     let event = Recorded { seq, at, handled: seq, turn: None, event: Event::Cleared };
     let used = UsageRecord { at, channel: channel.clone(), used: Used::Statement { companion: "aria".into() } };
-    let set_aside = SetAsideRecord {
+    let dead_letter = DeadLetterRecord {
         guild: guild.clone(),
         channel: channel.clone(),
         seq,
@@ -43,7 +43,7 @@ fn all() -> Vec<(Key, Vec<u8>)> {
         (key::channel_of(ward, NO), encode(&ChannelRecord { guild: guild.clone(), channel: channel.clone() })),
         (membership::key(&channel_key), encode(&Membership::empty(guild.clone(), at))),
         (key::usage(&guild, at, NO, 1), encode(&used)),
-        (key::set_aside(ward, NO, seq), encode(&set_aside)),
+        (key::dead_letter(ward, NO, seq), encode(&dead_letter)),
         (key::room(&channel), encode(&RoomRecord { room: channel.clone(), guild: guild.clone(), created_at: at })),
         (key::note(Some(&guild), "session"), encode_bytes(b"\xff")),
         (key::ignored(&guild, &"Ana".into()), encode(&IgnoredRecord { guild: guild.clone(), person: "Ana".into(), since: at })),

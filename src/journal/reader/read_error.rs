@@ -102,7 +102,7 @@ fn way_without_deleting(key: &Key) -> Option<&'static str> {
         | Kind::Summary
         | Kind::Setting
         | Kind::Usage
-        | Kind::SetAside
+        | Kind::DeadLetter
         | Kind::Room
         | Kind::Session
         | Kind::Webhook

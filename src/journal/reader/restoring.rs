@@ -118,7 +118,7 @@ impl Reader<'_> {
         order_of_handling(&mut events);
 
         let skip =
-            so_far(channel_key, self.set_aside(ward, no).await, &mut wrong)?.into_iter().map(|record| record.seq).collect();
+            so_far(channel_key, self.dead_letters(ward, no).await, &mut wrong)?.into_iter().map(|record| record.seq).collect();
         let asked = match events.iter().rev().find_map(asked_in) {
             Some(asked) => asked.clone(),
             None => self.asked_before(channel_key, snapshot.as_ref()).await?,

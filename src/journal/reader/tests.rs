@@ -101,8 +101,8 @@ async fn a_message_set_aside_is_named_when_its_channel_is_restored() {
     let store = journal(3);
     let ChannelKey { guild, channel } = channel_key();
     let record =
-        SetAsideRecord { guild, channel, seq: Seq(2), at: Moment::ZERO, deaths: 3, error: "panicked".into(), is_closed: false };
-    store.put(key::set_aside(channel_key().ward(), NO, Seq(2)), encode(&record));
+        DeadLetterRecord { guild, channel, seq: Seq(2), at: Moment::ZERO, deaths: 3, error: "panicked".into(), is_closed: false };
+    store.put(key::dead_letter(channel_key().ward(), NO, Seq(2)), encode(&record));
 
     let restored = Reader::new(&store).restore(&channel_key()).await.unwrap();
 

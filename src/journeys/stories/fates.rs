@@ -146,7 +146,7 @@ async fn a_message_that_was_set_aside_says_so_and_where_it_is_listed() {
 
     let told = ask(&world, "lobby", Some("aria"), Some(WhyAt::Message(seq.to_string().into()))).await.unwrap();
 
-    assert_eq!(outcomes(&told.companions), [("aria", Outcome::SetAside)]);
+    assert_eq!(outcomes(&told.companions), [("aria", Outcome::DeadLetter)]);
     assert!(told.companions[0].text.contains("GET /api/quarantine"), "{}", told.companions[0].text);
     assert!(texts(&told).contains("It was set aside, because whoever handled it died of it: a bug."), "{}", texts(&told));
 }

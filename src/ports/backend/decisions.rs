@@ -151,7 +151,8 @@ pub enum Outcome {
     /// It was not there.
     Absent,
     /// The message was set aside, because whoever handled it died of it: nobody is asked about it.
-    SetAside,
+    #[serde(rename = "set_aside")]
+    DeadLetter,
     /// The record does not say, as far as it is read.
     Unknown,
 }

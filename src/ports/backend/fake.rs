@@ -14,8 +14,8 @@ use tokio::sync::{Notify, broadcast};
 
 use super::decisions::{DecisionQuery, DecisionRecord, Decisions, StoryLine, Why, WhyAt, WhyQuery};
 use super::keeping::{
-    BackedUp, ChannelLeftAlone, ExportForm, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, QuarantinedGuild,
-    Readiness, ReadyPart, SetAside,
+    BackedUp, DeadLetter, ExportForm, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, QuarantinedGuild, Readiness,
+    ReadyPart, SuspendedChannel,
 };
 use super::live::{Lagged, Live, LiveStream};
 use super::messages::{Edit, History, HistoryMessage, HistoryQuery, NewMessage, Words};
@@ -408,7 +408,7 @@ impl Backend for FakeBackend {
 
     async fn quarantine(&self) -> Result<Quarantine, Refused> {
         let guild = QuarantinedGuild { id: "discord:1".into(), since: NOON.into(), until: NOON.into(), detail: "a bug".into() };
-        let channel = ChannelLeftAlone {
+        let channel = SuspendedChannel {
             id: "channel:console:den".into(),
             guild: "home".into(),
             room: "den".into(),
@@ -416,7 +416,7 @@ impl Backend for FakeBackend {
             until: NOON.into(),
             detail: "a bug".into(),
         };
-        let message = SetAside {
+        let message = DeadLetter {
             id: "a1".into(),
             guild: "home".into(),
             room: "lobby".into(),

@@ -17,9 +17,9 @@ pub struct Quarantine {
     /// Guilds that failed too often, in the order of ids.
     pub guilds: Vec<QuarantinedGuild>,
     /// Channels that cannot go on from their record, in the order of ids.
-    pub channels: Vec<ChannelLeftAlone>,
+    pub channels: Vec<SuspendedChannel>,
     /// Messages that killed their handler, oldest first.
-    pub messages: Vec<SetAside>,
+    pub messages: Vec<DeadLetter>,
 }
 
 /// A guild that failed too often and rests for a while.
@@ -38,7 +38,7 @@ pub struct QuarantinedGuild {
 /// A channel that died whenever it went on from its record, or whose record cannot be read, and rests for a while; the rest of its guild
 /// goes on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ChannelLeftAlone {
+pub struct SuspendedChannel {
     /// The entry's id; `release` takes it.
     pub id: Arc<str>,
     /// Its guild.
@@ -55,7 +55,7 @@ pub struct ChannelLeftAlone {
 
 /// A message that killed its handler too often.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct SetAside {
+pub struct DeadLetter {
     /// The entry's id; `retry` and `drop` take it.
     pub id: Arc<str>,
     /// Its guild.

@@ -35,7 +35,7 @@ pub struct RoomState {
     /// The conversation that goes on, if one does.
     pub episode: Option<Episode>,
     /// Why nothing goes on in it, although something may have to.
-    pub kept_away: Option<KeptAway>,
+    pub kept_away: Option<OutOfService>,
     /// The moment that this describes.
     pub at: Stamp,
 }
@@ -43,7 +43,7 @@ pub struct RoomState {
 /// Why nothing goes on in a room: its guild is kept away, it is left alone, or its record cannot be followed. What is told of it beside is
 /// what the record says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct KeptAway {
+pub struct OutOfService {
     /// The entry of `GET /api/quarantine`, which `release` takes; none: there is no such entry.
     pub id: Option<Arc<str>>,
     /// When it is tried again by itself; none: that is not known.

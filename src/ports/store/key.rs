@@ -56,7 +56,7 @@ kinds! {
     /// What counts against budgets and costs: guild, moment, channel, number.
     Usage = 12,
     /// Messages set aside because they killed their handler: id.
-    SetAside = 13,
+    DeadLetter = 13,
     /// The directory of rooms (room → guild): the one index that spans guilds. Ward 0.
     Room = 14,
     /// What remains of a deleted journal: channel.

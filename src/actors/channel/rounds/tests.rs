@@ -66,7 +66,7 @@ async fn a_manager_that_ends_its_round_too_early_is_told_to_wait() {
     let (manager, mut told) = probe().await;
     let channel_key = ChannelKey::new(&"home".into(), &"console:lobby".into());
     let arguments =
-        ChannelArguments { channel_key, context: Arc::new(context()), books: Arc::default(), in_hand: Arc::default() };
+        ChannelArguments { channel_key, context: Arc::new(context()), books: Arc::default(), in_flight: Arc::default() };
     let mut state = Channel.pre_start(channel, arguments).await.unwrap();
     let round = Seq(7);
     state.with_world(|conversation, now, world| {

@@ -59,7 +59,7 @@ fn told(steps: &[Step]) -> Vec<String> {
             Step::Answer { call, result, .. } => {
                 format!("{call} {}", result.as_ref().map_or_else(|no_answer| no_answer.code(), |_| "ok"))
             }
-            Step::LeftAlone(..) => "alone".to_owned(),
+            Step::CircuitOpen(..) => "alone".to_owned(),
         })
         .collect()
 }
@@ -362,7 +362,7 @@ fn beside_a_hanging_guild(settings: models::Models) -> Waits {
                     failed += usize::from(result.is_err());
                     waited.push(spent.waited);
                 }
-                Step::Answer { .. } | Step::LeftAlone(..) => {}
+                Step::Answer { .. } | Step::CircuitOpen(..) => {}
             }
         }
     }
@@ -418,7 +418,7 @@ impl World {
                     self.running.remove(&call);
                     *self.answers.entry(call).or_default() += 1;
                 }
-                Step::LeftAlone(..) => {}
+                Step::CircuitOpen(..) => {}
             }
         }
     }

@@ -33,7 +33,7 @@ struct Found {
     /// The record was read to its end.
     is_read: bool,
     /// Why it was set aside, if it was.
-    set_aside: Option<Arc<str>>,
+    dead_letter: Option<Arc<str>>,
     /// As which message it was tried again, if it was.
     again: Option<Seq>,
 }
@@ -121,14 +121,14 @@ impl Scene<'_> {
                 course.follow(recorded);
             }
         }
-        let set_aside = self.reader().set_aside_as(&self.channel_key, message.seq).await?.map(|record| record.error);
-        let again = match (&set_aside, self.reader().channel_no(&self.channel_key).await?) {
+        let dead_letter = self.reader().dead_letter(&self.channel_key, message.seq).await?.map(|record| record.error);
+        let again = match (&dead_letter, self.reader().channel_no(&self.channel_key).await?) {
             (Some(_), Some(no)) => {
                 self.reader().message(&self.channel_key, &again_as(self.channel_key.ward(), no, message.seq)).await?
             }
             _ => None,
         };
-        Ok(Found { message, course, is_read, set_aside, again })
+        Ok(Found { message, course, is_read, dead_letter, again })
     }
 
     /// The message itself, and what happened to it.
@@ -143,7 +143,7 @@ impl Scene<'_> {
             };
             story.push(line(recorded, "changed", text));
         }
-        if let Some(error) = &found.set_aside {
+        if let Some(error) = &found.dead_letter {
             let text = format!("It was set aside, because whoever handled it died of it: {error}.");
             story.push(StoryLine { at: found.message.at.into(), seq: None, event: "set_aside".into(), text });
         }
@@ -269,9 +269,9 @@ impl Scene<'_> {
     /// Nothing on record settles it.
     async fn open(&self, who: &Who, found: &Found, stand: &Stand, brief: impl Fn(Outcome, String) -> Brief) -> Brief {
         let seq = found.message.seq;
-        if found.set_aside.is_some() {
+        if found.dead_letter.is_some() {
             let text = "It was set aside: nobody is asked about it. GET /api/quarantine lists it; it can be tried again there.";
-            return brief(Outcome::SetAside, text.into());
+            return brief(Outcome::DeadLetter, text.into());
         }
         let conversation = &stand.look.conversation;
         if conversation.buffer(&who.id).any(|entry| entry.seq == seq) && conversation.gate(&who.id).is_some() {

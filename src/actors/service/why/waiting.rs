@@ -13,7 +13,7 @@ use crate::domain::id::{CompanionId, Seq};
 use crate::domain::moment::Moment;
 use crate::journal::reader::{Range, ReadError};
 use crate::ports::backend::decisions::WaitingFor;
-use crate::ports::backend::state::KeptAway;
+use crate::ports::backend::state::OutOfService;
 use crate::ports::language_model::{ModelRole, NoAnswer};
 use crate::settings::companion::Companion;
 
@@ -33,7 +33,7 @@ impl Scene<'_> {
         if self.membership.is_paused(companion) {
             return nothing("an operator, who paused it and can let it go on");
         }
-        if let Some(KeptAway { until, .. }) = &stand.kept_away {
+        if let Some(OutOfService { until, .. }) = &stand.kept_away {
             let why = if stand.is_cut_short { "what is on record of it cannot be read" } else { "that died again and again" };
             return nothing(&match until.map(|until| secs(until.0.since(now))) {
                 Some(left) => format!(

@@ -8,12 +8,12 @@ use crate::domain::id::{ChannelId, Seq};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::Reader;
-use crate::journal::record::{SetAsideRecord, encode};
+use crate::journal::record::{DeadLetterRecord, encode};
 use crate::ports::store::Write;
 use crate::telemetry::instruments::NONE;
 
 /// A message that kills its handler so often is set aside.
-pub const DEATHS_TO_SET_ASIDE: u32 = 3;
+pub const DEATHS_TO_DEAD_LETTER: u32 = 3;
 
 /// Messages that killed are remembered up to this number; beyond it the one whose last death is the oldest is forgotten.
 const MOST_SUSPECTS: usize = 1_024;
@@ -27,7 +27,7 @@ pub enum Verdict {
         deaths: u32,
     },
     /// Set it aside, recorded and shown; it is forgotten here.
-    SetAside,
+    DeadLetter,
 }
 
 /// The messages under suspicion.
@@ -48,7 +48,7 @@ struct Suspect {
 
 impl Default for Suspects {
     fn default() -> Self {
-        Self::new(DEATHS_TO_SET_ASIDE, MOST_SUSPECTS)
+        Self::new(DEATHS_TO_DEAD_LETTER, MOST_SUSPECTS)
     }
 }
 
@@ -63,7 +63,7 @@ impl Suspects {
         let key = (channel.clone(), seq);
         let deaths = self.take(&key) + 1;
         if deaths >= self.limit {
-            return Verdict::SetAside;
+            return Verdict::DeadLetter;
         }
         if self.deaths.len() >= self.capacity
             && let Some((_, oldest)) = self.by_age.pop_first()
@@ -105,21 +105,22 @@ impl Suspects {
 /// Sets a message aside: its channel passes it over from its next start on. False: it is not certain that this is on record.
 pub async fn put(context: &ActorContext, channel_key: &ChannelKey, seq: Seq, error: &str) -> bool {
     let Ok(Some(no)) = Reader::new(&*context.store).channel_no(channel_key).await else { return false };
-    let record = SetAsideRecord {
+    let record = DeadLetterRecord {
         guild: channel_key.guild.clone(),
         channel: channel_key.channel.clone(),
         seq,
         at: context.clock.now(),
-        deaths: DEATHS_TO_SET_ASIDE,
+        deaths: DEATHS_TO_DEAD_LETTER,
         error: error.into(),
         is_closed: false,
     };
     let ward = channel_key.ward();
-    let is_set_aside = write_meta(context, ward, vec![Write::Put(key::set_aside(ward, no, seq), encode(&record))]).await.is_ok();
-    if is_set_aside {
+    let is_dead_letter =
+        write_meta(context, ward, vec![Write::Put(key::dead_letter(ward, no, seq), encode(&record))]).await.is_ok();
+    if is_dead_letter {
         context.recorder.instruments().messages_set_aside.add(1, NONE);
     }
-    is_set_aside
+    is_dead_letter
 }
 
 #[cfg(test)]
@@ -132,7 +133,7 @@ mod tests {
 
         let verdicts = [(); 3].map(|()| suspects.died(&lobby(), Seq(7)));
 
-        assert_eq!(verdicts, [Verdict::TryAgain { deaths: 1 }, Verdict::TryAgain { deaths: 2 }, Verdict::SetAside]);
+        assert_eq!(verdicts, [Verdict::TryAgain { deaths: 1 }, Verdict::TryAgain { deaths: 2 }, Verdict::DeadLetter]);
         assert!(suspects.is_empty());
     }
 
@@ -162,8 +163,8 @@ mod tests {
     fn a_message_retried_by_an_operator_gets_its_chances_again() {
         let mut suspects = Suspects::new(1, 1);
 
-        assert_eq!(suspects.died(&lobby(), Seq(7)), Verdict::SetAside);
-        assert_eq!(suspects.died(&lobby(), Seq(7)), Verdict::SetAside);
+        assert_eq!(suspects.died(&lobby(), Seq(7)), Verdict::DeadLetter);
+        assert_eq!(suspects.died(&lobby(), Seq(7)), Verdict::DeadLetter);
     }
 
     #[test]
@@ -176,7 +177,7 @@ mod tests {
         suspects.died(&lobby(), Seq(3));
 
         assert_eq!(suspects.len(), 2);
-        assert_eq!(suspects.died(&lobby(), Seq(1)), Verdict::SetAside);
+        assert_eq!(suspects.died(&lobby(), Seq(1)), Verdict::DeadLetter);
         assert_eq!(suspects.died(&lobby(), Seq(2)), Verdict::TryAgain { deaths: 1 });
     }
 

@@ -9,7 +9,7 @@ use crate::domain::id::{ChannelId, Seq};
 
 /// Channels that hung before this start, nobody knows over which message. Cheap to clone; all clones are one.
 #[derive(Clone, Debug, Default)]
-pub struct HungBefore(Arc<Mutex<Hung>>);
+pub struct RecentHangs(Arc<Mutex<Hung>>);
 
 #[derive(Debug, Default)]
 struct Hung {
@@ -17,7 +17,7 @@ struct Hung {
     over_words: BTreeSet<ChannelId>,
 }
 
-impl HungBefore {
+impl RecentHangs {
     /// This one did.
     pub fn note(&self, channel: ChannelId) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).themselves.insert(channel);
@@ -37,7 +37,7 @@ impl HungBefore {
 
 /// The event that a channel is handling, so that one that kills it again and again is found. It outlives the channel.
 #[derive(Debug, Default)]
-pub struct InHand {
+pub struct InFlight {
     event: AtomicU64,
     is_restoring: AtomicBool,
     is_resuming: AtomicBool,
@@ -45,9 +45,9 @@ pub struct InHand {
     unreadable: Mutex<Option<String>>,
 }
 
-impl InHand {
+impl InFlight {
     /// That of a channel, which looks for what it died of, if it hung before this start.
-    pub fn of(channel: &ChannelId, hung: &HungBefore) -> Self {
+    pub fn of(channel: &ChannelId, hung: &RecentHangs) -> Self {
         let (itself, over_words) = hung.take(channel);
         Self { is_resuming: AtomicBool::new(itself), is_in_words: AtomicBool::new(over_words), ..Self::default() }
     }
@@ -125,10 +125,10 @@ mod tests {
 
     #[test]
     fn a_channel_that_hung_before_looks_once_for_what_it_hung_over() {
-        let hung = HungBefore::default();
+        let hung = RecentHangs::default();
         hung.note("console:lobby".into());
 
-        let looks = ["console:den", "console:lobby", "console:lobby"].map(|id| InHand::of(&id.into(), &hung).died_resuming());
+        let looks = ["console:den", "console:lobby", "console:lobby"].map(|id| InFlight::of(&id.into(), &hung).died_resuming());
 
         assert_eq!(looks, [false, true, false]);
     }

@@ -26,7 +26,7 @@ use super::{MEASURED, PATIENCE, World};
 const TAKES: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum InHand {
+enum InFlight {
     /// The main model writes.
     Reply,
     /// A platform is being sent the words.
@@ -97,7 +97,7 @@ impl ChatPlatform for SlowPlatform {
     async fn typing(&self, _: &GuildId, _: &ChannelId) {}
 }
 
-fn furnish(mut context: ActorContext, in_hand: InHand) -> anyhow::Result<ActorContext> {
+fn furnish(mut context: ActorContext, in_flight: InFlight) -> anyhow::Result<ActorContext> {
     let overlay = json!({
         "gate": { "addresses_per_minute": 1_000_000, "guild_statements_per_day": 1_000_000 },
         "turn_taking": { "turn_delay_secs": 0.0 },
@@ -114,11 +114,11 @@ fn furnish(mut context: ActorContext, in_hand: InHand) -> anyhow::Result<ActorCo
         let identity = Identity { provider: "bench".into(), model: "slow".into(), endpoint: "bench".into() };
         Arc::new(Slow { identity, is_slow })
     };
-    let models = Models::new(model(in_hand == InHand::Manager), model(in_hand == InHand::Reply));
+    let models = Models::new(model(in_flight == InFlight::Manager), model(in_flight == InFlight::Reply));
     let found = context.directory.clone();
     context.pool = Pool::new(&settings.models, models, move || found.find(&PoolKey()));
     context.memberships = Memberships::new(cast, settings.companion_defaults.clone(), context.recorder.instruments().clone());
-    if in_hand == InHand::Delivery {
+    if in_flight == InFlight::Delivery {
         context.platforms = Platforms::new([Arc::new(SlowPlatform(std::sync::Mutex::default())) as Arc<dyn ChatPlatform>]);
     }
     context.settings = settings;
@@ -128,8 +128,8 @@ fn furnish(mut context: ActorContext, in_hand: InHand) -> anyhow::Result<ActorCo
 impl World {
     /// Addresses Aria, kills what her channel has in hand if it is to be killed, and waits for her words: how long from that moment. None if
     /// the machine was too busy to look while it was in hand.
-    async fn words(&mut self, text: &str, in_hand: InHand, is_killed: bool) -> anyhow::Result<Option<Duration>> {
-        let whom = if in_hand == InHand::Manager { "aria and bruno" } else { "aria" };
+    async fn words(&mut self, text: &str, in_flight: InFlight, is_killed: bool) -> anyhow::Result<Option<Duration>> {
+        let whom = if in_flight == InFlight::Manager { "aria and bruno" } else { "aria" };
         say(&self.backend, MEASURED, &format!("{whom}, in hand: {text}")).await?;
         let channel = self.context.directory.find(&ChannelActorKey(room(MEASURED).channel()));
         let channel = channel.ok_or_else(|| anyhow::anyhow!("the room is not awake"))?;
@@ -162,14 +162,14 @@ pub(super) async fn measure(kills: usize, on_disk: bool) -> anyhow::Result<()> {
         TAKES.as_millis()
     );
     println!("in hand       times  not killed: 50 %   99 %      max  killed: 50 %    99 %      max  never  too late to look");
-    for in_hand in [InHand::Reply, InHand::Delivery, InHand::Manager] {
+    for in_flight in [InFlight::Reply, InFlight::Delivery, InFlight::Manager] {
         let (mut left, mut killed, mut lost, mut missed) = (Vec::new(), Vec::new(), 0, 0);
         for kill in 0..kills {
             for is_killed in [false, true] {
-                let companions: &[&str] = if in_hand == InHand::Manager { &["aria", "bruno"] } else { &["aria"] };
-                let mut world = World::with(on_disk, |context| furnish(context, in_hand), companions).await?;
+                let companions: &[&str] = if in_flight == InFlight::Manager { &["aria", "bruno"] } else { &["aria"] };
+                let mut world = World::with(on_disk, |context| furnish(context, in_flight), companions).await?;
                 sleep(Duration::from_millis(20)).await;
-                match timeout(PATIENCE, world.words(&kill.to_string(), in_hand, is_killed)).await {
+                match timeout(PATIENCE, world.words(&kill.to_string(), in_flight, is_killed)).await {
                     Ok(took) => match took? {
                         Some(took) => if is_killed { &mut killed } else { &mut left }.push(took),
                         None => missed += 1,
@@ -185,7 +185,7 @@ pub(super) async fn measure(kills: usize, on_disk: bool) -> anyhow::Result<()> {
         let [d, e, f] = [0.5, 0.99, 1.0].map(|part| millis(&killed, part));
         println!(
             "{:<12} {kills:>6} {a:>17.2} {b:>7.2} {c:>8.2} {d:>13.2} {e:>7.2} {f:>8.2} {lost:>6} {missed:>17}",
-            format!("{in_hand:?}")
+            format!("{in_flight:?}")
         );
     }
     Ok(())

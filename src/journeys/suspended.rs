@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::world::{World, room, said};
-use crate::actors::messages::guilds::{Cause, GuildsMessage, LeftAlone};
+use crate::actors::messages::guilds::{Cause, GuildsMessage, Suspended};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{WriteMeta, WriterMessage};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, GuildsKey, WriterKey};
@@ -248,9 +248,9 @@ async fn a_room_that_was_left_alone_is_listed_no_more_once_its_guild_is_kept_awa
     // What the guild said before its end comes after it: supervision overtakes messages.
     let (since, until) = (alone.since.0, alone.until.0);
     let (guild, channel, cause) = (channel_key.guild.clone(), channel_key.channel.clone(), Cause::Died);
-    let entry = LeftAlone { guild, channel, cause, reason: "late".into(), since, until };
+    let entry = Suspended { guild, channel, cause, reason: "late".into(), since, until };
     let guilds = world.context.directory.find(&GuildsKey()).unwrap();
-    guilds.cast(GuildsMessage::LeftAlone(last.unwrap(), entry)).unwrap();
+    guilds.cast(GuildsMessage::Suspended(last.unwrap(), entry)).unwrap();
 
     assert_eq!(world.backend.quarantine().await.unwrap().channels, []);
     assert!(matches!(world.backend.release(&alone.id).await, Err(Refused::NotFound(_))));
