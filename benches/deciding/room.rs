@@ -8,7 +8,7 @@ use tertulia::domain::budget::Ledger;
 use tertulia::domain::closing::Stage;
 use tertulia::domain::conversation::{Conversation, Input, Output, Rules, Verdict, World};
 use tertulia::domain::event::{Event, Made, Recorded};
-use tertulia::domain::gate::Temper;
+use tertulia::domain::gate::InterjectionPolicy;
 use tertulia::domain::id::{ChannelId, CompanionId, Seq, Ticket, TurnId};
 use tertulia::domain::message::{Address, Author, Message, Modality, Role};
 use tertulia::domain::moment::Moment;
@@ -20,7 +20,7 @@ pub struct Room {
     pub conversation: Conversation,
     settings: Settings,
     channel: ChannelId,
-    tempers: BTreeMap<CompanionId, Temper>,
+    policies: BTreeMap<CompanionId, InterjectionPolicy>,
     ledger: Ledger,
     template: Message,
     newest: Seq,
@@ -44,14 +44,17 @@ impl Room {
         let generous = serde_json::json!({ "gate": {
             "addresses_per_minute": u32::MAX, "evaluations_per_hour": u32::MAX, "guild_evaluations_per_hour": u32::MAX,
         } });
-        let temper =
-            Temper { starting_interval, text_lull_timeout: Duration::from_secs(10), voice_lull_timeout: Duration::from_secs(5) };
+        let policy = InterjectionPolicy {
+            starting_interval,
+            text_lull_timeout: Duration::from_secs(10),
+            voice_lull_timeout: Duration::from_secs(5),
+        };
         let ids: Vec<CompanionId> = (0..companions).map(|number| format!("name{number}").into()).collect();
         let mut room = Self {
             conversation: Conversation::default(),
             settings: Settings::overlay(generous).expect("these settings are fine"),
             channel: "console:bench".into(),
-            tempers: ids.iter().map(|id| (id.clone(), temper)).collect(),
+            policies: ids.iter().map(|id| (id.clone(), policy)).collect(),
             ledger: Ledger::default(),
             template: message("I thought that the bread would be done by now, but nobody opened the oven since"),
             newest: Seq::NONE,
@@ -66,7 +69,7 @@ impl Room {
 
     /// One of them.
     pub fn companion(&self, number: usize) -> CompanionId {
-        self.tempers.keys().nth(number % self.tempers.len()).cloned().expect("somebody is there")
+        self.policies.keys().nth(number % self.policies.len()).cloned().expect("somebody is there")
     }
 
     /// Hears a message, and whatever is asked about it is declined at once: how many decisions that were.
@@ -99,7 +102,7 @@ impl Room {
         let mut world = World {
             channel: &self.channel,
             rules: Rules::from(&self.settings),
-            tempers: &self.tempers,
+            policies: &self.policies,
             jitter: &mut || 0,
             turn: &mut || TurnId(0),
             ledger: &mut self.ledger,

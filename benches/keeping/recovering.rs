@@ -7,7 +7,7 @@ use std::time::Duration;
 use tertulia::domain::budget::Ledger;
 use tertulia::domain::conversation::{Conversation, Rules, World};
 use tertulia::domain::event::Recorded;
-use tertulia::domain::gate::Temper;
+use tertulia::domain::gate::InterjectionPolicy;
 use tertulia::domain::id::{CompanionId, Seq, TurnId};
 use tertulia::domain::moment::Moment;
 use tertulia::journal::channel_key::ChannelKey;
@@ -78,14 +78,17 @@ async fn write(store: &dyn Store, channel_key: &ChannelKey, before: usize, after
 
 async fn read(store: &dyn Store, channel_key: &ChannelKey, messages: usize) -> anyhow::Result<Duration> {
     let settings = Settings::overlay(serde_json::json!({})).map_err(|problems| anyhow::anyhow!("{problems}"))?;
-    let temper =
-        Temper { starting_interval: 9, text_lull_timeout: Duration::from_secs(10), voice_lull_timeout: Duration::from_secs(5) };
-    let tempers = BTreeMap::from([(CompanionId::from("name0"), temper)]);
+    let policy = InterjectionPolicy {
+        starting_interval: 9,
+        text_lull_timeout: Duration::from_secs(10),
+        voice_lull_timeout: Duration::from_secs(5),
+    };
+    let policies = BTreeMap::from([(CompanionId::from("name0"), policy)]);
     let mut ledger = Ledger::default();
     let mut world = World {
         channel: &channel_key.channel,
         rules: Rules::from(&settings),
-        tempers: &tempers,
+        policies: &policies,
         jitter: &mut || 0,
         turn: &mut || TurnId(0),
         ledger: &mut ledger,

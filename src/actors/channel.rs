@@ -3,21 +3,21 @@
 //! Everything that matters is on record before it is acted on. What is kept here can be rebuilt from the store, so a channel that
 //! fails is simply started again.
 
+mod clock;
 mod conduct;
 mod delivering;
 pub mod delivery;
 mod dry_run;
-mod duties;
 pub mod folded;
+mod interjection_policies;
 mod judging;
 mod notes;
-mod pace;
-mod patience;
+mod post_commit;
+mod question_timeouts;
 mod questions;
 mod restore;
 mod rounds;
 mod spending;
-mod tempers;
 mod traces;
 pub mod turn_taking_manager;
 
@@ -45,13 +45,13 @@ use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::record::{OutboxRecord, Used};
 use crate::telemetry::instruments::kinds::Counted;
+use clock::ChannelClock;
 use delivering::Underway;
-use duties::Duty;
+use interjection_policies::{InterjectionPolicies, SharedPolicies};
 use notes::Shown;
-use pace::Pace;
-use patience::Patience;
+use post_commit::PostCommitAction;
+use question_timeouts::QuestionTimeouts;
 use rounds::{Managed, Selected, Words};
-use tempers::{SharedTempers, Tempers};
 use traces::Traces;
 
 /// A channel at rest that hears nothing for so long goes to sleep.
@@ -72,14 +72,14 @@ pub struct Arguments {
     /// What it works with.
     pub context: Arc<ActorContext>,
     /// What the guild has used.
-    pub books: Arc<Books>,
+    pub budgets: Arc<GuildBudgets>,
     /// What it has in hand, for whoever looks at why it died.
     pub in_flight: Arc<InFlight>,
 }
 
 /// What a guild has used, shared by its channels; and how patient its companions are.
 #[derive(Debug, Default)]
-pub struct Books {
+pub struct GuildBudgets {
     /// What counts against its budgets.
     pub ledger: std::sync::Mutex<Ledger>,
     /// Whether what was used before the start is counted.
@@ -87,10 +87,10 @@ pub struct Books {
     /// When somebody last had to be silent for want of each budget of the guild.
     pub refused: std::sync::Mutex<BTreeMap<Budget, Moment>>,
     /// Mostly the same in all of its channels.
-    tempers: SharedTempers,
+    policies: SharedPolicies,
 }
 
-impl Books {
+impl GuildBudgets {
     /// What counts against its budgets, for as long as nothing is waited for.
     pub fn ledger(&self) -> std::sync::MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -109,7 +109,7 @@ struct Missed {
 pub struct State {
     channel_key: ChannelKey,
     context: Arc<ActorContext>,
-    books: Arc<Books>,
+    budgets: Arc<GuildBudgets>,
     in_flight: Arc<InFlight>,
     myself: ActorRef<ChannelMessage>,
     registration: Option<Registration>,
@@ -119,7 +119,7 @@ pub struct State {
     /// What stands below this was kept for long enough, and is let go of once the record is read.
     let_go_below: Seq,
     /// What follows once a batch is committed, by batch, oldest first.
-    owed: VecDeque<(u64, Vec<Duty>)>,
+    owed: VecDeque<(u64, Vec<PostCommitAction>)>,
     batches: u64,
     is_pending: bool,
     /// The newest event that is known here; they are handed over one after the other.
@@ -129,8 +129,8 @@ pub struct State {
     since_snapshot: u32,
     last_heard: tokio::time::Instant,
     /// How patient everyone is here, as of an edition of who lives where.
-    tempers: (u64, Arc<Tempers>),
-    pace: Pace,
+    policies: (u64, Arc<InterjectionPolicies>),
+    channel_clock: ChannelClock,
     alarm: Option<Alarm>,
     /// When it is looked whether it may sleep; none before its record was read.
     doze_at: Option<Moment>,
@@ -139,7 +139,7 @@ pub struct State {
     /// Questions, and the companions that have them.
     asked: HashMap<Ticket, CompanionId>,
     tries: HashMap<Ticket, u32>,
-    patience: Patience,
+    question_timeouts: QuestionTimeouts,
     replies: HashMap<ActorId, (Ticket, ractor::ActorCell)>,
     deliveries: HashMap<ActorId, Underway>,
     /// Where they go one after the other.
@@ -190,16 +190,16 @@ impl Actor for Channel {
     type Arguments = Arguments;
 
     async fn pre_start(&self, myself: ActorRef<ChannelMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
-        let Arguments { channel_key, context, books, in_flight } = arguments;
+        let Arguments { channel_key, context, budgets, in_flight } = arguments;
         // Registered before the record is read: what is accepted after the reading finds its way here.
         let registration = context.directory.register(&ChannelActorKey(channel_key.channel.clone()), &myself);
-        restore::begin(channel_key.clone(), context.clone(), books.clone(), myself.clone());
-        let pace = Pace::new(context.clock.now());
+        restore::begin(channel_key.clone(), context.clone(), budgets.clone(), myself.clone());
+        let channel_clock = ChannelClock::new(context.clock.now());
         let counted = context.recorder.instruments().actors.one([Sort::Channel.as_str()]);
         Ok(State {
             channel_key,
             context,
-            books,
+            budgets,
             in_flight,
             myself,
             registration: Some(registration),
@@ -213,14 +213,14 @@ impl Actor for Channel {
             is_to_look_again: false,
             since_snapshot: 0,
             last_heard: tokio::time::Instant::now(),
-            tempers: (u64::MAX, Arc::default()),
-            pace,
+            policies: (u64::MAX, Arc::default()),
+            channel_clock,
             alarm: None,
             doze_at: None,
             calls: HashMap::new(),
             asked: HashMap::new(),
             tries: HashMap::new(),
-            patience: Patience::default(),
+            question_timeouts: QuestionTimeouts::default(),
             replies: HashMap::new(),
             deliveries: HashMap::new(),
             lane: Arc::default(),
@@ -273,7 +273,7 @@ impl Actor for Channel {
             ChannelMessage::Delivered { ticket, delivered } => state.delivered(ticket, *delivered),
             ChannelMessage::DeliveryGone(delivery) => state.delivery_is_gone(delivery)?,
             ChannelMessage::ReplyGone(reply) => state.reply_is_gone(reply),
-            ChannelMessage::Unclaimed { asked, outcome } => state.spent_in_vain(&asked, &outcome),
+            ChannelMessage::Unclaimed { asked, outcome } => state.record_unclaimed_usage(&asked, &outcome),
             ChannelMessage::Summarised { upto, text, outcome } => state.summarised(upto, text, outcome.as_deref()),
             ChannelMessage::LetGo(below) => state.let_go(below),
             ChannelMessage::Woken => state.woken()?,

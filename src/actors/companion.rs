@@ -2,12 +2,12 @@
 //!
 //! A channel hands it what a question or a statement is made from. Its questions go to the pool, which has them worded when their turn comes;
 //! a statement is asked for by a [`reply`], which gets its words here. A companion that dies takes its questions along: they are cancelled,
-//! and asked again by their channels, which learn it by the drop of [`Asking::arrival`](super::messages::companion::Asking). A question that it cannot ask
+//! and asked again by their channels, which learn it by the drop of [`DecisionRequest::arrival`](super::messages::companion::Asking). A question that it cannot ask
 //! must not take it along, again and again, and with it the guild: it fails alone; and so does one that cannot be worded, in the pool.
 
-mod flights;
-mod in_force;
+mod pending_calls;
 pub mod reply;
+mod settings_cache;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{CompanionMessage, Evaluate, Matter, Speak, Words};
+use crate::actors::messages::companion::{CompanionMessage, DecisionInput, Evaluate, Speak, Words};
 use crate::actors::messages::turn_taking_manager::ManagerMessage;
 use crate::actors::models::Question;
 use crate::actors::runtime::actor_keys::{CompanionKey, TurnTakingManagerKey};
@@ -28,13 +28,13 @@ use crate::domain::priority::Priority;
 use crate::domain::prompt::{self, Character, DecisionParts, Prompt};
 use crate::domain::question_context::{Line, Purpose, QuestionContext};
 use crate::journal::channel_key::ChannelKey;
-use crate::ports::language_model::{self, AnswerFormat, Asker, ModelRole, Request, Wording};
+use crate::ports::language_model::{self, AnswerFormat, Asker, LazyRequest, ModelRole, Request};
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::plain::Plain;
-use flights::Flights;
-use in_force::InForce;
+use pending_calls::PendingCalls;
+use settings_cache::SettingsCache;
 
 /// The actor.
 pub struct Companion;
@@ -54,8 +54,8 @@ pub struct State {
     guild: GuildId,
     companion: CompanionId,
     context: Arc<ActorContext>,
-    in_force: InForce,
-    flights: Flights,
+    settings_cache: SettingsCache,
+    pending_calls: PendingCalls,
     _registration: Registration,
     _counted: Counted,
 }
@@ -68,8 +68,8 @@ impl Actor for Companion {
     async fn pre_start(&self, myself: ActorRef<CompanionMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
         let Arguments { guild, companion, context } = arguments;
         Ok(State {
-            in_force: InForce::default(),
-            flights: Flights::new(context.pool.clone()),
+            settings_cache: SettingsCache::default(),
+            pending_calls: PendingCalls::new(context.pool.clone()),
             _registration: context.directory.register(&CompanionKey(guild.clone(), companion.clone()), &myself),
             _counted: context.recorder.instruments().actors.one([Sort::Companion.as_str()]),
             guild,
@@ -93,7 +93,7 @@ impl Actor for Companion {
                     tracing::error!(%guild, %companion, "a question could not be asked; it is asked again, later and later");
                 }
             }
-            CompanionMessage::Cancel { channel, ticket } => state.flights.cancel(&channel, ticket),
+            CompanionMessage::Cancel { channel, ticket } => state.pending_calls.cancel(&channel, ticket),
             CompanionMessage::Word(speak) => state.word(*speak),
         }
         Ok(())
@@ -103,21 +103,21 @@ impl Actor for Companion {
 impl State {
     /// As it is in this channel; none: it is configured no more.
     fn settings_in(&mut self, channel: &ChannelId) -> Option<Arc<Settings>> {
-        self.in_force.of(channel, &self.companion, &self.context.memberships)
+        self.settings_cache.of(channel, &self.companion, &self.context.memberships)
     }
 
     fn ask(&mut self, evaluate: Evaluate) {
-        let Evaluate { asking, matter } = evaluate;
+        let Evaluate { asking, input } = evaluate;
         let Some(settings) = self.settings_in(&asking.channel_key.channel) else {
             // The channel is told that it left, and wants no answer then.
             asking.arrival.send(Ok(()));
             return;
         };
-        let (ticket, priority, is_vote) = (asking.ticket, Priority::of(matter.trigger, matter.modality), matter.is_vote);
-        let request = wording(matter, settings, asking.channel_key.clone(), self.context.clone());
+        let (ticket, priority, is_vote) = (asking.ticket, Priority::of(input.trigger, input.modality), input.is_vote);
+        let request = lazy_request(input, settings, asking.channel_key.clone(), self.context.clone());
         let (asked, context, tell) = (request.clone(), self.context.clone(), asking.tell.clone());
         let manager = TurnTakingManagerKey(asking.channel_key.channel.clone());
-        let (departure, landing) = self.flights.take_off(asking);
+        let (starting_call, call_end) = self.pending_calls.start(asking);
         let call = self.context.pool.ask(Question {
             request,
             priority,
@@ -125,7 +125,7 @@ impl State {
             drafts: None,
             reply_to: Box::new(move |outcome| {
                 let outcome = Box::new(outcome);
-                if !landing.land() {
+                if !call_end.finish() {
                     tell(ChannelMessage::Unclaimed { asked, outcome });
                     return;
                 }
@@ -136,7 +136,7 @@ impl State {
                 }
             }),
         });
-        departure.called(call);
+        starting_call.called(call);
     }
 
     fn word(&mut self, speak: Speak) {
@@ -150,42 +150,47 @@ impl State {
 }
 
 /// Words a question when its turn comes.
-fn wording(matter: Matter, settings: Arc<Settings>, channel_key: ChannelKey, context: Arc<ActorContext>) -> Arc<Wording> {
-    let unworded = Request {
+fn lazy_request(
+    input: DecisionInput,
+    settings: Arc<Settings>,
+    channel_key: ChannelKey,
+    context: Arc<ActorContext>,
+) -> Arc<LazyRequest> {
+    let without_words = Request {
         model: settings.model.side.clone(),
         companion: Some(asker(&settings)),
-        format: if matter.is_vote { AnswerFormat::JsonObject } else { AnswerFormat::Text },
+        format: if input.is_vote { AnswerFormat::JsonObject } else { AnswerFormat::Text },
         ..Request::new(ModelRole::Side, channel_key.guild.clone(), context.settings.prompt.max_side_answer_tokens)
     };
-    Wording::later(unworded, move |unworded| {
+    LazyRequest::later(without_words, move |without_words| {
         let companion = &settings.id;
         let _at_work = at_work(Address::Companion(channel_key.guild.clone(), companion.clone())).about(&channel_key, companion);
-        worded(unworded, &matter, &settings, &context.settings.prompt)
+        worded(without_words, &input, &settings, &context.settings.prompt)
     })
 }
 
-fn worded(unworded: Request, matter: &Matter, settings: &Settings, words: &settings::prompt::Prompt) -> Request {
-    let recent: Vec<&Message> = matter.recent.iter().map(|message| &**message).collect();
-    let buffer: Vec<&Message> = matter.buffer.iter().map(|message| &**message).collect();
+fn worded(without_words: Request, input: &DecisionInput, settings: &Settings, words: &settings::prompt::Prompt) -> Request {
+    let recent: Vec<&Message> = input.recent.iter().map(|message| &**message).collect();
+    let buffer: Vec<&Message> = input.buffer.iter().map(|message| &**message).collect();
     let parts = DecisionParts {
         character: character(settings),
-        trigger: matter.trigger,
-        message_count: matter.message_count,
-        speaker: matter.speaker.as_deref(),
-        summary: matter.summary.as_deref(),
+        trigger: input.trigger,
+        message_count: input.message_count,
+        speaker: input.speaker.as_deref(),
+        summary: input.summary.as_deref(),
         recent: &recent,
         buffer: &buffer,
-        notes: &repetition_note(matter.is_repetitive, words).into_iter().collect::<Vec<_>>(),
+        notes: &repetition_note(input.is_repetitive, words).into_iter().collect::<Vec<_>>(),
     };
     let Prompt { system, user, sizes } =
-        if matter.is_vote { prompt::vote(&parts, words) } else { prompt::decision(&parts, words) };
-    let trigger = matter.trigger;
+        if input.is_vote { prompt::vote(&parts, words) } else { prompt::decision(&parts, words) };
+    let trigger = input.trigger;
     let context = QuestionContext {
-        purpose: if matter.is_vote { Purpose::Vote { trigger } } else { Purpose::Decision { trigger } },
+        purpose: if input.is_vote { Purpose::Vote { trigger } } else { Purpose::Decision { trigger } },
         chattiness: settings.chattiness.clone(),
         newest: Line::newest_of(recent.iter().chain(&buffer).copied()),
     };
-    Request { messages: language_model::Message::prompt(system, user), sizes, ..unworded }.with(context)
+    Request { messages: language_model::Message::prompt(system, user), sizes, ..without_words }.with(context)
 }
 
 /// The warning that the last messages repeat each other, where they do.

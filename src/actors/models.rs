@@ -117,9 +117,9 @@ impl Actor for SideModels {
                 state.tell_panic(call, "a model's call panicked; its question is answered without a model");
                 state.schedule.panicked(now, call)
             }
-            PoolMessage::Unworded(call) => {
+            PoolMessage::NoPrompt(call) => {
                 state.tell_panic(call, "a question panicked while it was put into words; no model was asked");
-                state.schedule.unworded(now, call)
+                state.schedule.without_words(now, call)
             }
             PoolMessage::SummaryShed => {
                 state.measures.shed_summary();

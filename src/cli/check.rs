@@ -77,7 +77,7 @@ fn write_text(out: &mut String, loaded: &Loaded) -> fmt::Result {
     writeln!(out, "\ncompanions ({}):", line(&origin(loaded)))?;
     for companion in loaded.companions.values() {
         let aliases: String = companion.aliases.iter().map(|alias| format!(", {}", line(alias))).collect();
-        let [soonest, latest] = [-MOST_JITTER, MOST_JITTER].map(|jitter| companion.temper().interval(0, jitter));
+        let [soonest, latest] = [-MOST_JITTER, MOST_JITTER].map(|jitter| companion.policy().interval(0, jitter));
         writeln!(
             out,
             "  {:<12} {:<10} (after {soonest} to {latest} messages) lull after {} s, voice {} s; answers to {}{aliases}",

@@ -36,7 +36,7 @@ use super::budget::{Ledger, Use, UsedUp};
 use super::closing::{Cause, Stage};
 use super::decision::{Decision, Reason};
 use super::event::{Call, Event, Made, Recorded};
-use super::gate::{Gate, Temper};
+use super::gate::{Gate, InterjectionPolicy};
 use super::id::{ChannelId, CompanionId, Seq, Ticket, TurnId};
 use super::moment::Moment;
 use super::round::Round;
@@ -167,7 +167,7 @@ pub struct World<'a> {
     /// The rules.
     pub rules: Rules<'a>,
     /// How patient each companion is here. One that is missing is not evaluated.
-    pub tempers: &'a BTreeMap<CompanionId, Temper>,
+    pub policies: &'a BTreeMap<CompanionId, InterjectionPolicy>,
     /// Draws a jitter of −2 to 2.
     pub jitter: &'a mut dyn FnMut() -> i8,
     /// Draws the id of a turn that begins.
@@ -258,7 +258,7 @@ pub struct Conversation {
     begun: Option<TurnId>,
     /// The first turn that began in this step.
     #[serde(skip)]
-    first_begun: Option<TurnId>,
+    oldest_started: Option<TurnId>,
     /// The newest event from outside that was handled.
     handled: Seq,
     /// The newest moment that was seen; time never goes back behind it.
@@ -278,7 +278,7 @@ impl Conversation {
         let mut occasion = Occasion { by_deadline: matches!(input, Input::Woken), after_statement: false };
         let mut over = Vec::new();
         let heard_at = if let Input::Heard(recorded) = &input { Some(recorded.at) } else { None };
-        self.come_to(heard_at.unwrap_or(now), world, &mut out);
+        self.advance_to(heard_at.unwrap_or(now), world, &mut out);
         self.note_back_offs_over(occasion, &mut over);
         if let Input::Heard(recorded) = &input {
             occasion.after_statement = matches!(recorded.event, Event::Said { reply: Some(_), .. });
@@ -379,7 +379,7 @@ impl Conversation {
     pub fn resume(&mut self, now: Moment, world: &mut World<'_>) -> Vec<Output> {
         let mut out = Vec::new();
         let before = self.clock;
-        self.come_to(now, world, &mut out);
+        self.advance_to(now, world, &mut out);
         self.extend_deadlines(world, &mut out);
         self.tell_opened_again(world, &mut out);
         self.settle_stale_after_restart(world, &mut out);
@@ -396,7 +396,7 @@ impl Conversation {
 
     fn end_step(&mut self, world: &mut World<'_>, mut out: Vec<Output>) -> Vec<Output> {
         self.begun = None;
-        if let Some(turn) = self.first_begun.take() {
+        if let Some(turn) = self.oldest_started.take() {
             name_turn_that_begins(turn, &mut out);
         }
         world.ledger.promise_statement(world.channel, self.owes_statement());

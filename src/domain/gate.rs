@@ -24,7 +24,7 @@ const LONGEST_BACK_OFF: Duration = Duration::from_secs(600);
 
 /// How patient a companion is, as its settings say for one channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Temper {
+pub struct InterjectionPolicy {
     /// Messages until the first interjection check (3 to 15, docs/design/gate.md G-7).
     pub starting_interval: u64,
     /// Quiet on a text channel before a lull.
@@ -33,7 +33,7 @@ pub struct Temper {
     pub voice_lull_timeout: Duration,
 }
 
-impl Temper {
+impl InterjectionPolicy {
     /// Messages from one interjection check to the next, after so many declined ones: `max(3, starting − 3·checks)`, plus the jitter, and 3 at
     /// the least again (docs/design/gate.md G-7).
     pub fn interval(&self, check_count: u64, jitter: i8) -> u64 {

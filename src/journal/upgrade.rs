@@ -171,7 +171,7 @@ mod tests {
     use crate::domain::budget::Ledger;
     use crate::domain::conversation::{Conversation, Output, Rules, World};
     use crate::domain::event::{Event, Recorded};
-    use crate::domain::gate::Temper;
+    use crate::domain::gate::InterjectionPolicy;
     use crate::domain::id::{ChannelId, GuildId, Seq, Ward};
     use crate::domain::message::Role;
     use crate::domain::moment::Moment;
@@ -237,11 +237,11 @@ mod tests {
     fn what_was_unsettled_in_version_1_is_asked_about_when_its_channel_goes_on() {
         let settings = Settings::overlay(serde_json::json!({})).unwrap();
         let timeout = Duration::from_secs(10);
-        let temper = Temper { starting_interval: 9, text_lull_timeout: timeout, voice_lull_timeout: timeout };
+        let policy = InterjectionPolicy { starting_interval: 9, text_lull_timeout: timeout, voice_lull_timeout: timeout };
         let mut world = World {
             channel: &"lobby".into(),
             rules: Rules::from(&settings),
-            tempers: &BTreeMap::from([("aria".into(), temper)]),
+            policies: &BTreeMap::from([("aria".into(), policy)]),
             jitter: &mut || 0,
             turn: &mut || TurnId(7),
             ledger: &mut Ledger::default(),

@@ -177,12 +177,12 @@ async fn a_question_that_cannot_be_worded_takes_nobody_along_when_its_turn_comes
     world.pass(60.0).await;
 
     // That nobody died is looked at when the world ends.
-    let unworded = total(&world, "tertulia_evaluations_unanswered_total", &[("error_type", "unworded")]);
-    assert!(unworded >= 2);
+    let without_words = total(&world, "tertulia_evaluations_unanswered_total", &[("error_type", "unworded")]);
+    assert!(without_words >= 2);
     assert_eq!(world.history("den").await, said(&[("Ana", "Ari?"), ("aria", "Hello!")]));
     // No model is to blame, and none was called for it.
-    assert_eq!(total(&world, "tertulia_pool_unworded_total", &[]), unworded);
-    assert_eq!(total(&world, "tertulia_evaluations_unanswered_total", &[]), unworded);
+    assert_eq!(total(&world, "tertulia_pool_unworded_total", &[]), without_words);
+    assert_eq!(total(&world, "tertulia_evaluations_unanswered_total", &[]), without_words);
     assert_eq!(total(&world, "tertulia_pool_panics_total", &[]) + total(&world, "tertulia_breakers_opened_total", &[]), 0);
     assert_eq!(world.context.pool.report().await.unwrap().troubles, []);
     let query = WhyQuery { room: room("lobby"), companion: Some("aria".into()), at: None };

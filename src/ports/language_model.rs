@@ -13,10 +13,10 @@ use crate::domain::id::{CompanionId, GuildId, ModelName};
 
 pub use http::Extensions;
 
-pub use self::wording::Wording;
+pub use self::lazy_request::LazyRequest;
 pub use crate::domain::model_role::ModelRole;
 
-mod wording;
+mod lazy_request;
 
 /// A model behind one endpoint.
 #[async_trait]
@@ -367,7 +367,7 @@ pub enum NoAnswer {
     },
     /// The question could not be put into words, so nobody was asked. A fault of this program, and of no model.
     #[error("the question could not be put into words, which is a fault of this program: nobody was asked")]
-    Unworded,
+    NoPrompt,
     /// Nobody wants the answer any more.
     #[error("cancelled")]
     Cancelled,
@@ -383,7 +383,7 @@ impl NoAnswer {
             Self::Overloaded { .. } => "overloaded",
             Self::Refused { .. } | Self::Unsendable { .. } => "refused",
             Self::Fatal { .. } => "fatal_answer",
-            Self::Unworded => "unworded",
+            Self::NoPrompt => "unworded",
             Self::Cancelled => "cancelled",
         }
     }

@@ -11,7 +11,7 @@ use crate::domain::answer;
 use crate::domain::budget::Ledger;
 use crate::domain::conversation::{Conversation, Input, Output, Rules, World};
 use crate::domain::event::{Event, Recorded};
-use crate::domain::gate::Temper;
+use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::{ChannelId, CompanionId, Seq, Ticket, TurnId};
 use crate::domain::message::{Author, Message, Role};
 use crate::domain::moment::Moment;
@@ -103,7 +103,7 @@ enum Kind {
 struct Run<'a> {
     script: &'a Script,
     names: Names,
-    tempers: BTreeMap<CompanionId, Temper>,
+    policies: BTreeMap<CompanionId, InterjectionPolicy>,
     channels: BTreeMap<String, Channel>,
     arrivals: BTreeMap<Place, Arrival>,
     events: BTreeMap<Place, usize>,
@@ -126,7 +126,7 @@ impl<'a> Run<'a> {
     fn new(script: &'a Script, players: &'a mut dyn Players) -> Result<Self, Impossible> {
         let names = Names::new(script.companions.values().map(|companion| (companion.id.clone(), companion.names())))
             .map_err(|shared| Impossible::SharedName(shared.to_string()))?;
-        let tempers = script.companions.values().map(|companion| (companion.id.clone(), companion.temper())).collect();
+        let policies = script.companions.values().map(|companion| (companion.id.clone(), companion.policy())).collect();
         let events = script
             .events
             .iter()
@@ -135,7 +135,7 @@ impl<'a> Run<'a> {
         Ok(Self {
             script,
             names,
-            tempers,
+            policies,
             channels: BTreeMap::new(),
             arrivals: BTreeMap::new(),
             events: events.collect(),
@@ -274,7 +274,7 @@ impl<'a> Run<'a> {
         let mut world = World {
             channel: &ChannelId::from(channel),
             rules: Rules { asks_everyone: self.players.asks_everyone(), ..Rules::from(&self.script.settings) },
-            tempers: &self.tempers,
+            policies: &self.policies,
             jitter: &mut jitter,
             // Nothing here tells of turns.
             turn: &mut || TurnId(0),

@@ -7,7 +7,7 @@ use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
 use super::{Problem, duration, within};
-use crate::domain::gate::Temper;
+use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
 use crate::domain::text::first_hidden;
@@ -206,8 +206,8 @@ impl Companion {
     }
 
     /// How patient it is, for its gates.
-    pub fn temper(&self) -> Temper {
-        Temper {
+    pub fn policy(&self) -> InterjectionPolicy {
+        InterjectionPolicy {
             starting_interval: self.interjection.starting_interval().into(),
             text_lull_timeout: self.text_lull(),
             voice_lull_timeout: self.voice_lull(),

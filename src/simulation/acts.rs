@@ -47,7 +47,7 @@ pub(super) enum Act {
         whom: Option<&'static str>,
         paused: bool,
     },
-    Temper {
+    InterjectionPolicy {
         room: usize,
         whom: &'static str,
         tier: &'static str,
@@ -143,7 +143,7 @@ pub(super) fn planned(
                 Act::Move { room, companions, has_external: dice.chance(0.2) }
             }
             14..17 => Act::Pause { room, whom: dice.chance(0.6).then_some(whom), paused: dice.chance(0.6) },
-            17 => Act::Temper { room, whom, tier: dice.pick::<&str>(&TIERS) },
+            17 => Act::InterjectionPolicy { room, whom, tier: dice.pick::<&str>(&TIERS) },
             18..20 => Act::Recast(CAST.iter().map(|(id, _)| *id).filter(|_| dice.chance(0.8)).collect()),
             20 => Act::Panic(dice.between(1, 6)),
             21 if weather.is_deadly => Act::DeadLetter(message),

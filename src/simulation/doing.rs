@@ -142,7 +142,7 @@ impl Life {
                 };
                 self.patch(room, patch).await;
             }
-            Act::Temper { room, whom, tier } => {
+            Act::InterjectionPolicy { room, whom, tier } => {
                 stage.reach("settings changed in a room");
                 self.patch(room, json!({ "companions": { whom: { "interjection": tier } } })).await;
             }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use ractor::{ActorProcessingErr, RpcReplyPort};
 
-use super::duties::Duty;
+use super::post_commit::PostCommitAction;
 use super::rounds::Words;
-use super::traces::Tale;
+use super::traces::TraceRecord;
 use super::{Alarm, DOZE_AFTER, State};
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::changes;
@@ -53,8 +53,8 @@ impl State {
         self.since_snapshot += 1;
         self.last_heard = tokio::time::Instant::now();
         self.in_flight.hold(recorded.seq);
-        for tale in self.traces.heard(&recorded, committed) {
-            tale.tell(&self.channel_key, &self.context);
+        for record in self.traces.heard(&recorded, committed) {
+            record.tell(&self.channel_key, &self.context);
         }
         let is_cleared = matches!(recorded.event, Event::Cleared);
         let is_said = matches!(recorded.event, Event::Said { .. });
@@ -80,7 +80,7 @@ impl State {
         // It has rung: if it rang too early, it is set again.
         self.alarm = None;
         self.give_up_overdue();
-        let now = self.pace.now(self.context.clock.now());
+        let now = self.channel_clock.now(self.context.clock.now());
         if self.due_at().is_some_and(|at| at <= now) {
             self.step(Input::Woken);
         } else if self.doze_at.is_some_and(|at| at <= now) {
@@ -93,8 +93,8 @@ impl State {
 
     pub(super) fn recorded(&mut self, batch: u64) {
         while self.owed.front().is_some_and(|(owed, _)| *owed <= batch) {
-            for duty in self.owed.pop_front().into_iter().flat_map(|(_, duties)| duties) {
-                self.discharge(duty);
+            for action in self.owed.pop_front().into_iter().flat_map(|(_, actions)| actions) {
+                self.run(action);
             }
         }
     }
@@ -103,7 +103,7 @@ impl State {
         self.replies.retain(|_, (reply, _)| *reply != ticket);
         self.tries.remove(&ticket);
         let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket) else {
-            self.spent_in_vain(asked, &outcome);
+            self.record_unclaimed_usage(asked, &outcome);
             return;
         };
         let companion = floor.companion.clone();
@@ -217,7 +217,7 @@ impl State {
 
     /// Looks after a while whether it may sleep.
     pub(super) fn watch_for_doze(&mut self) {
-        self.doze_at = Some(self.pace.now(self.context.clock.now()) + DOZE_AFTER);
+        self.doze_at = Some(self.channel_clock.now(self.context.clock.now()) + DOZE_AFTER);
         self.arm();
     }
 
@@ -251,17 +251,17 @@ impl State {
 
     pub(super) fn with_world<T>(&mut self, run: impl FnOnce(&mut Conversation, Moment, &mut World<'_>) -> T) -> T {
         let is_unpostable = self.is_unpostable();
-        let Self { context, conversation, channel_key, books, tempers, pace, .. } = self;
-        let now = pace.now(context.clock.now());
+        let Self { context, conversation, channel_key, budgets, policies, channel_clock, .. } = self;
+        let now = channel_clock.now(context.clock.now());
         let edition = context.memberships.edition();
-        if tempers.0 != edition {
-            *tempers = (edition, books.tempers.shared(context.memberships.tempers(&channel_key.channel)));
+        if policies.0 != edition {
+            *policies = (edition, budgets.policies.shared(context.memberships.policies(&channel_key.channel)));
         }
-        let mut ledger = books.ledger();
+        let mut ledger = budgets.ledger();
         let mut world = World {
             channel: &channel_key.channel,
             rules: Rules::from(&*context.settings),
-            tempers: &tempers.1,
+            policies: &policies.1,
             jitter: &mut || context.chance.jitter(),
             turn: &mut || TurnId(context.chance.id()),
             ledger: &mut ledger,
@@ -312,7 +312,7 @@ impl State {
         if !made.is_empty() || is_quiet {
             self.record(made, told, is_quiet, false);
         } else {
-            told.into_iter().for_each(|tale| tale.tell(&self.channel_key, &self.context));
+            told.into_iter().for_each(|record| record.tell(&self.channel_key, &self.context));
         }
         self.record_spent();
         // What is on record of them has been told by now.
@@ -331,11 +331,11 @@ impl State {
     }
 
     /// Hands what was made to the writer; what follows is done once it is committed.
-    fn record(&mut self, made: Vec<Made>, told: Vec<Tale>, is_quiet: bool, falls_asleep: bool) {
+    fn record(&mut self, made: Vec<Made>, told: Vec<TraceRecord>, is_quiet: bool, falls_asleep: bool) {
         self.batches += 1;
         self.since_snapshot += made.len() as u32;
-        let mut duties = self.duties(&made);
-        duties.extend(told.into_iter().map(|tale| Duty::Tell(Box::new(tale))));
+        let mut actions = self.actions(&made);
+        actions.extend(told.into_iter().map(|record| PostCommitAction::Tell(Box::new(record))));
         let is_due = falls_asleep || self.since_snapshot >= EVENTS_PER_SNAPSHOT;
         let snapshot = is_due.then(|| Box::new(self.conversation.clone()));
         if snapshot.is_some() {
@@ -350,7 +350,7 @@ impl State {
         let record = Record {
             channel_key: self.channel_key.clone(),
             // What was used without anything being made was used now, however long ago something happened here.
-            at: if made.is_empty() { self.pace.now(self.context.clock.now()) } else { self.conversation.clock() },
+            at: if made.is_empty() { self.channel_clock.now(self.context.clock.now()) } else { self.conversation.clock() },
             quiet: is_quiet.then(|| self.conversation.handled()),
             snapshot,
             outbox,
@@ -361,7 +361,7 @@ impl State {
             }),
             made,
         };
-        self.owed.push_back((batch, duties));
+        self.owed.push_back((batch, actions));
         self.send(WriterMessage::Record(record));
     }
 
@@ -443,10 +443,10 @@ impl State {
         let now = tokio::time::Instant::now();
         // Not when by the clock, which may have been set since.
         let due = self.due_at().or(self.doze_at).map(|at| {
-            let span = at.since(self.pace.now(self.context.clock.now()));
+            let span = at.since(self.channel_clock.now(self.context.clock.now()));
             now + span.min(LONGEST_ALARM)
         });
-        let Some(rings_at) = due.into_iter().chain(self.patience.until()).min() else { return };
+        let Some(rings_at) = due.into_iter().chain(self.question_timeouts.until()).min() else { return };
         if self.alarm.as_ref().is_some_and(|alarm| alarm.rings_at <= rings_at) {
             return;
         }

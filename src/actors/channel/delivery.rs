@@ -117,7 +117,7 @@ impl Arguments {
         let began = Instant::now();
         for (index, text) in texts.iter().enumerate() {
             let part = self.part(index, text);
-            let mut pauses = Pauses { began, next: FIRST_PAUSE };
+            let mut pauses = RetryDelays { began, next: FIRST_PAUSE };
             // When a part that was on its way before cannot arrive any more is known only from now on.
             let mut looks = Looks::new(self.platform.capabilities().request_timeout);
             loop {
@@ -363,12 +363,12 @@ impl Looks {
 /// How long the platform asked to be left alone, if it did.
 struct Wait(Option<Duration>);
 
-struct Pauses {
+struct RetryDelays {
     began: Instant,
     next: Duration,
 }
 
-impl Pauses {
+impl RetryDelays {
     /// Waits, unless it took too long already or is wanted no more: false.
     async fn pause(&mut self, Wait(asked): Wait, stop: &mut watch::Receiver<bool>) -> bool {
         let pause = asked.unwrap_or_default().max(self.next);

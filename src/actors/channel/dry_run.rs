@@ -77,7 +77,7 @@ fn go_on_in_mind(mut conversation: Conversation, now: Moment, events: &[Recorded
     let mut world = World {
         channel: world.channel,
         rules: world.rules,
-        tempers: world.tempers,
+        policies: world.policies,
         jitter: &mut *world.jitter,
         turn: &mut *world.turn,
         ledger: &mut ledger,

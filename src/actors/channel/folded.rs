@@ -10,12 +10,12 @@ use crate::journal::reader::Restored;
 /// What a channel has in mind when it has read this, before it goes on. Nothing is used up by it, and nothing follows.
 pub fn folded(context: &ActorContext, channel_key: &ChannelKey, restored: Restored) -> Conversation {
     let mut conversation = restored.snapshot.map(|snapshot| snapshot.conversation).unwrap_or_default();
-    let tempers = context.memberships.tempers(&channel_key.channel);
+    let policies = context.memberships.policies(&channel_key.channel);
     let mut ledger = Ledger::default();
     let mut world = World {
         channel: &channel_key.channel,
         rules: Rules::from(&*context.settings),
-        tempers: &tempers,
+        policies: &policies,
         jitter: &mut || context.chance.jitter(),
         turn: &mut || TurnId(context.chance.id()),
         ledger: &mut ledger,

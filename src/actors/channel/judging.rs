@@ -17,7 +17,7 @@ use crate::domain::prompt::{self, Prompt};
 use crate::domain::question_context::{Line, Purpose, QuestionContext};
 use crate::domain::repetition;
 use crate::domain::trigger::Trigger;
-use crate::ports::language_model::{self, ModelRole, NoAnswer, Request, Wording};
+use crate::ports::language_model::{self, LazyRequest, ModelRole, NoAnswer, Request};
 
 impl State {
     /// Asks how much the last messages repeat each other, if that is still to be known.
@@ -31,15 +31,15 @@ impl State {
         let modality = messages.last().map_or(Modality::Text, |message| message.modality);
         let speaker = CompanionId::from(messages.last().map_or("", |message| &*message.from.id));
         let most = self.context.settings.prompt.max_side_answer_tokens;
-        let unworded = Request::new(ModelRole::Side, self.channel_key.guild.clone(), most);
+        let without_words = Request::new(ModelRole::Side, self.channel_key.guild.clone(), most);
         let (channel_key, context) = (self.channel_key.clone(), self.context.clone());
-        let request = Wording::later(unworded, move |unworded| {
+        let request = LazyRequest::later(without_words, move |without_words| {
             let _at_work = at_work(Address::Companion(channel_key.guild.clone(), speaker.clone())).about(&channel_key, &speaker);
             let messages: Vec<&Message> = messages.iter().map(|message| &**message).collect();
             let Prompt { system, user, sizes } = prompt::judgement(&messages, &context.settings.prompt);
             let newest = Line::newest_of(messages.into_iter());
             let context = QuestionContext { purpose: Purpose::Judgement, chattiness: "".into(), newest };
-            Request { messages: language_model::Message::prompt(system, user), sizes, ..unworded }.with(context)
+            Request { messages: language_model::Message::prompt(system, user), sizes, ..without_words }.with(context)
         });
         let (channel, asked) = (self.myself.clone(), request.clone());
         let call = self.context.pool.ask(Question {
@@ -64,7 +64,7 @@ impl State {
     pub(super) fn judged(&mut self, ticket: Ticket, asked: &Request, outcome: Outcome) {
         // Only we cancel, and then know it.
         if matches!(outcome.result, Err(NoAnswer::Cancelled)) {
-            self.spent_in_vain(asked, &outcome);
+            self.record_unclaimed_usage(asked, &outcome);
             return;
         }
         self.calls.remove(&ticket);
@@ -74,7 +74,7 @@ impl State {
         }
         self.tries.remove(&ticket);
         if !self.is_to_be_judged(ticket) {
-            self.spent_in_vain(asked, &outcome);
+            self.record_unclaimed_usage(asked, &outcome);
             return;
         }
         self.spend(asked, &outcome);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::State;
-use super::duties::Duty;
+use super::post_commit::PostCommitAction;
 use crate::actors::runtime::hub::Live;
 use crate::domain::conversation::Output;
 use crate::domain::id::{CompanionId, Ticket};
@@ -31,10 +31,10 @@ impl State {
 
     /// Shows that nothing comes of a wish, a turn or a reply, once it is shown that there was one.
     pub(super) fn show_dropped(&mut self, companion: CompanionId, ticket: Option<Ticket>) {
-        let duty = Duty::ShowDropped { companion, ticket };
+        let action = PostCommitAction::ShowDropped { companion, ticket };
         match self.owed.back_mut() {
-            Some((_, duties)) => duties.push(duty),
-            None => self.discharge(duty),
+            Some((_, actions)) => actions.push(action),
+            None => self.run(action),
         }
     }
 

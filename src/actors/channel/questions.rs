@@ -1,6 +1,6 @@
 //! What becomes of questions: with the pool, lost and handed over again, overdue, answered, or wanted no more.
 
-use super::duties::Duty;
+use super::post_commit::PostCommitAction;
 use super::{ASK_AGAIN_AT_MOST, State};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::CompanionMessage;
@@ -36,8 +36,8 @@ impl State {
     }
 
     pub(super) fn ask_again(&mut self, ticket: Ticket) {
-        self.discharge(Duty::Ask { ticket });
-        self.discharge(Duty::Judge { ticket });
+        self.run(PostCommitAction::Ask { ticket });
+        self.run(PostCommitAction::Judge { ticket });
     }
 
     /// The answer may be lost, or may still come: only one is waited for.
@@ -47,7 +47,7 @@ impl State {
         }
         self.call_off(ticket);
         *self.tries.entry(ticket).or_default() += 1;
-        self.discharge(Duty::Ask { ticket });
+        self.run(PostCommitAction::Ask { ticket });
     }
 
     pub(super) fn question_overdue(&mut self, ticket: Ticket) {
@@ -97,7 +97,7 @@ impl State {
         }
         self.asked.remove(&ticket);
         if !self.is_open(ticket) {
-            self.spent_in_vain(asked, &outcome);
+            self.record_unclaimed_usage(asked, &outcome);
             return;
         }
         self.spend(asked, &outcome);

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use ractor::{ActorProcessingErr, ActorRef};
 
-use super::duties::Duty;
-use super::pace::Pace;
-use super::{Books, Missed, State};
+use super::clock::ChannelClock;
+use super::post_commit::PostCommitAction;
+use super::{GuildBudgets, Missed, State};
 use crate::actors::messages::channel::{CannotRestore, ChannelMessage};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Fence, WriteError, WriterMessage};
@@ -29,22 +29,27 @@ const SCRIBE_PATIENCE: Duration = Duration::from_millis(20);
 const SCRIBE_TRIES: u32 = 500;
 
 /// Reads the record in a task of its own; the channel is told.
-pub(super) fn begin(channel_key: ChannelKey, context: Arc<ActorContext>, books: Arc<Books>, channel: ActorRef<ChannelMessage>) {
+pub(super) fn begin(
+    channel_key: ChannelKey,
+    context: Arc<ActorContext>,
+    budgets: Arc<GuildBudgets>,
+    channel: ActorRef<ChannelMessage>,
+) {
     tokio::spawn(async move {
-        let restored = read(&channel_key, &context, &books).await;
+        let restored = read(&channel_key, &context, &budgets).await;
         // A channel that is gone needs no answer.
         let _ = channel.cast(ChannelMessage::Restored(restored.map(Box::new)));
     });
 }
 
-async fn read(channel_key: &ChannelKey, context: &ActorContext, books: &Books) -> Result<Restored, CannotRestore> {
+async fn read(channel_key: &ChannelKey, context: &ActorContext, budgets: &GuildBudgets) -> Result<Restored, CannotRestore> {
     let reader = Reader::new(&*context.store);
     if let Err(not_now) = fence(channel_key, context).await {
         // The writer answers for no journal that it cannot open. What is wrong with this one says more.
         reader.head(channel_key).await?;
         return Err(not_now);
     }
-    books.is_open.get_or_try_init(|| open(channel_key, context, books, reader)).await?;
+    budgets.is_open.get_or_try_init(|| open(channel_key, context, budgets, reader)).await?;
     Ok(reader.restore(channel_key).await?)
 }
 
@@ -67,7 +72,12 @@ async fn fence(channel_key: &ChannelKey, context: &ActorContext) -> Result<(), C
     Err(CannotRestore::NotNow("the writer does not answer".into()))
 }
 
-async fn open(channel_key: &ChannelKey, context: &ActorContext, books: &Books, reader: Reader<'_>) -> Result<(), ReadError> {
+async fn open(
+    channel_key: &ChannelKey,
+    context: &ActorContext,
+    budgets: &GuildBudgets,
+    reader: Reader<'_>,
+) -> Result<(), ReadError> {
     let from = context.clock.now() - DAY;
     let (policy, tokens_per_day) = (&context.settings.gate, context.settings.models.guild_tokens_per_day);
     let mut used = Ledger::default();
@@ -91,7 +101,7 @@ async fn open(channel_key: &ChannelKey, context: &ActorContext, books: &Books, r
         used.promise_statement(&channel, true);
     }
     // All channels of the guild wait for this before they count anything of their own.
-    *books.ledger() = used;
+    *budgets.ledger() = used;
     Ok(())
 }
 
@@ -114,7 +124,7 @@ impl State {
         }
         let took = self.began.elapsed().as_secs_f64();
         self.context.recorder.instruments().channel_restore_duration.record(took, NONE);
-        self.pace = Pace::new(self.conversation.clock());
+        self.channel_clock = ChannelClock::new(self.conversation.clock());
         let reopened = self.reopened();
         let now = self.context.clock.now();
         self.traces.resume(&self.conversation, &earlier, &events, now, &self.context);
@@ -126,8 +136,8 @@ impl State {
         self.carry_out(outputs);
         self.in_flight.is_resumed();
         self.deliver_on(owed);
-        for duty in reopened {
-            self.discharge(duty);
+        for action in reopened {
+            self.run(action);
         }
         let meanwhile = self.heard_meanwhile.take().unwrap_or_default();
         self.taken_on(meanwhile.len());
@@ -201,11 +211,12 @@ impl State {
     }
 
     /// What was asked or owed before, to be asked and made again: as if it had just been put on record.
-    fn reopened(&self) -> Vec<Duty> {
-        let questions = self.conversation.open_questions().map(|(_, evaluation)| Duty::Ask { ticket: evaluation.ticket });
-        let reply = self.conversation.floor().map(|floor| Duty::Reply { ticket: floor.ticket });
-        let round = self.conversation.round().map(|round| Duty::HoldRound { message: round.message });
-        let judgement = self.conversation.open_judgement().map(|(ticket, _)| Duty::Judge { ticket });
+    fn reopened(&self) -> Vec<PostCommitAction> {
+        let questions =
+            self.conversation.open_questions().map(|(_, evaluation)| PostCommitAction::Ask { ticket: evaluation.ticket });
+        let reply = self.conversation.floor().map(|floor| PostCommitAction::Reply { ticket: floor.ticket });
+        let round = self.conversation.round().map(|round| PostCommitAction::HoldRound { message: round.message });
+        let judgement = self.conversation.open_judgement().map(|(ticket, _)| PostCommitAction::Judge { ticket });
         round.into_iter().chain(questions).chain(reply).chain(judgement).collect()
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ractor::{ActorId, ActorRef, ActorRuntime, RpcReplyPort};
 
 use super::State;
-use super::duties::{Duty, GRACE};
+use super::post_commit::{GRACE, PostCommitAction};
 use crate::actors::channel::turn_taking_manager::{Arguments, TurnTakingManager};
 use crate::actors::messages::turn_taking_manager::{ManagerMessage, NotTaken};
 use crate::actors::runtime::context::ActorContext;
@@ -60,7 +60,7 @@ impl State {
             channel_key: self.channel_key.clone(),
             asked: self.round_asked.clone(),
             external: external.map(|view| view.companion.clone()).collect(),
-            patience: round.deadline.since(self.pace.now(self.context.clock.now())),
+            patience: round.deadline.since(self.channel_clock.now(self.context.clock.now())),
             round,
             channel: self.myself.clone(),
             context: ActorContext::clone(&self.context),
@@ -91,7 +91,7 @@ impl State {
 
     /// The manager of this round waits no longer. It is told to if that is too early by the channel's time.
     pub(super) fn round_due(&mut self, message: Seq) {
-        let now = self.pace.now(self.context.clock.now());
+        let now = self.channel_clock.now(self.context.clock.now());
         let Some(round) = self.conversation.round().filter(|round| round.message == message) else { return };
         if round.deadline <= now {
             self.step(Input::Woken);
@@ -165,7 +165,7 @@ impl State {
         let counts = outputs.iter().any(|output| is_vote_of(output, &from));
         self.carry_out(outputs);
         match self.owed.back_mut().filter(|_| counts) {
-            Some((_, duties)) => duties.push(Duty::Confirm(reply)),
+            Some((_, actions)) => actions.push(PostCommitAction::Confirm(reply)),
             // The deadline came first.
             None => drop(reply.send(Err(NotTaken::NoRound))),
         }

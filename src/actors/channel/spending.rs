@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use super::traces::tell_late_call;
-use super::{Books, State};
+use super::{GuildBudgets, State};
 use crate::actors::messages::models::Outcome;
 use crate::domain::budget::{Budget, UsedUp};
 use crate::domain::event::{Decided, Event};
@@ -29,7 +29,7 @@ impl State {
     }
 
     /// What a question took that led to nothing: nobody waits for its answer any more.
-    pub(super) fn spent_in_vain(&mut self, asked: &Request, outcome: &Outcome) {
+    pub(super) fn record_unclaimed_usage(&mut self, asked: &Request, outcome: &Outcome) {
         tell_late_call(asked, outcome, &self.channel_key, &self.context);
         self.spend(asked, outcome);
         self.count_tokens(outcome);
@@ -76,7 +76,7 @@ impl State {
         if !budget.is_of_guild() {
             return;
         }
-        if !self.books.is_news(budget, self.context.clock.now()) {
+        if !self.budgets.is_news(budget, self.context.clock.now()) {
             return;
         }
         let free_at = free_at.map_or_else(|| "never".to_owned(), rfc3339);
@@ -88,13 +88,13 @@ impl State {
     pub(super) fn count_tokens(&self, outcome: &Outcome) {
         let tokens = outcome.facts.usage.total();
         if tokens > 0 {
-            let mut ledger = self.books.ledger();
+            let mut ledger = self.budgets.ledger();
             ledger.count_tokens(tokens, self.context.clock.now(), self.context.settings.models.guild_tokens_per_day);
         }
     }
 }
 
-impl Books {
+impl GuildBudgets {
     /// Somebody has to be silent for want of this budget: whether that is news, because it has been enough for a while.
     fn is_news(&self, budget: Budget, now: Moment) -> bool {
         let before = self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(budget, now);
@@ -108,8 +108,8 @@ mod tests {
 
     #[test]
     fn a_budget_that_is_used_up_is_news_once_until_it_was_enough_for_a_while() {
-        let books = Books::default();
-        let news = |budget, minute: u64| books.is_news(budget, Moment::from_micros(minute * 60_000_000));
+        let budgets = GuildBudgets::default();
+        let news = |budget, minute: u64| budgets.is_news(budget, Moment::from_micros(minute * 60_000_000));
 
         let told = [0, 1, 50, 100, 159, 219, 280].map(|minute| news(Budget::GuildTokens, minute));
 

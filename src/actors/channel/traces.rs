@@ -1,10 +1,10 @@
 //! Tells of turns in traces, from the events that are put on record: each says its turn, and the turn's trace goes by its id.
 
 mod calls;
-mod effort;
 mod resume;
-mod tale;
+mod trace_record;
 mod turn;
+mod wait_time;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -24,8 +24,8 @@ use crate::journal::record::Used;
 use crate::ports::language_model::Request;
 use crate::telemetry::trace::TurnTrace;
 pub(super) use calls::{tell_call, tell_late_call};
-pub(super) use tale::Tale;
-use turn::{Append, Appends, Flight, OpenTurn, Round, Turn};
+pub(super) use trace_record::TraceRecord;
+use turn::{Append, Appends, OpenTurn, PendingCall, Round, Turn};
 
 /// So much of an answer is kept on record.
 const ANSWER_KEPT_CHARS: usize = 1_000;
@@ -35,7 +35,7 @@ const ANSWER_KEPT_CHARS: usize = 1_000;
 pub(super) struct Traces {
     turns: BTreeMap<TurnId, Box<OpenTurn>>,
     /// Questions and replies in flight, by their number.
-    flights: HashMap<Ticket, Box<Flight>>,
+    flights: HashMap<Ticket, Box<PendingCall>>,
     /// The turn of the newest statement, and the statement: the round that it opens follows it.
     posted: Option<(Turn, Seq)>,
     /// Why the newest judgement could not be made.
@@ -50,7 +50,7 @@ pub(super) struct Traces {
 impl Traces {
     /// What is to be told of events that a step made, once they are committed; where it made none, at once. A turn of which the
     /// conversation knows nothing any more is over.
-    pub(super) fn follow(&mut self, made: &[Made], conversation: &Conversation, context: &ActorContext) -> Vec<Tale> {
+    pub(super) fn follow(&mut self, made: &[Made], conversation: &Conversation, context: &ActorContext) -> Vec<TraceRecord> {
         let (now, mut told) = (context.clock.now(), Vec::new());
         for Made { event, turn, .. } in made {
             self.take(event, *turn, now, context, &mut told);
@@ -59,7 +59,7 @@ impl Traces {
         told
     }
 
-    fn take(&mut self, event: &Event, turn: Option<TurnId>, now: Moment, context: &ActorContext, told: &mut Vec<Tale>) {
+    fn take(&mut self, event: &Event, turn: Option<TurnId>, now: Moment, context: &ActorContext, told: &mut Vec<TraceRecord>) {
         match event {
             Event::RoundOpened(opened) => {
                 let follows = self.posted.as_ref().filter(|(_, said)| *said == opened.message).map(|(posted, _)| posted.trace);
@@ -72,15 +72,15 @@ impl Traces {
             Event::Evaluated(evaluated) => told.extend(self.asked(evaluated, turn, now, context)),
             Event::Decided(decided) => self.decided(decided, turn, now, context, told),
             Event::Unanswered { companion, ticket, error, .. } => {
-                let flight = self.landed(*ticket).unwrap_or_else(|| self.unknown(turn, Trigger::Lull, now, context));
-                self.unanswered.insert(companion.clone(), (flight.turn.trace, flight.turn.message));
-                let open = self.open(Some(flight.turn.id), now, context);
+                let call = self.landed(*ticket).unwrap_or_else(|| self.unknown(turn, Trigger::Lull, now, context));
+                self.unanswered.insert(companion.clone(), (call.turn.trace, call.turn.message));
+                let open = self.open(Some(call.turn.id), now, context);
                 match &mut open.round {
                     Some(round) => round.errors.push(error.clone()),
                     None => open.ends("failed", Some(error.clone())),
                 }
                 let (companion, ticket, error) = (companion.clone(), *ticket, error.clone());
-                told.push(Tale::Unanswered { companion, ticket, error, flight, at: now });
+                told.push(TraceRecord::Unanswered { companion, ticket, error, call, at: now });
             }
             Event::RoundClosed(closed) => self.round_closed(closed, turn, now, context, told),
             Event::StageChanged { companion, from, to, cause } => {
@@ -90,38 +90,45 @@ impl Traces {
                         turn.map(|turn| self.open(Some(turn), now, context).turn.trace)
                     }
                 };
-                told.push(Tale::Closing { companion: companion.clone(), from: *from, to: *to, cause: *cause, at: now, under });
+                told.push(TraceRecord::Closing {
+                    companion: companion.clone(),
+                    from: *from,
+                    to: *to,
+                    cause: *cause,
+                    at: now,
+                    under,
+                });
             }
             Event::RepetitionAsked { ticket, .. } => {
                 let posted = self.posted.as_ref().map(|(posted, _)| posted.clone());
                 let posted = posted.unwrap_or_else(|| Turn::new(turn, now, context));
-                self.flights.insert(*ticket, Box::new(Flight::new(posted, Trigger::Turn, now)));
+                self.flights.insert(*ticket, Box::new(PendingCall::new(posted, Trigger::Turn, now)));
             }
             Event::RepetitionJudged { score, detections, call, .. } => {
                 let posted = self.posted.as_ref().map(|(posted, _)| (posted.id, posted.trace));
-                let is_its = |flight: &Flight| posted.is_some_and(|(id, _)| flight.turn.id == id);
-                let asked = self.flights.iter().find(|(_, flight)| is_its(flight));
-                let asked = asked.map(|(ticket, flight)| (*ticket, flight.since));
-                self.flights.retain(|_, flight| !is_its(flight));
+                let is_its = |call: &PendingCall| posted.is_some_and(|(id, _)| call.turn.id == id);
+                let asked = self.flights.iter().find(|(_, call)| is_its(call));
+                let asked = asked.map(|(ticket, call)| (*ticket, call.since));
+                self.flights.retain(|_, call| !is_its(call));
                 if let Some(judged_again) = posted.and_then(|(id, _)| self.turns.get_mut(&id)) {
                     judged_again.ends("posted", None);
                 }
                 let (error, is_by_model) = (self.misjudged.take(), asked.is_some() || call.is_some());
                 let (score, detections, under) = (*score, *detections, posted.map(|(_, trace)| trace));
-                told.push(Tale::Repetition { score, detections, asked, is_by_model, error, at: now, under });
+                told.push(TraceRecord::Repetition { score, detections, asked, is_by_model, error, at: now, under });
             }
             Event::ReplyOwed { ticket, trigger, .. } => {
                 let open = self.open(turn, now, context);
                 open.goes_on();
-                let flight = Flight::new(open.turn.clone(), *trigger, now);
-                self.flights.insert(*ticket, Box::new(flight));
+                let call = PendingCall::new(open.turn.clone(), *trigger, now);
+                self.flights.insert(*ticket, Box::new(call));
             }
             Event::ReplyFailed { companion, ticket, error, .. } => {
                 self.spent.remove(ticket);
-                let Some(flight) = self.landed(*ticket) else { return };
-                self.open(Some(flight.turn.id), now, context).ends("failed", Some(error.clone()));
+                let Some(call) = self.landed(*ticket) else { return };
+                self.open(Some(call.turn.id), now, context).ends("failed", Some(error.clone()));
                 let (companion, ticket, error) = (companion.clone(), *ticket, error.clone());
-                told.push(Tale::StatementFailed { companion, ticket, error, flight, at: now });
+                told.push(TraceRecord::StatementFailed { companion, ticket, error, call, at: now });
             }
             // Nothing is told of these in a trace.
             Event::JitterDrawn { .. }
@@ -149,11 +156,11 @@ impl Traces {
     }
 
     /// What is in flight in a turn, where nothing is known of its beginning.
-    fn unknown(&mut self, turn: Option<TurnId>, trigger: Trigger, now: Moment, context: &ActorContext) -> Flight {
-        Flight::new(self.open(turn, now, context).turn.clone(), trigger, now)
+    fn unknown(&mut self, turn: Option<TurnId>, trigger: Trigger, now: Moment, context: &ActorContext) -> PendingCall {
+        PendingCall::new(self.open(turn, now, context).turn.clone(), trigger, now)
     }
 
-    fn asked(&mut self, evaluated: &Evaluated, turn: Option<TurnId>, now: Moment, context: &ActorContext) -> Option<Tale> {
+    fn asked(&mut self, evaluated: &Evaluated, turn: Option<TurnId>, now: Moment, context: &ActorContext) -> Option<TraceRecord> {
         let posted = self.posted.as_ref().filter(|_| evaluated.trigger == Trigger::Turn).map(|(posted, _)| posted.trace);
         let unanswered = self.unanswered.remove(&evaluated.companion).map(|(trace, _)| trace);
         let append = self.appends.take(evaluated.message);
@@ -168,32 +175,39 @@ impl Traces {
         turn.led_to_by(append);
         let turn = turn.clone();
         let counts = (evaluated.message_count, evaluated.check_count, evaluated.threshold);
-        let flight = Flight { counts, ..Flight::new(turn.clone(), evaluated.trigger, now) };
-        self.flights.insert(evaluated.ticket, Box::new(flight));
-        append.map(|append| Tale::Appended { turn, append })
+        let call = PendingCall { counts, ..PendingCall::new(turn.clone(), evaluated.trigger, now) };
+        self.flights.insert(evaluated.ticket, Box::new(call));
+        append.map(|append| TraceRecord::Appended { turn, append })
     }
 
-    fn decided(&mut self, decided: &Decided, turn: Option<TurnId>, now: Moment, context: &ActorContext, told: &mut Vec<Tale>) {
+    fn decided(
+        &mut self,
+        decided: &Decided,
+        turn: Option<TurnId>,
+        now: Moment,
+        context: &ActorContext,
+        told: &mut Vec<TraceRecord>,
+    ) {
         let counts = (decided.message_count, decided.check_count, decided.threshold);
         let Some(ticket) = decided.ticket else {
-            let flight = self.decided_without_a_call(decided, turn, now, context, told);
+            let call = self.decided_without_a_call(decided, turn, now, context, told);
             let decided = Box::new(decided.clone());
-            told.push(Tale::Decided { decided, flight: Flight { counts, ..flight }, floor: None, at: now });
+            told.push(TraceRecord::Decided { decided, call: PendingCall { counts, ..call }, floor: None, at: now });
             return;
         };
-        let flight = self.landed(ticket).unwrap_or_else(|| self.unknown(turn, decided.trigger, now, context));
+        let call = self.landed(ticket).unwrap_or_else(|| self.unknown(turn, decided.trigger, now, context));
         if decided.reason == Reason::External {
-            flight.turn.effort.waited(flight.since, now);
+            call.turn.wait_time.waited(call.since, now);
         }
-        let flight = Flight { counts, trigger: decided.trigger, ..flight };
+        let call = PendingCall { counts, trigger: decided.trigger, ..call };
         let is_yes = decided.decision == Decision::Yes;
-        let open = self.open(Some(flight.turn.id), now, context);
+        let open = self.open(Some(call.turn.id), now, context);
         let mut floor = None;
         match &mut open.round {
             Some(round) if decided.vote.is_some() => {
                 round.answers += 1;
                 if is_yes {
-                    round.wishes.push((decided.clone(), flight, now));
+                    round.wishes.push((decided.clone(), call, now));
                     return;
                 }
                 floor = Some("none");
@@ -201,7 +215,7 @@ impl Traces {
             _ if !is_yes => open.ends("silence", None),
             _ => {}
         }
-        told.push(Tale::Decided { decided: Box::new(decided.clone()), flight, floor, at: now });
+        told.push(TraceRecord::Decided { decided: Box::new(decided.clone()), call, floor, at: now });
     }
 
     fn decided_without_a_call(
@@ -210,8 +224,8 @@ impl Traces {
         turn: Option<TurnId>,
         now: Moment,
         context: &ActorContext,
-        told: &mut Vec<Tale>,
-    ) -> Flight {
+        told: &mut Vec<TraceRecord>,
+    ) -> PendingCall {
         let unanswered = self.no_longer_asked(decided);
         let posted = self.posted.as_ref().filter(|_| decided.trigger == Trigger::Turn).map(|(posted, _)| posted.trace);
         if self.open(turn, now, context).round.is_some() {
@@ -225,8 +239,8 @@ impl Traces {
         turn.follows = posted.or(turn.follows).or(unanswered);
         turn.message = decided.messages.last().copied().unwrap_or(turn.message);
         turn.led_to_by(append);
-        told.extend(append.map(|append| Tale::Appended { turn: turn.clone(), append }));
-        Flight::new(turn.clone(), decided.trigger, now)
+        told.extend(append.map(|append| TraceRecord::Appended { turn: turn.clone(), append }));
+        PendingCall::new(turn.clone(), decided.trigger, now)
     }
 
     /// The turn that asked in vain about what settles now without being asked about again, if one did.
@@ -242,7 +256,7 @@ impl Traces {
         turn: Option<TurnId>,
         now: Moment,
         context: &ActorContext,
-        told: &mut Vec<Tale>,
+        told: &mut Vec<TraceRecord>,
     ) {
         // Stores of older formats do not say it.
         let turn = turn.or_else(|| self.turns.values().find(|open| open.round.is_some()).map(|open| open.turn.id));
@@ -258,13 +272,13 @@ impl Traces {
                 "none"
             }
         };
-        told.extend(wishes.into_iter().map(|(decided, flight, at)| {
+        told.extend(wishes.into_iter().map(|(decided, call, at)| {
             let floor = decided.companions.first().map(floor);
-            Tale::Decided { decided: Box::new(decided), flight, floor, at }
+            TraceRecord::Decided { decided: Box::new(decided), call, floor, at }
         }));
         let missing = errors.len();
         match closed.selected {
-            Some(_) => open.turn.effort.waited(now, closed.speak_at.unwrap_or(now)),
+            Some(_) => open.turn.wait_time.waited(now, closed.speak_at.unwrap_or(now)),
             None => {
                 let error = errors.into_iter().next().filter(|_| answers == 0);
                 open.ends(if error.is_some() { "failed" } else { "silence" }, error);
@@ -272,27 +286,27 @@ impl Traces {
         }
         let turn = open.turn.clone();
         // Of whom nothing will be heard any more.
-        self.flights.retain(|_, flight| flight.turn.id != turn.id);
-        told.push(Tale::Selection { turn, closed: Box::new(closed.clone()), missing, since, at: now });
+        self.flights.retain(|_, call| call.turn.id != turn.id);
+        told.push(TraceRecord::Selection { turn, closed: Box::new(closed.clone()), missing, since, at: now });
     }
 
     /// Ends the turns that the conversation does not know any more, and forgets what can lead to nothing.
-    fn end_turns(&mut self, conversation: &Conversation, now: Moment, told: &mut Vec<Tale>) {
+    fn end_turns(&mut self, conversation: &Conversation, now: Moment, told: &mut Vec<TraceRecord>) {
         let open: BTreeSet<_> = conversation.turns().collect();
         let over: Vec<_> = self.turns.keys().filter(|turn| !open.contains(turn)).copied().collect();
         for OpenTurn { turn, round, outcome, error } in over.iter().filter_map(|turn| self.turns.remove(turn)).map(|turn| *turn) {
-            for flight in self.flights.values().filter(|flight| flight.turn.id == turn.id) {
-                if !flight.is_called && flight.written.is_none() {
-                    turn.effort.waited(flight.since, now);
+            for call in self.flights.values().filter(|call| call.turn.id == turn.id) {
+                if !call.is_called && call.written.is_none() {
+                    turn.wait_time.waited(call.since, now);
                 }
             }
-            for (decided, flight, at) in round.into_iter().flat_map(|round| round.wishes) {
-                told.push(Tale::Decided { decided: Box::new(decided), flight, floor: Some("none"), at });
+            for (decided, call, at) in round.into_iter().flat_map(|round| round.wishes) {
+                told.push(TraceRecord::Decided { decided: Box::new(decided), call, floor: Some("none"), at });
             }
-            told.push(Tale::Ended { turn, outcome, error });
+            told.push(TraceRecord::Ended { turn, outcome, error });
         }
         let judged = conversation.open_judgement().map(|(ticket, _)| ticket);
-        self.flights.retain(|ticket, flight| Some(*ticket) == judged || self.turns.contains_key(&flight.turn.id));
+        self.flights.retain(|ticket, call| Some(*ticket) == judged || self.turns.contains_key(&call.turn.id));
         if self.flights.is_empty() {
             self.flights.shrink_to_fit();
         }
@@ -305,7 +319,7 @@ impl Traces {
 
     /// Since when each question and reply is in flight.
     pub(super) fn since(&self) -> HashMap<Ticket, Moment> {
-        self.flights.iter().map(|(ticket, flight)| (*ticket, flight.since)).collect()
+        self.flights.iter().map(|(ticket, call)| (*ticket, call.since)).collect()
     }
 
     pub(super) fn call(&self, ticket: Ticket, asked: &Request, answer: &str, facts: &PoolFacts) -> Call {
@@ -318,7 +332,7 @@ impl Traces {
             model_ms: facts.model_ms,
             input_tokens: facts.usage.input_tokens,
             output_tokens: facts.usage.output_tokens,
-            trace: self.flights.get(&ticket).map(|flight| flight.turn.trace.to_string().into()),
+            trace: self.flights.get(&ticket).map(|call| call.turn.trace.to_string().into()),
         }
     }
 
@@ -338,12 +352,12 @@ impl Traces {
         channel_key: &ChannelKey,
         context: &ActorContext,
     ) {
-        if let Some(flight) = self.flights.get_mut(&ticket) {
+        if let Some(call) = self.flights.get_mut(&ticket) {
             let (ended, facts) = (context.clock.now(), &outcome.facts);
-            flight.is_called = true;
-            flight.turn.effort.waited(ended - Duration::from_millis(facts.waited_ms + facts.model_ms), ended);
+            call.is_called = true;
+            call.turn.wait_time.waited(ended - Duration::from_millis(facts.waited_ms + facts.model_ms), ended);
         }
-        let under = self.flights.get(&ticket).map(|flight| flight.turn.trace.of(ticket));
+        let under = self.flights.get(&ticket).map(|call| call.turn.trace.of(ticket));
         tell_call(under, asked, outcome, channel_key, context);
     }
 
@@ -354,43 +368,43 @@ impl Traces {
 
     /// The words of a reply are there. What no model wrote came from outside.
     pub(super) fn written(&mut self, ticket: Ticket, now: Moment) {
-        if let Some(flight) = self.flights.get_mut(&ticket) {
-            flight.written = Some(now);
-            if !flight.is_called {
-                flight.turn.effort.waited(flight.since, now);
+        if let Some(call) = self.flights.get_mut(&ticket) {
+            call.written = Some(now);
+            if !call.is_called {
+                call.turn.wait_time.waited(call.since, now);
             }
         }
     }
 
     /// A platform took this long to post a reply.
     pub(super) fn sent(&mut self, ticket: Ticket, began: Moment, now: Moment) {
-        if let Some(flight) = self.flights.get_mut(&ticket) {
-            flight.sent = Some(now);
-            flight.turn.effort.waited(began, now);
+        if let Some(call) = self.flights.get_mut(&ticket) {
+            call.sent = Some(now);
+            call.turn.wait_time.waited(began, now);
         }
     }
 
     /// A question or a reply is in flight no more.
-    fn landed(&mut self, ticket: Ticket) -> Option<Flight> {
-        self.flights.remove(&ticket).map(|flight| *flight)
+    fn landed(&mut self, ticket: Ticket) -> Option<PendingCall> {
+        self.flights.remove(&ticket).map(|call| *call)
     }
 
     /// Something was said, and is on record: it may lead to something, or it is the statement with which a turn is over.
-    pub(super) fn heard(&mut self, recorded: &Recorded, committed: Moment) -> Vec<Tale> {
+    pub(super) fn heard(&mut self, recorded: &Recorded, committed: Moment) -> Vec<TraceRecord> {
         let Event::Said { message, reply, .. } = &recorded.event else { return Vec::new() };
         let append = Append { seq: recorded.seq, taken: recorded.at, committed };
         let fulfilled = reply.and_then(|ticket| Some((ticket, self.landed(ticket)?)));
-        let Some((ticket, flight)) = fulfilled else {
+        let Some((ticket, call)) = fulfilled else {
             self.appends.remember(append);
             return Vec::new();
         };
-        let turn = flight.turn.clone();
+        let turn = call.turn.clone();
         self.turns.remove(&turn.id);
         self.posted = Some((turn.clone(), recorded.seq));
         vec![
-            Tale::Posted { by: message.from.clone(), ticket, flight, append },
-            Tale::Appended { turn: turn.clone(), append },
-            Tale::Ended { turn, outcome: "posted", error: None },
+            TraceRecord::Posted { by: message.from.clone(), ticket, call, append },
+            TraceRecord::Appended { turn: turn.clone(), append },
+            TraceRecord::Ended { turn, outcome: "posted", error: None },
         ]
     }
 }

@@ -26,7 +26,7 @@ use crate::domain::round::Round;
 use crate::domain::vote::{self, State as Ballot};
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::stamp::rfc3339;
-use crate::ports::language_model::Wording;
+use crate::ports::language_model::LazyRequest;
 use crate::telemetry::instruments::kinds::Counted;
 
 /// The actor.
@@ -117,7 +117,7 @@ impl Actor for TurnTakingManager {
 
 impl State {
     /// What the answer says goes to the channel, which decides by it.
-    fn answered(&self, ticket: Ticket, asked: Arc<Wording>, outcome: Box<Outcome>) -> Result<(), ActorProcessingErr> {
+    fn answered(&self, ticket: Ticket, asked: Arc<LazyRequest>, outcome: Box<Outcome>) -> Result<(), ActorProcessingErr> {
         let vote = outcome.result.as_ref().ok().map(|answer| Box::new(vote::read(&answer.text())));
         self.channel.cast(ChannelMessage::Answered { ticket, asked, outcome, vote })?;
         Ok(())

@@ -26,7 +26,7 @@ use crate::domain::statement::clean_statement;
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::stamp::rfc3339;
 use crate::ports::clock::Clock;
-use crate::ports::language_model::{self, Draft, ModelRole, Request, Wording};
+use crate::ports::language_model::{self, Draft, LazyRequest, ModelRole, Request};
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
 use crate::telemetry::instruments::kinds::Counted;
@@ -82,7 +82,7 @@ impl Actor for Reply {
         let request = {
             let address = Address::Reply(reply.channel_key.channel.clone(), reply.ticket);
             let _at_work = at_work(address).about(&reply.channel_key, &reply.companion);
-            Arc::new(Wording::from(request()))
+            Arc::new(LazyRequest::from(request()))
         };
         let _typing = show_typing(reply);
         let drafts = reply.context.hub.is_watched(&reply.channel_key).then(|| show_drafts(reply));

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::domain::gate::Temper;
+use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
 use crate::domain::names::{Names, SharedName};
 use crate::journal::membership::{External, Membership};
@@ -279,9 +279,9 @@ impl Memberships {
     }
 
     /// How patient everyone is in a channel.
-    pub fn tempers(&self, channel: &ChannelId) -> BTreeMap<CompanionId, Temper> {
+    pub fn policies(&self, channel: &ChannelId) -> BTreeMap<CompanionId, InterjectionPolicy> {
         let present = self.present(channel).into_keys();
-        present.filter_map(|id| Some((id.clone(), self.companion(channel, &id)?.temper()))).collect()
+        present.filter_map(|id| Some((id.clone(), self.companion(channel, &id)?.policy()))).collect()
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Register> {

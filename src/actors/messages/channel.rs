@@ -14,7 +14,7 @@ use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
 use crate::domain::vote::{State as Ballot, Vote};
 use crate::journal::reader::{ReadError, Restored};
-use crate::ports::language_model::Wording;
+use crate::ports::language_model::LazyRequest;
 
 /// What a channel is told.
 pub enum ChannelMessage {
@@ -54,7 +54,7 @@ pub enum ChannelMessage {
         /// Which question.
         ticket: Ticket,
         /// What was asked.
-        asked: Arc<Wording>,
+        asked: Arc<LazyRequest>,
         /// What came of it.
         outcome: Box<Outcome>,
         /// What the answer says, where the turn-taking manager has read it.
@@ -83,7 +83,7 @@ pub enum ChannelMessage {
         /// Which question.
         ticket: Ticket,
         /// What was asked.
-        asked: Arc<Wording>,
+        asked: Arc<LazyRequest>,
         /// What came of it.
         outcome: Box<Outcome>,
     },
@@ -98,7 +98,7 @@ pub enum ChannelMessage {
         /// The words, or a stable code.
         text: Result<Arc<str>, Arc<str>>,
         /// What was asked.
-        asked: Arc<Wording>,
+        asked: Arc<LazyRequest>,
         /// What it took.
         outcome: Box<Outcome>,
     },
@@ -116,7 +116,7 @@ pub enum ChannelMessage {
     /// A question came to its end that nobody waits for any more.
     Unclaimed {
         /// What was asked.
-        asked: Arc<Wording>,
+        asked: Arc<LazyRequest>,
         /// What it took.
         outcome: Box<Outcome>,
     },

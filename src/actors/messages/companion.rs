@@ -31,13 +31,13 @@ pub enum CompanionMessage {
 /// A decision to be made.
 pub struct Evaluate {
     /// Who asks, under which number.
-    pub asking: Asking,
+    pub asking: DecisionRequest,
     /// What it is made from.
-    pub matter: Matter,
+    pub input: DecisionInput,
 }
 
 /// Everything that a decision is made from.
-pub struct Matter {
+pub struct DecisionInput {
     /// Why.
     pub trigger: Trigger,
     /// Whether it votes in a round with its answer.
@@ -104,7 +104,7 @@ pub struct Words {
 pub type Tell = Arc<dyn Fn(ChannelMessage) + Send + Sync>;
 
 /// A question of a channel on its way to the pool.
-pub struct Asking {
+pub struct DecisionRequest {
     /// Where.
     pub channel_key: ChannelKey,
     /// The question's number.

@@ -11,7 +11,7 @@ use crate::domain::id::ModelName;
 use crate::domain::moment::Moment;
 use crate::domain::priority::Priority;
 use crate::domain::service::{Service, ServiceEndpoint};
-use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, ModelRole, NoAnswer, Usage, Wording};
+use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, LazyRequest, ModelRole, NoAnswer, Usage};
 
 /// What the pool can be told. Others go through [`Pool`](crate::actors::models::Pool).
 pub enum PoolMessage {
@@ -24,7 +24,7 @@ pub enum PoolMessage {
     /// A call ended without returning.
     Panicked(CallId),
     /// A question could not be put into words: nobody was called.
-    Unworded(CallId),
+    NoPrompt(CallId),
     /// A summary waited for its turn for too long, without a prompt.
     SummaryShed,
     /// A deadline or the end of a pause is due.
@@ -67,7 +67,7 @@ pub struct Job {
     /// Who is asked.
     pub model: Arc<dyn LanguageModel>,
     /// What is asked.
-    pub request: Arc<Wording>,
+    pub request: Arc<LazyRequest>,
     /// Who wants to see the text grow.
     pub drafts: Option<mpsc::UnboundedSender<Draft>>,
     /// The span in which it was asked.

@@ -8,7 +8,7 @@ use ractor::RpcReplyPort;
 use super::models::Outcome;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::vote::State;
-use crate::ports::language_model::Wording;
+use crate::ports::language_model::LazyRequest;
 
 /// What a turn-taking manager is told.
 pub enum ManagerMessage {
@@ -17,7 +17,7 @@ pub enum ManagerMessage {
         /// Which question.
         ticket: Ticket,
         /// What was asked.
-        asked: Arc<Wording>,
+        asked: Arc<LazyRequest>,
         /// What came of it.
         outcome: Box<Outcome>,
     },

@@ -15,7 +15,7 @@ use crate::actors::messages::reply::Reply;
 use crate::domain::id::{GuildId, ModelName};
 use crate::domain::priority::Priority;
 use crate::domain::service::{Service, ServiceEndpoint};
-use crate::ports::language_model::{Draft, Identity, LanguageModel, ModelRole, NoAnswer, Request, Usage, Wording};
+use crate::ports::language_model::{Draft, Identity, LanguageModel, LazyRequest, ModelRole, NoAnswer, Request, Usage};
 use crate::settings::models::Models as Settings;
 use crate::telemetry::instruments::Instruments;
 
@@ -61,7 +61,7 @@ impl Models {
 /// A question for a model.
 pub struct Question {
     /// What is asked, and of which role.
-    pub request: Arc<Wording>,
+    pub request: Arc<LazyRequest>,
     /// How urgent it is.
     pub priority: Priority,
     /// When it is given up, waiting and retries included; see [`Pool::deadline`].
@@ -185,7 +185,7 @@ impl Pool {
     /// Asks and waits for the outcome; dropping the future cancels the question.
     pub async fn answer(
         &self,
-        request: Arc<Wording>,
+        request: Arc<LazyRequest>,
         priority: Priority,
         deadline: Instant,
         drafts: Option<mpsc::UnboundedSender<Draft>>,
@@ -196,7 +196,7 @@ impl Pool {
     /// The same; `unclaimed` is told what came of a question whose future was dropped, because that cost something too.
     pub async fn answer_or(
         &self,
-        request: Arc<Wording>,
+        request: Arc<LazyRequest>,
         priority: Priority,
         deadline: Instant,
         drafts: Option<mpsc::UnboundedSender<Draft>>,

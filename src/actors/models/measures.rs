@@ -50,7 +50,7 @@ impl Measures {
                 Happening::TimedOut(role) => self.instruments.pool_timeouts.add(1, [role.as_str()]),
                 Happening::Shed(role, priority) => self.instruments.pool_shed.add(1, [role.as_str(), priority.as_str()]),
                 Happening::Panicked(role) => self.instruments.pool_panics.add(1, [role.as_str()]),
-                Happening::Unworded(role) => self.instruments.pool_unworded.add(1, [role.as_str()]),
+                Happening::NoPrompt(role) => self.instruments.pool_unworded.add(1, [role.as_str()]),
                 Happening::Opened => self.instruments.breakers_opened.add(1, NONE),
             }
         }

@@ -85,7 +85,7 @@ pub enum Happening {
     /// A call panicked.
     Panicked(ModelRole),
     /// A question could not be put into words.
-    Unworded(ModelRole),
+    NoPrompt(ModelRole),
     /// A breaker opened.
     Opened,
 }
@@ -196,7 +196,7 @@ impl Schedule {
             // Of an endpoint that was not asked nothing is learned.
             Err(
                 NoAnswer::Cancelled
-                | NoAnswer::Unworded
+                | NoAnswer::NoPrompt
                 | NoAnswer::Unsendable { .. }
                 | NoAnswer::CircuitOpen { .. }
                 | NoAnswer::Fatal { .. },
@@ -225,16 +225,16 @@ impl Schedule {
     }
 
     /// A question could not be put into words when its turn had come: it is answered, and was no call of any model.
-    pub fn unworded(&mut self, now: Moment, call: CallId) -> Vec<Step> {
+    pub fn without_words(&mut self, now: Moment, call: CallId) -> Vec<Step> {
         let mut steps = self.wake(now);
         if let Some(open) = self.open.get(&call) {
-            self.happened.push(Happening::Unworded(open.entry.role));
+            self.happened.push(Happening::NoPrompt(open.entry.role));
             let at = self.leave(now, call, Verdict::Unknown, &mut steps);
             if let Some(open) = self.open.get_mut(&call) {
                 // It is worded for its first call.
                 (open.attempts, open.in_calls) = (0, Duration::ZERO);
             }
-            self.answer(now, call, Err(NoAnswer::Unworded), &mut steps);
+            self.answer(now, call, Err(NoAnswer::NoPrompt), &mut steps);
             if let Some(at) = at {
                 self.start_what_may(now, &at, &mut steps);
             }

@@ -9,7 +9,7 @@ use super::*;
 use crate::actors::messages::models::BreakerState;
 use crate::domain::id::GuildId;
 use crate::domain::priority::Priority;
-use crate::ports::language_model::{Answer, Identity, LanguageModel, Message, ModelRole, Request, Wording};
+use crate::ports::language_model::{Answer, Identity, LanguageModel, LazyRequest, Message, ModelRole, Request};
 use crate::settings::models::tests::{defaults, named};
 use crate::telemetry::metrics::Metrics;
 
@@ -116,7 +116,7 @@ fn busy(retry_after: Option<u64>) -> NoAnswer {
     NoAnswer::Overloaded { endpoint: "http://scripted".into(), detail: "busy".into(), retry_after }
 }
 
-fn request(text: &str) -> Arc<Wording> {
+fn request(text: &str) -> Arc<LazyRequest> {
     let messages = Message::prompt(String::new(), text.to_owned());
     let request = Request { messages, ..Request::new(ModelRole::Side, "home".into(), 50) };
     Arc::new(request.into())
@@ -157,7 +157,7 @@ impl World {
         self.ask_worded(text, request(text), priority)
     }
 
-    fn ask_worded(&self, text: &str, request: Arc<Wording>, priority: Priority) -> CallId {
+    fn ask_worded(&self, text: &str, request: Arc<LazyRequest>, priority: Priority) -> CallId {
         let (sender, name, owed) = (self.replies.clone(), text.to_owned(), Arc::new(()));
         self.asked.lock().expect("no panic while held").push(Arc::downgrade(&owed));
         self.pool.ask(Question {
@@ -317,14 +317,18 @@ async fn a_panicking_call_answers_its_question_and_harms_no_other() {
 async fn a_question_that_cannot_be_worded_is_no_call_and_blames_no_model() {
     let model = Scripted::new([Does::Answers("fine", 0.0)]);
     let mut world = World::new(&model, |settings| settings.side.max_concurrent = 1).await;
-    let unworded = Request::clone(&request("unlucky"));
-    world.ask_worded("unlucky", Wording::later(unworded, |_| std::panic::resume_unwind(Box::new("as told"))), Priority::Lull);
+    let without_words = Request::clone(&request("unlucky"));
+    world.ask_worded(
+        "unlucky",
+        LazyRequest::later(without_words, |_| std::panic::resume_unwind(Box::new("as told"))),
+        Priority::Lull,
+    );
     world.ask("next", Priority::Lull);
 
     let (_, unlucky) = world.outcome().await;
     let next = world.told().await;
 
-    assert_eq!(unlucky.result, Err(NoAnswer::Unworded));
+    assert_eq!(unlucky.result, Err(NoAnswer::NoPrompt));
     assert_eq!((unlucky.facts.attempts, unlucky.facts.model_ms, unlucky.is_lost()), (0, 0, false));
     assert_eq!((next.as_str(), model.heard()), ("next: fine", vec!["next".to_owned()]), "nobody was asked without words");
     let counted = ["calls", "panics", "unworded"].map(|what| world.measured(&format!("tertulia_pool_{what}_total"), &[]));
@@ -346,8 +350,12 @@ async fn an_endpoint_that_is_tried_again_with_a_question_that_cannot_be_worded_i
     tokio::time::sleep(Duration::from_secs(11)).await;
     assert_eq!(world.report().await.lanes[0].breaker, BreakerState::HalfOpen);
 
-    let unworded = Request::clone(&request("unlucky"));
-    world.ask_worded("unlucky", Wording::later(unworded, |_| std::panic::resume_unwind(Box::new("as told"))), Priority::Lull);
+    let without_words = Request::clone(&request("unlucky"));
+    world.ask_worded(
+        "unlucky",
+        LazyRequest::later(without_words, |_| std::panic::resume_unwind(Box::new("as told"))),
+        Priority::Lull,
+    );
     let unlucky = world.told().await;
     world.ask("next", Priority::Lull);
 

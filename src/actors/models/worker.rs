@@ -18,9 +18,9 @@ impl Drop for Worker {
 }
 
 impl Worker {
-    /// Starts a call. Its end comes to the pool as a message: `Ended`; `Panicked`, if it never returned; or `Unworded`, if it was never made.
+    /// Starts a call. Its end comes to the pool as a message: `Ended`; `Panicked`, if it never returned; or `NoPrompt`, if it was never made.
     pub(super) fn start(pool: ActorRef<PoolMessage>, call: CallId, job: Job, instruments: Instruments) -> Self {
-        let mut ending = Ending { pool, call, owed: Some(PoolMessage::Unworded) };
+        let mut ending = Ending { pool, call, owed: Some(PoolMessage::NoPrompt) };
         let span = job.span.clone();
         let work = async move {
             let request = job.request.in_words();

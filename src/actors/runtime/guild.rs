@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::task::AbortHandle;
 
-use crate::actors::channel::{self, Books, Channel};
+use crate::actors::channel::{self, Channel, GuildBudgets};
 use crate::actors::companion::{self, Companion};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::guild::{Child, GuildMessage};
@@ -72,7 +72,7 @@ pub struct State {
     context: Arc<ActorContext>,
     myself: ActorRef<GuildMessage>,
     children: Children<Child, GuildMessage>,
-    books: Arc<Books>,
+    budgets: Arc<GuildBudgets>,
     in_flight: HashMap<ChannelId, Arc<InFlight>>,
     /// Channels that are wanted while they go to sleep.
     wanted: BTreeSet<ChannelId>,
@@ -100,7 +100,7 @@ impl Actor for Guild {
             _counted: context.recorder.instruments().actors.one([Sort::Guild.as_str()]),
             guild,
             context: Arc::new(context),
-            books: Arc::default(),
+            budgets: Arc::default(),
             in_flight: HashMap::new(),
             wanted: BTreeSet::new(),
             suspended: BTreeMap::new(),
@@ -151,13 +151,14 @@ impl State {
         }
         if let Some(membership) = self.context.memberships.get(&channel) {
             for companion in membership.companions {
-                self.employ(companion);
+                self.ensure_companion(companion);
             }
         }
         let anew = || Arc::new(InFlight::of(&channel, &self.context.hung));
         let in_flight = self.in_flight.entry(channel.clone()).or_insert_with(anew).clone();
         let channel_key = ChannelKey::new(&self.guild, &channel);
-        let arguments = channel::Arguments { channel_key, context: self.context.clone(), books: self.books.clone(), in_flight };
+        let arguments =
+            channel::Arguments { channel_key, context: self.context.clone(), budgets: self.budgets.clone(), in_flight };
         let spec = ChildSpec::of(Lasting::Transient, move || (Channel, arguments.clone()));
         let is_new = self.children.start(Child::Channel(channel.clone()), spec);
         if !is_new && self.context.directory.find(&ChannelActorKey(channel.clone())).is_none() {
@@ -165,7 +166,7 @@ impl State {
         }
     }
 
-    fn employ(&mut self, companion: CompanionId) {
+    fn ensure_companion(&mut self, companion: CompanionId) {
         let (guild, context, id) = (self.guild.clone(), self.context.clone(), companion.clone());
         let spec = ChildSpec::of(Lasting::Permanent, move || {
             let arguments = companion::Arguments { guild: guild.clone(), companion: id.clone(), context: context.clone() };
@@ -197,11 +198,11 @@ impl State {
         if let Some(actor) = self.children.dismiss(&Child::Channel(channel.clone())) {
             actor.kill();
         }
-        self.books.ledger().promise_statement(channel, false);
+        self.budgets.ledger().promise_statement(channel, false);
     }
 
     fn prune(&self) {
-        self.books.ledger().prune(self.context.clock.now());
+        self.budgets.ledger().prune(self.context.clock.now());
     }
 
     fn carry_on(&mut self, report: Option<Report<Child>>) -> Result<(), ActorProcessingErr> {
@@ -217,7 +218,7 @@ impl State {
                 if let Child::Channel(channel) = child {
                     let in_flight = self.in_flight.remove(&channel);
                     // It may have promised one while it was killed.
-                    self.books.ledger().promise_statement(&channel, false);
+                    self.budgets.ledger().promise_statement(&channel, false);
                     let is_wanted = self.wanted.remove(&channel);
                     if let Some(why) = in_flight.and_then(|in_flight| in_flight.take_unreadable()) {
                         self.suspend(channel, Cause::Unreadable, &why);
@@ -236,7 +237,7 @@ impl State {
                     self.suspend(channel, Cause::Died, &ending);
                     return Ok(());
                 }
-                self.children.fell();
+                self.children.kill_all();
                 return Err(escalation.into());
             }
         }
@@ -281,7 +282,7 @@ impl State {
             ),
         }
         self.in_flight.remove(&channel);
-        self.books.ledger().promise_statement(&channel, false);
+        self.budgets.ledger().promise_statement(&channel, false);
         let since = self.context.clock.now();
         let entry = Suspended {
             guild: self.guild.clone(),

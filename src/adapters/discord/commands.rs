@@ -289,7 +289,7 @@ impl Desk {
             Command::Status { companion } => self.status(companion.as_deref(), here, person).await,
             Command::Join { companion, to } => self.join(&companion, to.as_ref().unwrap_or(here), here, person).await,
             Command::Leave { companion, from } => self.leave(&companion, from.as_ref().unwrap_or(here), here, person).await,
-            Command::Talkativeness { level, companion } => self.temper(level, companion.as_deref(), here, person).await,
+            Command::Talkativeness { level, companion } => self.policy(level, companion.as_deref(), here, person).await,
             Command::Pause { companion, on } => self.pause(on, companion.as_deref(), here, person).await,
             Command::Why { companion } => self.why(companion.as_deref(), here).await,
             Command::ForgetMe { sure } => self.forget(sure, here, person).await,

@@ -217,7 +217,7 @@ impl Conversation {
 
     /// Time goes on: back-offs that were to end before this moment do, and lull timers that were due before it fire, however late that is
     /// noticed. What is due at the moment itself comes after what is heard at it.
-    pub(super) fn come_to(&mut self, at: Moment, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn advance_to(&mut self, at: Moment, world: &mut World<'_>, out: &mut Vec<Output>) {
         self.clock = self.clock.max(at);
         let now = self.clock;
         let over = self.gates.whose(|gate| gate.retry_at().is_some_and(|until| until < now));
@@ -285,7 +285,7 @@ impl Conversation {
         let Some((companion, evaluation)) = self.asked(ticket) else { return };
         let last = self.gates[&companion].back_off.map(|back_off| back_off.pause);
         // One that is configured no more is about to leave. Until that is on record, nobody waits for it.
-        let back_off = world.tempers.get(&companion).map_or(LEAVING, |temper| temper.back_off(last));
+        let back_off = world.policies.get(&companion).map_or(LEAVING, |policy| policy.back_off(last));
         self.make(Event::Unanswered { companion, ticket, trigger: evaluation.trigger, error, back_off }, world, out);
     }
 
@@ -412,7 +412,7 @@ impl Conversation {
     /// Whoever has the floor owes a statement that answers all that is unsettled.
     pub(super) fn take_floor(&mut self, candidate: &Candidate, world: &mut World<'_>, out: &mut Vec<Output>) {
         let companion = &candidate.companion;
-        let next_interjection_at = world.tempers.get(companion).map(|temper| temper.interval(0, (world.jitter)()));
+        let next_interjection_at = world.policies.get(companion).map(|policy| policy.interval(0, (world.jitter)()));
         let gate = &self.gates[companion];
         let is_external = gate.external;
         let owed = Event::ReplyOwed {
@@ -459,10 +459,10 @@ impl Conversation {
     ) {
         let mut record = self.decided(companion, trigger, Decision::No, reason, upto, answered);
         let gate = &self.gates[companion];
-        if let Some(temper) = world.tempers.get(companion).filter(|_| !reason.leaves_counters_alone()) {
+        if let Some(policy) = world.policies.get(companion).filter(|_| !reason.leaves_counters_alone()) {
             record.next_interjection_at = match trigger {
-                Trigger::DirectAddress => Some(temper.interval(0, (world.jitter)())),
-                Trigger::Interjection => Some(gate.after_declining(temper.interval(gate.check_count + 1, (world.jitter)()))),
+                Trigger::DirectAddress => Some(policy.interval(0, (world.jitter)())),
+                Trigger::Interjection => Some(gate.after_declining(policy.interval(gate.check_count + 1, (world.jitter)()))),
                 Trigger::Lull | Trigger::Turn => None,
             };
         }

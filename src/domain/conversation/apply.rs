@@ -182,7 +182,7 @@ impl Conversation {
                 gate.recheck(self.window.newest(companion, gate.cursor).map(|entry| entry.seq));
             }
             let is_next = gate.waiting.is_some_and(|waiting| waiting.urgent || !is_backing_off);
-            is_somebody_next |= is_next && world.tempers.contains_key(companion);
+            is_somebody_next |= is_next && world.policies.contains_key(companion);
         }
         is_somebody_next
     }
@@ -198,8 +198,8 @@ impl Conversation {
                 // There is nothing left to be quiet about.
                 None => cancel_lull(companion, gate, notes),
                 Some(last) if may_wait && gate.lull_at.is_none() => {
-                    if let Some(temper) = world.tempers.get(companion) {
-                        arm_lull(companion, gate, now.max(last.at + temper.text_lull_timeout), notes);
+                    if let Some(policy) = world.policies.get(companion) {
+                        arm_lull(companion, gate, now.max(last.at + policy.text_lull_timeout), notes);
                     }
                 }
                 Some(_) => {}
@@ -217,11 +217,11 @@ impl Conversation {
             let Some(until) = until.filter(|until| *until < now && !is_busy && !gate.is_silent()) else { continue };
             let newest = self.window.newest(companion, gate.cursor);
             gate.recheck(newest.map(|entry| entry.seq));
-            if let (Some(last), Some(temper)) = (newest, world.tempers.get(companion))
+            if let (Some(last), Some(policy)) = (newest, world.policies.get(companion))
                 && gate.waiting.is_none()
                 && gate.lull_at.is_none()
             {
-                arm_lull(companion, gate, until.max(last.at + temper.text_lull_timeout), notes);
+                arm_lull(companion, gate, until.max(last.at + policy.text_lull_timeout), notes);
             }
         }
     }

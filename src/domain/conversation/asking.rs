@@ -18,8 +18,8 @@ pub(super) struct Attendance {
 impl Conversation {
     pub(super) fn draw_first_interval(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) {
         let gate = &self.gates[companion];
-        let Some(temper) = world.tempers.get(companion).filter(|_| gate.lacks_interval()) else { return };
-        let next_interjection_at = temper.interval(0, (world.jitter)());
+        let Some(policy) = world.policies.get(companion).filter(|_| gate.lacks_interval()) else { return };
+        let next_interjection_at = policy.interval(0, (world.jitter)());
         self.make(Event::JitterDrawn { companion: companion.clone(), next_interjection_at }, world, out);
     }
 
@@ -51,7 +51,7 @@ impl Conversation {
 
     /// Whether somebody is asked when its trigger fires and the way is free.
     pub(super) fn is_ready(&self, companion: &CompanionId, gate: &Gate, world: &World<'_>) -> bool {
-        !gate.is_silent() && !gate.is_backing_off() && world.tempers.contains_key(companion)
+        !gate.is_silent() && !gate.is_backing_off() && world.policies.contains_key(companion)
     }
 
     /// Settles what is older than `gate.stale_after_secs`, up to an address that was not tried yet (and, after a restart, is not older than

@@ -56,12 +56,12 @@ impl Conversation {
                 continue;
             }
             cancel_lull(companion, gate, notes);
-            let Some(temper) = world.tempers.get(companion) else { continue };
+            let Some(policy) = world.policies.get(companion) else { continue };
             if is_statement {
                 let check = Check::MembershipError;
                 gate.fire(Waiting { trigger: Trigger::Turn, message: seq, check, urgent: false });
             } else {
-                pass_rows(companion, gate, seq, message, now, temper, notes);
+                pass_rows(companion, gate, seq, message, now, policy, notes);
             }
         }
         entry.answers = answers;
@@ -268,7 +268,7 @@ fn pass_rows(
     seq: Seq,
     message: &Message,
     now: Moment,
-    temper: &Temper,
+    policy: &InterjectionPolicy,
     notes: &mut Vec<Output>,
 ) {
     gate.message_counter += 1;
@@ -281,7 +281,7 @@ fn pass_rows(
     } else if is_voice && message.lull_endpoint {
         gate.fire(fired(Trigger::Lull, Check::MembershipError, false));
     } else {
-        let timeout = if is_voice { temper.voice_lull_timeout } else { temper.text_lull_timeout };
+        let timeout = if is_voice { policy.voice_lull_timeout } else { policy.text_lull_timeout };
         arm_lull(companion, gate, now + timeout, notes);
     }
 }

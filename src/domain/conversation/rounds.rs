@@ -118,7 +118,7 @@ impl Conversation {
         let selected = ranking.next();
         let others = ranking.map(|companion| {
             let gate = &self.gates[&companion];
-            let next = world.tempers.get(&companion).and_then(|temper| gate.after_losing(temper.interval(gate.check_count, 0)));
+            let next = world.policies.get(&companion).and_then(|policy| gate.after_losing(policy.interval(gate.check_count, 0)));
             Outvoted { companion, next_interjection_at: next }
         });
         let closed = RoundClosed {

@@ -54,7 +54,7 @@ impl Conversation {
 
     fn begin(&mut self, world: &mut World<'_>) -> TurnId {
         let turn = (world.turn)();
-        self.first_begun.get_or_insert(turn);
+        self.oldest_started.get_or_insert(turn);
         turn
     }
 

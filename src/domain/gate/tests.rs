@@ -1,9 +1,13 @@
 use super::*;
 
-const AVERAGE: Temper = temper(9);
+const AVERAGE: InterjectionPolicy = policy(9);
 
-const fn temper(starting_interval: u64) -> Temper {
-    Temper { starting_interval, text_lull_timeout: Duration::from_secs(10), voice_lull_timeout: Duration::from_secs(5) }
+const fn policy(starting_interval: u64) -> InterjectionPolicy {
+    InterjectionPolicy {
+        starting_interval,
+        text_lull_timeout: Duration::from_secs(10),
+        voice_lull_timeout: Duration::from_secs(5),
+    }
 }
 
 fn waiting(trigger: Trigger, message: u64, check: Check) -> Waiting {
@@ -12,15 +16,15 @@ fn waiting(trigger: Trigger, message: u64, check: Check) -> Waiting {
 
 #[test]
 fn intervals_step_down_by_three_and_never_below_three() {
-    let intervals: Vec<_> = (0..7).map(|checks| temper(15).interval(checks, 0)).collect();
+    let intervals: Vec<_> = (0..7).map(|checks| policy(15).interval(checks, 0)).collect();
 
     assert_eq!(intervals, [15, 12, 9, 6, 3, 3, 3]);
 }
 
 #[test]
 fn jitter_never_makes_an_interval_shorter_than_three() {
-    assert_eq!(temper(3).interval(0, -2), 3);
-    assert_eq!(temper(3).interval(0, 2), 5);
+    assert_eq!(policy(3).interval(0, -2), 3);
+    assert_eq!(policy(3).interval(0, 2), 5);
     assert_eq!(AVERAGE.interval(1, -2), 4);
     assert_eq!(AVERAGE.interval(9, -1), 3);
 }
@@ -29,12 +33,12 @@ fn jitter_never_makes_an_interval_shorter_than_three() {
 fn checks_fall_on_the_messages_that_the_design_names() {
     let checks = |starting| {
         let mut gate = Gate::new(Seq::NONE);
-        gate.next_interjection_at = Some(temper(starting).interval(0, 0));
+        gate.next_interjection_at = Some(policy(starting).interval(0, 0));
         (0..5)
             .map(|_| {
                 let due = gate.next_interjection_at.unwrap();
                 gate.message_counter = due;
-                gate.decline_interjection(gate.after_declining(temper(starting).interval(gate.check_count + 1, 0)));
+                gate.decline_interjection(gate.after_declining(policy(starting).interval(gate.check_count + 1, 0)));
                 due
             })
             .collect::<Vec<_>>()
@@ -68,7 +72,7 @@ fn back_off_doubles_from_the_lull_timeout_to_ten_minutes() {
 
 #[test]
 fn back_off_is_a_second_at_the_least() {
-    let hasty = Temper { text_lull_timeout: Duration::from_millis(10), ..AVERAGE };
+    let hasty = InterjectionPolicy { text_lull_timeout: Duration::from_millis(10), ..AVERAGE };
 
     assert_eq!(hasty.back_off(None), Duration::from_secs(1));
 }

@@ -10,9 +10,12 @@ use crate::settings::{Origin, Problem, shared_names};
 fn the_built_in_companions_are_good_and_of_different_tempers() {
     let loaded = Folder::empty().load().expect("nothing is wrong");
 
-    let tempers: Vec<_> = loaded.companions.values().map(|companion| (companion.id.as_str(), companion.interjection)).collect();
+    let policies: Vec<_> = loaded.companions.values().map(|companion| (companion.id.as_str(), companion.interjection)).collect();
 
-    assert_eq!(tempers, [("aria", Interjection::Average), ("bruno", Interjection::VeryQuiet), ("cleo", Interjection::VeryEager)]);
+    assert_eq!(
+        policies,
+        [("aria", Interjection::Average), ("bruno", Interjection::VeryQuiet), ("cleo", Interjection::VeryEager)]
+    );
     assert!(loaded.companions.values().all(|companion| companion.persona.lines().count() >= 20));
     assert_eq!(shared_names(loaded.companions.values()), []);
     assert_eq!(loaded.companions_from, Origin::BuiltIn);

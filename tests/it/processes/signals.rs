@@ -41,13 +41,13 @@ async fn a_second_signal_ends_a_server_that_still_waits_for_a_request() {
 async fn companions_are_read_again_without_a_restart() {
     let premises = Premises::new().with_companion("aria", QUICK);
     let server = premises.start().await;
-    assert_eq!(temper(&server).await, "average");
+    assert_eq!(policy(&server).await, "average");
     premises.write_companion("aria", &QUICK.replace("average", "very_eager"));
 
     server.signal("HUP").await;
     server.logs("companions were read again").await;
 
-    assert_eq!(temper(&server).await, "very_eager");
+    assert_eq!(policy(&server).await, "very_eager");
     server.stop().await;
 }
 
@@ -61,7 +61,7 @@ async fn reading_companions_again_with_an_error_changes_nothing() {
     let line = server.logs("nothing was changed").await;
 
     assert!(line.contains("chatty"), "{line}");
-    assert_eq!(temper(&server).await, "average");
+    assert_eq!(policy(&server).await, "average");
     server.stop().await;
 }
 
@@ -82,7 +82,7 @@ async fn a_file_that_nobody_writes_holds_up_neither_reading_companions_again_nor
     assert_eq!(status.code(), Some(0));
 }
 
-async fn temper(server: &Server) -> Value {
+async fn policy(server: &Server) -> Value {
     server.get("/api/companions").await["companions"][0]["interjection"].clone()
 }
 

@@ -66,7 +66,7 @@ async fn a_manager_that_ends_its_round_too_early_is_told_to_wait() {
     let (manager, mut told) = probe().await;
     let channel_key = ChannelKey::new(&"home".into(), &"console:lobby".into());
     let arguments =
-        ChannelArguments { channel_key, context: Arc::new(context()), books: Arc::default(), in_flight: Arc::default() };
+        ChannelArguments { channel_key, context: Arc::new(context()), budgets: Arc::default(), in_flight: Arc::default() };
     let mut state = Channel.pre_start(channel, arguments).await.unwrap();
     let round = Seq(7);
     state.with_world(|conversation, now, world| {
@@ -83,8 +83,8 @@ async fn a_manager_that_ends_its_round_too_early_is_told_to_wait() {
 
     state.round_due(round);
 
-    let ManagerMessage::Wait(patience) = next(&mut told).await else { panic!("it waits for nothing else") };
-    assert!(patience > Duration::from_secs(10) && patience <= Duration::from_secs(20), "{patience:?}");
+    let ManagerMessage::Wait(question_timeouts) = next(&mut told).await else { panic!("it waits for nothing else") };
+    assert!(question_timeouts > Duration::from_secs(10) && question_timeouts <= Duration::from_secs(20), "{question_timeouts:?}");
     assert!(state.conversation.round().is_some());
 }
 

@@ -1,6 +1,6 @@
 //! Goes on after a restart: in new traces, each of which follows the first of its turn.
 
-use super::turn::{Append, Flight, OpenTurn, Round, Turn};
+use super::turn::{Append, OpenTurn, PendingCall, Round, Turn};
 use super::{ActorContext, Traces};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::{Event, Recorded};
@@ -29,15 +29,15 @@ impl Traces {
         self.know_what_goes_on(conversation, now, context);
         for open in self.turns.values_mut() {
             open.turn = open.turn.goes_on_in_a_new_trace(now, context);
-            for (_, flight, _) in open.round.iter_mut().flat_map(|round| &mut round.wishes) {
-                flight.turn = open.turn.clone();
+            for (_, call, _) in open.round.iter_mut().flat_map(|round| &mut round.wishes) {
+                call.turn = open.turn.clone();
             }
             open.round.iter_mut().for_each(|round| round.since = now);
         }
-        for flight in self.flights.values_mut() {
-            let open = self.turns.get(&flight.turn.id);
-            let turn = open.map_or_else(|| flight.turn.goes_on_in_a_new_trace(now, context), |open| open.turn.clone());
-            **flight = Flight { counts: flight.counts, ..Flight::new(turn, flight.trigger, now) };
+        for call in self.flights.values_mut() {
+            let open = self.turns.get(&call.turn.id);
+            let turn = open.map_or_else(|| call.turn.goes_on_in_a_new_trace(now, context), |open| open.turn.clone());
+            **call = PendingCall { counts: call.counts, ..PendingCall::new(turn, call.trigger, now) };
         }
         if let Some((posted, _)) = &mut self.posted
             && let Some(judged_again) = self.turns.get(&posted.id)
@@ -81,15 +81,15 @@ impl Traces {
             }
             let turn = open.turn.clone();
             if let Some((ticket, trigger, counts)) = in_flight {
-                let flight = || Box::new(Flight { counts, ..Flight::new(turn, trigger, now) });
-                self.flights.entry(ticket).or_insert_with(flight);
+                let call = || Box::new(PendingCall { counts, ..PendingCall::new(turn, trigger, now) });
+                self.flights.entry(ticket).or_insert_with(call);
             }
         }
         if let Some((ticket, message)) = conversation.open_judgement() {
-            let flight = self.flights.entry(ticket).or_insert_with(|| {
-                Box::new(Flight::new(turn(conversation.judged_turn(), message, Trigger::Turn), Trigger::Turn, now))
+            let call = self.flights.entry(ticket).or_insert_with(|| {
+                Box::new(PendingCall::new(turn(conversation.judged_turn(), message, Trigger::Turn), Trigger::Turn, now))
             });
-            let judged = flight.turn.clone();
+            let judged = call.turn.clone();
             self.posted = Some((judged.clone(), message));
             self.turns.insert(judged.id, Box::new(OpenTurn::new(judged)));
         }

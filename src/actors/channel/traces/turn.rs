@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::effort::Effort;
+use super::wait_time::WaitTime;
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::event::Decided;
 use crate::domain::id::{Seq, TurnId};
@@ -31,13 +31,13 @@ pub(in crate::actors::channel) struct Turn {
     /// When it was triggered, the lull before it over.
     pub(super) triggered: Moment,
     /// What it waited for since. Clones of it count together.
-    pub(super) effort: Arc<Effort>,
+    pub(super) wait_time: Arc<WaitTime>,
     pub(super) follows: Option<TurnTrace>,
 }
 
 /// A question or a reply in flight.
 #[derive(Clone)]
-pub(in crate::actors::channel) struct Flight {
+pub(in crate::actors::channel) struct PendingCall {
     pub(super) turn: Turn,
     pub(super) trigger: Trigger,
     pub(super) since: Moment,
@@ -63,7 +63,7 @@ pub(super) struct OpenTurn {
 pub(super) struct Round {
     pub(super) since: Moment,
     /// Those that want to speak, and when they said so: told when it is known who does.
-    pub(super) wishes: Vec<(Decided, Flight, Moment)>,
+    pub(super) wishes: Vec<(Decided, PendingCall, Moment)>,
     pub(super) answers: u32,
     pub(super) errors: Vec<Arc<str>>,
 }
@@ -86,8 +86,8 @@ impl Turn {
     /// One that begins now; without an id, one of which nothing else is on record.
     pub(super) fn new(id: Option<TurnId>, now: Moment, context: &ActorContext) -> Self {
         let id = id.unwrap_or_else(|| TurnId(context.chance.id()));
-        let (trace, effort) = (TurnTrace::of_turn(id), Arc::default());
-        Self { id, trace, trigger: Trigger::Lull, message: Seq::NONE, began: now, triggered: now, effort, follows: None }
+        let (trace, wait_time) = (TurnTrace::of_turn(id), Arc::default());
+        Self { id, trace, trigger: Trigger::Lull, message: Seq::NONE, began: now, triggered: now, wait_time, follows: None }
     }
 
     /// As it is shown.
@@ -102,7 +102,7 @@ impl Turn {
 
     /// What the server itself added until now, since it was triggered.
     pub(super) fn overhead(&self, now: Moment) -> Duration {
-        self.effort.left_of(now.since(self.triggered))
+        self.wait_time.left_of(now.since(self.triggered))
     }
 
     /// It was triggered by this message.
@@ -111,7 +111,7 @@ impl Turn {
     }
 }
 
-impl Flight {
+impl PendingCall {
     pub(super) fn new(turn: Turn, trigger: Trigger, since: Moment) -> Self {
         Self { turn, trigger, since, written: None, sent: None, is_called: false, counts: (0, 0, None) }
     }

@@ -116,7 +116,7 @@ fn an_external_companion_lives_under_its_names_and_is_what_the_defaults_say() {
 
     assert!(memberships.lives_in(&"home".into(), "zed"));
     assert_eq!(memberships.names(&"home".into()).unwrap().find("ari and zeddy"), ["aria".into(), "zed".into()]);
-    assert_eq!(memberships.tempers(&"one".into()).len(), 2);
+    assert_eq!(memberships.policies(&"one".into()).len(), 2);
     assert!(memberships.present(&"one".into())[&CompanionId::from("zed")]);
     assert_eq!(&*memberships.companion(&"one".into(), &"zed".into()).unwrap().name, "Zed");
     assert_eq!(memberships.companion(&"two".into(), &"zed".into()), None);

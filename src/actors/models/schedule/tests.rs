@@ -452,7 +452,7 @@ proptest! {
                         0 => { world.running.remove(&call); schedule.ended(now, call, Err(unreachable()), 0.3) }
                         1 => { world.running.remove(&call); schedule.ended(now, call, Err(overloaded(Some(1.0))), 0.9) }
                         2 => schedule.panicked(now, call),
-                        3 => schedule.unworded(now, call),
+                        3 => schedule.without_words(now, call),
                         _ => schedule.ended(now, call, Ok(answer()), 0.0),
                     }
                 }

@@ -237,7 +237,7 @@ where
     }
 
     /// Kills those that are up, in the order of their names, for a supervisor that takes them along: the runtime would do it in any order.
-    pub fn fell(&self) {
+    pub fn kill_all(&self) {
         self.running().for_each(|(_, actor)| actor.kill());
     }
 

@@ -10,7 +10,7 @@ use super::losses::Losses;
 use crate::actors::membership::memberships::Memberships;
 use crate::domain::decision::Reason;
 use crate::domain::event::{Decided, Event, Recorded};
-use crate::domain::gate::Temper;
+use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::{Message, Modality, Role};
 use crate::domain::moment::Moment;
@@ -38,7 +38,7 @@ pub(super) fn of(channel_key: &ChannelKey, events: &[Recorded], memberships: &Me
         began,
         channel: channel_key.channel.as_str(),
         present: BTreeSet::new(),
-        tempers: BTreeMap::new(),
+        policies: BTreeMap::new(),
         names: BTreeMap::new(),
         asked_about: events.iter().filter_map(asked_about).flatten().copied().collect(),
         authors: HashMap::new(),
@@ -55,7 +55,7 @@ pub(super) fn of(channel_key: &ChannelKey, events: &[Recorded], memberships: &Me
     let cast = memberships.companions();
     for id in cast.keys().chain(memberships.present(&channel_key.channel).keys()) {
         if let Some(companion) = memberships.companion(&channel_key.channel, id) {
-            script.tempers.insert(id.clone(), companion.temper());
+            script.policies.insert(id.clone(), companion.policy());
             script.names.insert(id.clone(), companion.name.clone());
         }
     }
@@ -95,7 +95,7 @@ struct Script<'a> {
     began: Moment,
     channel: &'a str,
     present: BTreeSet<CompanionId>,
-    tempers: BTreeMap<CompanionId, Temper>,
+    policies: BTreeMap<CompanionId, InterjectionPolicy>,
     names: BTreeMap<CompanionId, Arc<str>>,
     /// Messages that somebody was asked about: without them the answers would be given to other questions.
     asked_about: BTreeSet<Seq>,
@@ -250,8 +250,8 @@ impl Script<'_> {
 
     /// The jitter that gives this interval; none where the companion was more or less patient then.
     fn drew(&mut self, companion: &CompanionId, check_count: u64, interval: u64) {
-        let temper = self.tempers.get(companion);
-        let fits = |jitter: &i8| temper.is_some_and(|temper| temper.interval(check_count, *jitter) == interval);
+        let policy = self.policies.get(companion);
+        let fits = |jitter: &i8| policy.is_some_and(|policy| policy.interval(check_count, *jitter) == interval);
         self.jitter.push([0, -1, 1, -2, 2].into_iter().find(fits).unwrap_or(0));
     }
 }

@@ -81,12 +81,12 @@ fn is_named(id: &CompanionId, settings: &Companion, text: &str) -> bool {
 fn counted(who: &Who, evaluated: &Evaluated) -> String {
     let Evaluated { message_count, threshold, check_count, .. } = evaluated;
     let due = threshold.unwrap_or(*message_count);
-    let temper = who.settings.as_ref().filter(|_| *check_count == 0).and_then(|settings| {
-        let interval = settings.temper().starting_interval;
+    let policy = who.settings.as_ref().filter(|_| *check_count == 0).and_then(|settings| {
+        let interval = settings.policy().starting_interval;
         // It may have had another temper then.
         let is_this = due.abs_diff(interval) <= u64::from(MOST_JITTER.unsigned_abs());
-        let temper = settings.interjection.as_str();
-        is_this.then(|| format!(" (its temper, {temper}: {interval}, give or take {MOST_JITTER})"))
+        let policy = settings.interjection.as_str();
+        is_this.then(|| format!(" (its temper, {policy}: {interval}, give or take {MOST_JITTER})"))
     });
     let declined = if *check_count > 0 {
         format!(" (sooner than at first: it had declined {})", times(*check_count))
@@ -97,7 +97,7 @@ fn counted(who: &Who, evaluated: &Evaluated) -> String {
         "{} had counted {} since it spoke last, and considers an interjection from {due} on{}{declined}",
         who.name,
         messages_in_words(usize::try_from(*message_count).unwrap_or(usize::MAX)),
-        temper.unwrap_or_default()
+        policy.unwrap_or_default()
     )
 }
 

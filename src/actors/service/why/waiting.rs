@@ -129,7 +129,7 @@ impl Scene<'_> {
 
     /// What would make it consider to speak, where nothing is going on.
     fn anything(&self, gate: &Gate, settings: &Companion, now: Moment, unsettled: usize) -> WaitingFor {
-        let interval = settings.temper().interval(0, 0);
+        let interval = settings.policy().interval(0, 0);
         let missing = gate.next_interjection_at.unwrap_or(interval).saturating_sub(gate.message_counter).max(1);
         let more = if missing == 1 { "one more message".to_owned() } else { format!("{missing} more messages") };
         let text = match gate.lull_at.map(|lull_at| lull_at.since(now)) {
@@ -154,7 +154,7 @@ impl Scene<'_> {
         if gate.external {
             return format!("{when}, because the program that plays it did not vote in time");
         }
-        if self.failed_last(&who.id).await.is_some_and(|error| &*error == NoAnswer::Unworded.code()) {
+        if self.failed_last(&who.id).await.is_some_and(|error| &*error == NoAnswer::NoPrompt.code()) {
             return format!(
                 "{when}, because the question could not be put into words, which is a fault of this program; see the log"
             );

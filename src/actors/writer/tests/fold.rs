@@ -9,7 +9,7 @@ use crate::actors::messages::writer::Accept;
 use crate::domain::budget::Ledger;
 use crate::domain::conversation::{self, Conversation};
 use crate::domain::event::{Event, order_of_handling};
-use crate::domain::gate::Temper;
+use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
 use crate::domain::message::Role;
 use crate::domain::moment::Moment;
@@ -179,11 +179,11 @@ fn made(kind: u8, step: usize, handled: Seq) -> Event {
 fn with_world(fold: impl FnOnce(&mut conversation::World<'_>)) {
     let settings = Settings::overlay(serde_json::json!({})).unwrap();
     let timeout = Duration::from_secs(10);
-    let temper = Temper { starting_interval: 9, text_lull_timeout: timeout, voice_lull_timeout: timeout };
+    let policy = InterjectionPolicy { starting_interval: 9, text_lull_timeout: timeout, voice_lull_timeout: timeout };
     fold(&mut conversation::World {
         channel: &"lobby".into(),
         rules: conversation::Rules::from(&settings),
-        tempers: &BTreeMap::from([("aria".into(), temper)]),
+        policies: &BTreeMap::from([("aria".into(), policy)]),
         jitter: &mut || 0,
         turn: &mut || TurnId(0),
         ledger: &mut Ledger::default(),

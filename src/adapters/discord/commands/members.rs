@@ -63,7 +63,7 @@ impl Desk {
         Ok(format!("{} does not live {place} any more. `/tertulia join` brings it back.", name(&companion.name)))
     }
 
-    pub(super) async fn temper(
+    pub(super) async fn policy(
         &self,
         level: Level,
         typed: Option<&str>,

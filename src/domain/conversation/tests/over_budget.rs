@@ -138,7 +138,7 @@ fn a_call_before_a_restart_takes_the_place_of_one_after_it_that_is_over_the_budg
         ledger.count(Use::Address { person: &bob, channel: &den, message: Seq(message) }, scene.now, &scene.settings.gate);
     }
 
-    let outputs = with_world(&scene.settings, &scene.tempers, &mut ledger, &mut 0, |world| resumed.resume(scene.now, world));
+    let outputs = with_world(&scene.settings, &scene.policies, &mut ledger, &mut 0, |world| resumed.resume(scene.now, world));
 
     let asked: Vec<_> = resumed.open_questions().map(|(_, asked)| asked.message).collect();
     let declined: Vec<_> = outputs.iter().filter_map(declines).map(|decided| decided.messages.clone()).collect();

@@ -111,7 +111,7 @@ pub(super) struct Scene {
     pub(super) settings: Settings,
     pub(super) cast: Vec<CompanionId>,
     external: Option<CompanionId>,
-    pub(super) tempers: BTreeMap<CompanionId, Temper>,
+    pub(super) policies: BTreeMap<CompanionId, InterjectionPolicy>,
     /// Statements that were posted.
     pub(super) statements: u64,
     ledger: Ledger,
@@ -138,19 +138,19 @@ impl Scene {
     pub(super) fn new(setup: &Setup) -> Self {
         let cast: Vec<CompanionId> =
             ["aria", "ben", "cleo", "dora", "eli"].into_iter().take(setup.companions).map(CompanionId::from).collect();
-        let temper = |index: usize| Temper {
+        let policy = |index: usize| InterjectionPolicy {
             starting_interval: 6,
             text_lull_timeout: Duration::from_secs(if setup.equal_timeouts { 10 } else { 8 + 3 * index as u64 }),
             voice_lull_timeout: Duration::from_secs(5),
         };
-        let tempers = cast.iter().enumerate().map(|(index, companion)| (companion.clone(), temper(index))).collect();
+        let policies = cast.iter().enumerate().map(|(index, companion)| (companion.clone(), policy(index))).collect();
         let mut scene = Self {
             conversation: Conversation::default(),
             journal: Vec::new(),
             now: Moment::ZERO + Duration::from_secs(10_000),
             settings: settings(setup),
             lives: cast.iter().map(|companion| (companion.clone(), Life::default())).collect(),
-            tempers,
+            policies,
             statements: 0,
             ledger: Ledger::default(),
             drawn: 0,
@@ -346,7 +346,7 @@ impl Scene {
         order_of_handling(&mut journal);
         let mut folded = Conversation::default();
         let mut ledger = Ledger::default();
-        with_world(&self.settings, &self.tempers, &mut ledger, &mut 0, |world| {
+        with_world(&self.settings, &self.policies, &mut ledger, &mut 0, |world| {
             for recorded in &journal {
                 folded.fold(recorded, world);
             }
@@ -355,7 +355,7 @@ impl Scene {
     }
 
     pub(super) fn with_world<T>(&self, run: impl FnOnce(&mut World<'_>) -> T) -> T {
-        with_world(&self.settings, &self.tempers, &mut Ledger::default(), &mut 0, run)
+        with_world(&self.settings, &self.policies, &mut Ledger::default(), &mut 0, run)
     }
 
     fn member(&self, which: u8) -> CompanionId {
@@ -404,7 +404,7 @@ impl Scene {
         let mut journal = self.journal.clone();
         order_of_handling(&mut journal);
         self.now = self.now + away;
-        let outputs = with_world(&self.settings, &self.tempers, &mut ledger, &mut self.drawn, |world| {
+        let outputs = with_world(&self.settings, &self.policies, &mut ledger, &mut self.drawn, |world| {
             for recorded in &journal {
                 resumed.fold(recorded, world);
             }
@@ -416,7 +416,7 @@ impl Scene {
     }
 
     fn step(&mut self, input: Input) {
-        let outputs = with_world(&self.settings, &self.tempers, &mut self.ledger, &mut self.drawn, |world| {
+        let outputs = with_world(&self.settings, &self.policies, &mut self.ledger, &mut self.drawn, |world| {
             self.conversation.step(self.now, input, world)
         });
         self.take(outputs);
@@ -539,7 +539,7 @@ pub(super) fn plain(verdict: Verdict) -> Vote {
 
 pub(super) fn with_world<T>(
     settings: &Settings,
-    tempers: &BTreeMap<CompanionId, Temper>,
+    policies: &BTreeMap<CompanionId, InterjectionPolicy>,
     ledger: &mut Ledger,
     drawn: &mut u8,
     run: impl FnOnce(&mut World<'_>) -> T,
@@ -552,7 +552,7 @@ pub(super) fn with_world<T>(
     run(&mut World {
         channel: &"test".into(),
         rules: Rules::from(settings),
-        tempers,
+        policies,
         jitter: &mut jitter,
         turn: &mut turn,
         ledger,

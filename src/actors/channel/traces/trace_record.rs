@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::turn::{Append, Flight, Turn};
+use super::turn::{Append, PendingCall, Turn};
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::closing::{Cause, Stage};
 use crate::domain::event::{Decided, RoundClosed};
@@ -19,13 +19,13 @@ use crate::telemetry::trace::TurnTrace;
 use crate::telemetry::turns::{self, StatementFacts, TurnFacts};
 
 /// Something to be told.
-pub(in crate::actors::channel) enum Tale {
+pub(in crate::actors::channel) enum TraceRecord {
     /// A message that led to a turn, or the statement that came of it, was put on record.
     Appended { turn: Turn, append: Append },
     /// It was decided. In a round: with what came of the wish to speak.
-    Decided { decided: Box<Decided>, flight: Flight, floor: Option<&'static str>, at: Moment },
+    Decided { decided: Box<Decided>, call: PendingCall, floor: Option<&'static str>, at: Moment },
     /// A question got no answer.
-    Unanswered { companion: CompanionId, ticket: Ticket, error: Arc<str>, flight: Flight, at: Moment },
+    Unanswered { companion: CompanionId, ticket: Ticket, error: Arc<str>, call: PendingCall, at: Moment },
     /// A round is over.
     Selection { turn: Turn, closed: Box<RoundClosed>, missing: usize, since: Moment, at: Moment },
     /// A stage changed.
@@ -42,14 +42,14 @@ pub(in crate::actors::channel) enum Tale {
         under: Option<TurnTrace>,
     },
     /// A statement was not made.
-    StatementFailed { companion: CompanionId, ticket: Ticket, error: Arc<str>, flight: Flight, at: Moment },
+    StatementFailed { companion: CompanionId, ticket: Ticket, error: Arc<str>, call: PendingCall, at: Moment },
     /// A statement was made, posted and put on record.
-    Posted { by: Author, ticket: Ticket, flight: Flight, append: Append },
+    Posted { by: Author, ticket: Ticket, call: PendingCall, append: Append },
     /// A turn is over.
     Ended { turn: Turn, outcome: &'static str, error: Option<Arc<str>> },
 }
 
-impl Tale {
+impl TraceRecord {
     pub(in crate::actors::channel) fn tell(self, channel_key: &ChannelKey, context: &ActorContext) {
         match self {
             Self::Appended { turn, append } => {
@@ -64,10 +64,10 @@ impl Tale {
                 };
                 messages::record_append(&context.recorder, &facts);
             }
-            Self::Decided { decided, flight, floor, at } => tell_decision(&decided, &flight, floor, at, channel_key, context),
-            Self::Unanswered { companion, ticket, error, flight, at } => {
+            Self::Decided { decided, call, floor, at } => tell_decision(&decided, &call, floor, at, channel_key, context),
+            Self::Unanswered { companion, ticket, error, call, at } => {
                 let what = What { ticket: Some(ticket), answer: Answer::Missing { error_type: &error }, vote: None, at };
-                tell(&flight, &companion, what, channel_key, context);
+                tell(&call, &companion, what, channel_key, context);
             }
             Self::Selection { turn, closed, missing, since, at } => {
                 let facts = SelectionFacts {
@@ -115,24 +115,24 @@ impl Tale {
                 };
                 rounds::record_repetition(&context.recorder, &facts);
             }
-            Self::StatementFailed { companion, ticket, error, flight, at } => {
+            Self::StatementFailed { companion, ticket, error, call, at } => {
                 let known = context.memberships.companion(&channel_key.channel, &companion);
                 let facts = StatementFacts {
-                    trace: flight.turn.trace,
+                    trace: call.turn.trace,
                     ticket,
-                    turn_id: &flight.turn.shown_id(channel_key),
+                    turn_id: &call.turn.shown_id(channel_key),
                     guild: &channel_key.guild,
                     channel: &channel_key.channel,
                     companion: &companion,
                     companion_name: known.as_ref().map_or(companion.as_str(), |known| &known.name),
-                    trigger: flight.trigger,
+                    trigger: call.trigger,
                     error_type: Some(&error),
-                    started: flight.since,
+                    started: call.since,
                     ended: at,
                 };
                 turns::record_statement(&context.recorder, &facts);
             }
-            Self::Posted { by, ticket, flight, append } => tell_statement(&by, ticket, &flight, append, channel_key, context),
+            Self::Posted { by, ticket, call, append } => tell_statement(&by, ticket, &call, append, channel_key, context),
             Self::Ended { turn, outcome, error } => {
                 let ended = context.clock.now();
                 let facts = TurnFacts {
@@ -159,36 +159,36 @@ impl Tale {
 fn tell_statement(
     by: &Author,
     ticket: Ticket,
-    flight: &Flight,
+    call: &PendingCall,
     append: Append,
     channel_key: &ChannelKey,
     context: &ActorContext,
 ) {
-    let turn_id = flight.turn.shown_id(channel_key);
-    let written = flight.written.unwrap_or(append.taken);
+    let turn_id = call.turn.shown_id(channel_key);
+    let written = call.written.unwrap_or(append.taken);
     let made = StatementFacts {
-        trace: flight.turn.trace,
+        trace: call.turn.trace,
         ticket,
         turn_id: &turn_id,
         guild: &channel_key.guild,
         channel: &channel_key.channel,
         companion: &CompanionId::from(&*by.id),
         companion_name: &by.name,
-        trigger: flight.trigger,
+        trigger: call.trigger,
         error_type: None,
-        started: flight.since,
+        started: call.since,
         ended: written,
     };
     turns::record_statement(&context.recorder, &made);
     let sent = SendFacts {
-        trace: flight.turn.trace,
+        trace: call.turn.trace,
         turn_id: &turn_id,
         guild: &channel_key.guild,
         channel: &channel_key.channel,
         platform: context.platforms.name(&channel_key.channel),
         companion: &CompanionId::from(&*by.id),
         started: written,
-        ended: flight.sent.unwrap_or(append.committed),
+        ended: call.sent.unwrap_or(append.committed),
     };
     messages::record_send(&context.recorder, &sent);
 }
@@ -204,7 +204,7 @@ struct What<'a> {
 
 fn tell_decision(
     decided: &Decided,
-    flight: &Flight,
+    call: &PendingCall,
     floor: Option<&'static str>,
     at: Moment,
     channel_key: &ChannelKey,
@@ -219,29 +219,29 @@ fn tell_decision(
         floor,
     });
     for companion in &decided.companions {
-        tell(flight, companion, What { ticket: decided.ticket, answer, vote, at }, channel_key, context);
+        tell(call, companion, What { ticket: decided.ticket, answer, vote, at }, channel_key, context);
     }
 }
 
-fn tell(flight: &Flight, companion: &CompanionId, what: What<'_>, channel_key: &ChannelKey, context: &ActorContext) {
+fn tell(call: &PendingCall, companion: &CompanionId, what: What<'_>, channel_key: &ChannelKey, context: &ActorContext) {
     let What { ticket, answer, vote, at } = what;
-    let (message_count, check_count, threshold) = flight.counts;
+    let (message_count, check_count, threshold) = call.counts;
     decisions::record(
         &context.recorder,
         &DecisionFacts {
-            trace: flight.turn.trace,
+            trace: call.turn.trace,
             ticket,
-            turn_id: &flight.turn.shown_id(channel_key),
+            turn_id: &call.turn.shown_id(channel_key),
             guild: &channel_key.guild,
             channel: &channel_key.channel,
             companion,
-            trigger: flight.trigger,
+            trigger: call.trigger,
             answer,
             message_count,
             check_count,
             threshold,
             vote,
-            started: flight.since,
+            started: call.since,
             ended: at,
         },
     );

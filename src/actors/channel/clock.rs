@@ -6,12 +6,12 @@ use crate::domain::moment::Moment;
 
 /// Time that never goes back and never stands still, and follows the machine's clock wherever that is ahead.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub(super) struct ChannelClock {
     from: Moment,
     since: Instant,
 }
 
-impl Pace {
+impl ChannelClock {
     /// Begins at this moment.
     pub(super) fn new(from: Moment) -> Self {
         Self { from, since: Instant::now() }
@@ -39,19 +39,19 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_clock_that_was_set_back_neither_stops_time_nor_takes_it_back() {
         let noon = Moment::from_micros(43_200_000_000);
-        let mut pace = Pace::new(noon);
+        let mut channel_clock = ChannelClock::new(noon);
 
         tokio::time::advance(MINUTE).await;
 
-        assert_eq!(pace.now(noon - 10 * MINUTE), noon + MINUTE);
+        assert_eq!(channel_clock.now(noon - 10 * MINUTE), noon + MINUTE);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_clock_that_is_ahead_is_followed() {
         let noon = Moment::from_micros(43_200_000_000);
-        let mut pace = Pace::new(noon);
+        let mut channel_clock = ChannelClock::new(noon);
 
-        assert_eq!(pace.now(noon + 10 * MINUTE), noon + 10 * MINUTE);
-        assert_eq!(pace.now(noon), noon + 10 * MINUTE);
+        assert_eq!(channel_clock.now(noon + 10 * MINUTE), noon + 10 * MINUTE);
+        assert_eq!(channel_clock.now(noon), noon + 10 * MINUTE);
     }
 }

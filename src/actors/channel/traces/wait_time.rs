@@ -7,13 +7,13 @@ use crate::domain::moment::Moment;
 
 /// What a turn waited for. Only the channel that it belongs to counts, so the parts need not agree at every moment.
 #[derive(Debug, Default)]
-pub(super) struct Effort {
+pub(super) struct WaitTime {
     waited_us: AtomicU64,
     /// Up to when it was counted: what was waited for at the same time counts once.
     counted_until: AtomicU64,
 }
 
-impl Effort {
+impl WaitTime {
     /// Somebody else had to do something from then until then. To be told in the order of the ends.
     pub(super) fn waited(&self, from: Moment, until: Moment) {
         let counted = Moment::from_micros(self.counted_until.load(Ordering::Relaxed));
@@ -34,14 +34,14 @@ mod tests {
 
     #[test]
     fn what_is_waited_for_at_the_same_time_counts_once() {
-        let effort = Effort::default();
+        let wait_time = WaitTime::default();
 
-        effort.waited(Moment::from_micros(100), Moment::from_micros(300));
-        effort.waited(Moment::from_micros(200), Moment::from_micros(500));
-        effort.waited(Moment::from_micros(250), Moment::from_micros(450));
-        effort.waited(Moment::from_micros(600), Moment::from_micros(700));
+        wait_time.waited(Moment::from_micros(100), Moment::from_micros(300));
+        wait_time.waited(Moment::from_micros(200), Moment::from_micros(500));
+        wait_time.waited(Moment::from_micros(250), Moment::from_micros(450));
+        wait_time.waited(Moment::from_micros(600), Moment::from_micros(700));
 
-        assert_eq!(effort.left_of(Duration::from_micros(1_000)), Duration::from_micros(500));
-        assert_eq!(effort.left_of(Duration::from_micros(400)), Duration::ZERO);
+        assert_eq!(wait_time.left_of(Duration::from_micros(1_000)), Duration::from_micros(500));
+        assert_eq!(wait_time.left_of(Duration::from_micros(400)), Duration::ZERO);
     }
 }

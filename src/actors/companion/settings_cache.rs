@@ -9,12 +9,12 @@ use crate::settings::companion::Companion as Settings;
 
 /// Its settings by channel, as of an edition of who lives where.
 #[derive(Default)]
-pub(super) struct InForce {
+pub(super) struct SettingsCache {
     edition: u64,
     by_channel: HashMap<ChannelId, Arc<Settings>>,
 }
 
-impl InForce {
+impl SettingsCache {
     /// As the companion is in this channel; none: it is configured no more.
     pub(super) fn of(
         &mut self,

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use ractor::{ActorId, ActorRuntime, ActorStatus, RpcReplyPort};
 
-use super::traces::{self, Tale};
+use super::traces::{self, TraceRecord};
 use super::{REPLY_AGAIN_AT_MOST, State};
 use crate::actors::companion::reply;
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{Asking, CompanionMessage, Evaluate, Matter, Statement, Tell};
+use crate::actors::messages::companion::{CompanionMessage, DecisionInput, DecisionRequest, Evaluate, Statement, Tell};
 use crate::actors::messages::models::Outcome;
 use crate::actors::messages::reply::{Dropped, Reply};
 use crate::actors::messages::turn_taking_manager::NotTaken;
@@ -28,7 +28,7 @@ use crate::domain::vote::State as Ballot;
 use crate::domain::window;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, Reader};
-use crate::ports::language_model::{self, ModelRole, Request, Wording};
+use crate::ports::language_model::{self, LazyRequest, ModelRole, Request};
 use crate::settings;
 use crate::telemetry::operations::{self, ActorFacts};
 use crate::telemetry::plain::Plain;
@@ -43,7 +43,7 @@ const SUMMARISED_AT_MOST: usize = 1_000;
 const REWRITING_AT_MOST: Duration = Duration::from_secs(30);
 
 /// Something to be done once a batch is committed.
-pub(super) enum Duty {
+pub(super) enum PostCommitAction {
     /// Have this round managed, if it is still open.
     HoldRound { message: Seq },
     /// Ask this question, if it is still open.
@@ -61,42 +61,44 @@ pub(super) enum Duty {
     /// Show that nothing comes of a wish, a turn or a reply.
     ShowDropped { companion: CompanionId, ticket: Option<Ticket> },
     /// Tell what happened.
-    Tell(Box<Tale>),
+    Tell(Box<TraceRecord>),
 }
 
 impl State {
     /// What follows once this is on record.
-    pub(super) fn duties(&mut self, made: &[Made]) -> Vec<Duty> {
-        let mut duties = Vec::new();
+    pub(super) fn actions(&mut self, made: &[Made]) -> Vec<PostCommitAction> {
+        let mut actions = Vec::new();
         for Made { event, .. } in made {
             match event {
                 Event::RoundOpened(opened) => {
                     self.round_asked = opened.asked.clone();
-                    duties.push(Duty::HoldRound { message: opened.message });
+                    actions.push(PostCommitAction::HoldRound { message: opened.message });
                 }
-                Event::Evaluated(evaluated) => duties.push(Duty::Ask { ticket: evaluated.ticket }),
-                Event::RepetitionAsked { ticket, .. } => duties.push(Duty::Judge { ticket: *ticket }),
-                Event::ReplyOwed { ticket, .. } => duties.push(Duty::Reply { ticket: *ticket }),
-                Event::Decided(decided) => duties.extend(decided.vote.clone().map(|vote| Duty::Publish(Box::new(vote)))),
-                Event::RoundClosed(closed) => duties.push(Duty::EndRound(Box::new(closed.clone()))),
+                Event::Evaluated(evaluated) => actions.push(PostCommitAction::Ask { ticket: evaluated.ticket }),
+                Event::RepetitionAsked { ticket, .. } => actions.push(PostCommitAction::Judge { ticket: *ticket }),
+                Event::ReplyOwed { ticket, .. } => actions.push(PostCommitAction::Reply { ticket: *ticket }),
+                Event::Decided(decided) => {
+                    actions.extend(decided.vote.clone().map(|vote| PostCommitAction::Publish(Box::new(vote))))
+                }
+                Event::RoundClosed(closed) => actions.push(PostCommitAction::EndRound(Box::new(closed.clone()))),
                 _ => {}
             }
         }
-        duties
+        actions
     }
 
-    pub(super) fn discharge(&mut self, duty: Duty) {
-        match duty {
-            Duty::HoldRound { message } => self.hold_round(message),
-            Duty::Ask { ticket } => self.ask(ticket),
-            Duty::Judge { ticket } => self.ask_for_judgement(ticket),
-            Duty::Reply { ticket } => self.reply(ticket),
-            Duty::Publish(ballot) => self.tell_manager(*ballot),
+    pub(super) fn run(&mut self, action: PostCommitAction) {
+        match action {
+            PostCommitAction::HoldRound { message } => self.hold_round(message),
+            PostCommitAction::Ask { ticket } => self.ask(ticket),
+            PostCommitAction::Judge { ticket } => self.ask_for_judgement(ticket),
+            PostCommitAction::Reply { ticket } => self.reply(ticket),
+            PostCommitAction::Publish(ballot) => self.tell_manager(*ballot),
             // Whoever voted may have stopped waiting.
-            Duty::Confirm(reply) => drop(reply.send(Ok(()))),
-            Duty::EndRound(closed) => self.end_round(*closed),
-            Duty::ShowDropped { companion, ticket } => self.note_dropped(&companion, ticket),
-            Duty::Tell(tale) => (*tale).tell(&self.channel_key, &self.context),
+            PostCommitAction::Confirm(reply) => drop(reply.send(Ok(()))),
+            PostCommitAction::EndRound(closed) => self.end_round(*closed),
+            PostCommitAction::ShowDropped { companion, ticket } => self.note_dropped(&companion, ticket),
+            PostCommitAction::Tell(record) => (*record).tell(&self.channel_key, &self.context),
         }
     }
 
@@ -115,7 +117,7 @@ impl State {
         };
         let buffer: Vec<Arc<Message>> = window.after(gate.cursor).filter(is_shown).map(|entry| entry.message.clone()).collect();
         let triggered_by = window.get(evaluation.message).map(|entry| &entry.message);
-        let matter = Matter {
+        let input = DecisionInput {
             trigger: evaluation.trigger,
             is_vote: self.conversation.round().is_some_and(|round| round.awaits(companion)),
             modality: triggered_by.map(|message| message.modality).unwrap_or_default(),
@@ -139,8 +141,8 @@ impl State {
                 });
             }
         });
-        let asking = Asking { channel_key: self.channel_key.clone(), ticket, tell, arrival };
-        let evaluate = Evaluate { asking, matter };
+        let asking = DecisionRequest { channel_key: self.channel_key.clone(), ticket, tell, arrival };
+        let evaluate = Evaluate { asking, input };
         let at = CompanionKey(self.channel_key.guild.clone(), companion.clone());
         // A question that finds nobody is dropped, which tells us to ask again.
         match self.context.directory.find(&at) {
@@ -291,7 +293,7 @@ async fn ask_for_summary(
     let events = Reader::new(&*context.store).events(channel_key, range).await;
     drop(rewrite_locks);
     let request = match events {
-        Ok(events) => Arc::new(Wording::from(to_summarise(events, previous, channel_key, &context.settings.prompt))),
+        Ok(events) => Arc::new(LazyRequest::from(to_summarise(events, previous, channel_key, &context.settings.prompt))),
         Err(error) => {
             tracing::warn!(channel = %Plain(channel_key.channel.as_str()), %error, "what is to be summarised cannot be read");
             return None;

@@ -3,25 +3,25 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use crate::domain::gate::Temper;
+use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::CompanionId;
 
 /// How patient everyone is in a channel.
-pub(super) type Tempers = BTreeMap<CompanionId, Temper>;
+pub(super) type InterjectionPolicies = BTreeMap<CompanionId, InterjectionPolicy>;
 
 /// Those that some channel of a guild goes by, each once.
 #[derive(Debug, Default)]
-pub(super) struct SharedTempers(Mutex<Vec<Weak<Tempers>>>);
+pub(super) struct SharedPolicies(Mutex<Vec<Weak<InterjectionPolicies>>>);
 
-impl SharedTempers {
+impl SharedPolicies {
     /// These, as another channel has them if one does.
-    pub(super) fn shared(&self, tempers: Tempers) -> Arc<Tempers> {
+    pub(super) fn shared(&self, policies: InterjectionPolicies) -> Arc<InterjectionPolicies> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|known| known.strong_count() > 0);
-        if let Some(same) = known.iter().filter_map(Weak::upgrade).find(|known| **known == tempers) {
+        if let Some(same) = known.iter().filter_map(Weak::upgrade).find(|known| **known == policies) {
             return same;
         }
-        let new = Arc::new(tempers);
+        let new = Arc::new(policies);
         known.push(Arc::downgrade(&new));
         new
     }
@@ -35,10 +35,13 @@ mod tests {
 
     #[test]
     fn channels_in_which_everybody_is_as_patient_share_that_as_long_as_one_of_them_is_awake() {
-        let guild = SharedTempers::default();
+        let guild = SharedPolicies::default();
         let of = |starting_interval| {
             let (text_lull_timeout, voice_lull_timeout) = (Duration::from_secs(10), Duration::from_secs(5));
-            Tempers::from([("aria".into(), Temper { starting_interval, text_lull_timeout, voice_lull_timeout })])
+            InterjectionPolicies::from([(
+                "aria".into(),
+                InterjectionPolicy { starting_interval, text_lull_timeout, voice_lull_timeout },
+            )])
         };
 
         let [lobby, den, attic] = [9, 9, 3].map(|starting_interval| guild.shared(of(starting_interval)));
