@@ -37,14 +37,14 @@ use crate::adapters::llm::{self, arrivals::Arrivals};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::manifest::FORMAT;
 use crate::adapters::store::sled::{self, OpenOptions, Renewed, SledStore, disk_bytes, disk_free};
-use crate::adapters::system::{SystemChance, SystemClock};
+use crate::adapters::system::{SystemClock, SystemRng};
 use crate::domain::id::ModelName;
 use crate::journal::record::NEWEST_VERSION;
 use crate::journal::salvaged::Salvaged;
 use crate::journal::upgrade;
-use crate::ports::chance::Chance as _;
 use crate::ports::clock::Clock as _;
 use crate::ports::language_model::ModelRole;
+use crate::ports::rng::Rng as _;
 use crate::ports::store::keeper::Keeper;
 use crate::settings::{self, Loaded, Settings, Sources};
 use crate::telemetry::Telemetry;
@@ -169,7 +169,7 @@ fn opening(telemetry: &Telemetry, accept_loss: bool) -> OpenOptions {
         accept_loss,
         deadline: OPEN_DEADLINE,
         cache_bytes: CACHE_BYTES,
-        new_id: SystemChance.id(),
+        new_id: SystemRng.id(),
         instruments: telemetry.metrics().instruments(),
         held: None,
     }
@@ -234,7 +234,7 @@ async fn serve(
     tokio::spawn(cleanup::keep_cleaning_up(context.clone()));
     root.cast(RootMessage::WakePending).context("the actors are gone").map_err(Ended::Failed)?;
     let backend = ActorBackend::new(context.clone(), keeper);
-    let console = Console::bind(&context.settings.server, Arc::new(backend), context.chance.clone(), telemetry.metrics())
+    let console = Console::bind(&context.settings.server, Arc::new(backend), context.rng.clone(), telemetry.metrics())
         .await
         .map_err(cannot_serve)?;
     let address = console.address();
@@ -324,7 +324,7 @@ fn context(
         ..ActorContext::new(Environment {
             store,
             clock: Arc::new(SystemClock),
-            chance: Arc::new(SystemChance),
+            rng: Arc::new(SystemRng),
             models,
             recorder,
             settings: Arc::new(settings),

@@ -13,7 +13,7 @@
 //!
 //! What is not there: Discord's own gateway, with its sessions, heartbeats and limits, and a platform that refuses for good or changes the
 //! number of its connections. Those are tried in `tests/it/discord` and `journeys/connecting.rs`. What is changed or taken back on the
-//! platform comes in as `ports::hearing` has it, beside the connections; what is said there comes over them (`gateway.rs`).
+//! platform comes in as `ports::inbound_events` has it, beside the connections; what is said there comes over them (`gateway.rs`).
 //!
 //! What is checked (`checks/`): what was accepted is kept, once, in order; everything settles once; who is asked, selected and speaks, about
 //! what, and in which order; whoever is selected speaks, in its time; a reply is posted at most once, and made, or a fault explains why not, and

@@ -49,11 +49,11 @@ struct Bill {
     people: u64,
     side: Calls,
     main: Calls,
-    said: BTreeMap<Spot, Said>,
+    said: BTreeMap<ChannelRef, Said>,
 }
 
 /// Which conversation; how many messages people had said in it; who spoke then, and for which time since.
-type Spot = (usize, usize, CompanionId, usize);
+type ChannelRef = (usize, usize, CompanionId, usize);
 
 /// A statement, and the human words before it.
 #[derive(Clone)]
@@ -113,7 +113,7 @@ fn bill(chats: &[Script], size: usize, way: Way) -> anyhow::Result<Bill> {
     Ok(bill)
 }
 
-fn note_statements(chat: usize, script: &Script, happenings: &[Happening], said: &mut BTreeMap<Spot, Said>) {
+fn note_statements(chat: usize, script: &Script, happenings: &[Happening], said: &mut BTreeMap<ChannelRef, Said>) {
     let mut events: Vec<_> = script.events.iter().collect();
     events.sort_by_key(|event| (event.at, &event.channel));
     let mut human = events.into_iter().filter_map(saying_of);
@@ -165,13 +165,13 @@ fn print_row(size: usize, way: Way, bill: &Bill, seeds: &Bill) {
 /// What was said at a spot in one way and not in the other. What differs first in a conversation differs because of the way; much of
 /// the rest differs because of that.
 fn compare(size: usize, (one_way, one): (Way, &Bill), (other_way, other): (Way, &Bill)) -> String {
-    let only_in = |some: &Bill, others: &Bill, when| -> Vec<(Spot, Said, &'static str)> {
-        let missing = some.said.iter().filter(|(spot, _)| !others.said.contains_key(spot));
-        missing.map(|(spot, said)| (spot.clone(), said.clone(), when)).collect()
+    let only_in = |some: &Bill, others: &Bill, when| -> Vec<(ChannelRef, Said, &'static str)> {
+        let missing = some.said.iter().filter(|(channel_ref, _)| !others.said.contains_key(channel_ref));
+        missing.map(|(channel_ref, said)| (channel_ref.clone(), said.clone(), when)).collect()
     };
     let before = only_in(one, other, "only before");
     let after = only_in(other, one, "only after");
-    let for_a_person = |some: &[(Spot, Said, &str)]| some.iter().filter(|(_, said, _)| said.is_for_a_person).count();
+    let for_a_person = |some: &[(ChannelRef, Said, &str)]| some.iter().filter(|(_, said, _)| said.is_for_a_person).count();
     let mut told = format!(
         "* {size} present, from \"{}\" to \"{}\": {} statements by the same companion after the same message; {} only before, {} of them \
          after a message for one person; {} only after, {} of them after such a message.\n",
@@ -185,9 +185,9 @@ fn compare(size: usize, (one_way, one): (Way, &Bill), (other_way, other): (Way, 
     );
     let mut first = BTreeMap::new();
     let mut differing: Vec<_> = before.into_iter().chain(after).collect();
-    differing.sort_by(|(spot, ..), (other, ..)| spot.cmp(other));
-    for (spot, said, when) in differing {
-        first.entry(spot.0).or_insert((spot.2, said, when));
+    differing.sort_by(|(channel_ref, ..), (other, ..)| channel_ref.cmp(other));
+    for (channel_ref, said, when) in differing {
+        first.entry(channel_ref.0).or_insert((channel_ref.2, said, when));
     }
     for (companion, said, when) in first.into_values().take(EXAMPLES) {
         told += &format!("  * after “{}”, {when}: {companion}: “{}”\n", said.after, said.text);

@@ -8,7 +8,7 @@ use serde_json::json;
 use tertulia::actors::models::Models;
 use tertulia::actors::runtime::context::{ActorContext, Environment};
 use tertulia::actors::service::ActorBackend;
-use tertulia::adapters::system::{SystemChance, SystemClock};
+use tertulia::adapters::system::{SystemClock, SystemRng};
 use tertulia::ports::backend::Backend;
 use tertulia::ports::backend::room::RoomId;
 use tertulia::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
@@ -61,7 +61,7 @@ pub fn kit_of(
         ..ActorContext::new(Environment {
             store,
             clock: Arc::new(SystemClock),
-            chance: Arc::new(SystemChance),
+            rng: Arc::new(SystemRng),
             models: Models::new(model.clone(), model),
             recorder,
             settings,

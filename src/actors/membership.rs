@@ -1,6 +1,6 @@
 //! Who lives in which channel, and who is not to be heard.
 
 pub mod changes;
-pub mod ignored;
-pub mod ignoring;
 pub mod memberships;
+pub mod opt_out;
+pub mod opt_outs;

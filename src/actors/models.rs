@@ -26,8 +26,8 @@ use crate::actors::messages::models::{Asked, CallFacts, CallId, Job, Outcome, Po
 use crate::actors::messages::reply::{Dropped, Reply};
 use crate::actors::runtime::directory::Sort;
 use crate::domain::moment::Moment;
-use crate::ports::chance::Chance;
 use crate::ports::language_model::{Draft, NoAnswer, Usage};
+use crate::ports::rng::Rng;
 use crate::settings::models::Models as Settings;
 use crate::telemetry::instruments::Instruments;
 use crate::telemetry::instruments::kinds::Counted;
@@ -48,7 +48,7 @@ pub struct SideModels {
     /// Limits.
     pub settings: Settings,
     /// Spreads the tries of those who failed together.
-    pub chance: Arc<dyn Chance>,
+    pub rng: Arc<dyn Rng>,
     /// What it measures with.
     pub instruments: Instruments,
 }
@@ -111,7 +111,7 @@ impl Actor for SideModels {
             PoolMessage::Cancel(call) => state.schedule.cancel(now, call),
             PoolMessage::Ended(call, result) => {
                 state.learn(call, result.as_ref().err());
-                state.schedule.ended(now, call, result, self.chance.fraction())
+                state.schedule.ended(now, call, result, self.rng.fraction())
             }
             PoolMessage::Panicked(call) => {
                 state.tell_panic(call, "a model's call panicked; its question is answered without a model");

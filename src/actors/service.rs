@@ -16,14 +16,14 @@
 //! * `known`: what there is, for whoever asked for something that there is not.
 //! * `desk`: how all of these reach the writer and the guilds.
 
-mod company;
 mod desk;
 mod export;
 mod external;
 mod forget;
-mod hearing;
+mod inbound_events;
 mod known;
 mod live;
+mod membership;
 mod messages;
 pub mod notes;
 mod quarantine;

@@ -48,7 +48,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::ports::backend::Backend;
-use crate::ports::chance::Chance;
+use crate::ports::rng::Rng;
 use crate::settings;
 use crate::settings::server::Server;
 use crate::telemetry::instruments::{Instruments, NONE};
@@ -119,7 +119,7 @@ impl Console {
     pub async fn bind(
         settings: &Server,
         backend: Arc<dyn Backend>,
-        chance: Arc<dyn Chance>,
+        rng: Arc<dyn Rng>,
         metrics: Metrics,
     ) -> Result<Self, CannotServe> {
         settings.check()?;
@@ -136,7 +136,7 @@ impl Console {
             backend,
             names: Names::new(bound, settings),
             proxies: Proxies::new(settings.trusted_networks()?),
-            auth: Auth::new(token, settings, chance),
+            auth: Auth::new(token, settings, rng),
             requests: requests(settings),
             strangers: requests(settings),
             places: Places::new(settings.max_live, settings.max_live_per_address),

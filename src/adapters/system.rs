@@ -6,8 +6,8 @@ use rand::RngExt as _;
 
 use crate::domain::gate::MOST_JITTER;
 use crate::domain::moment::Moment;
-use crate::ports::chance::Chance;
 use crate::ports::clock::Clock;
+use crate::ports::rng::Rng;
 
 /// The machine's time of day.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,10 +24,10 @@ impl Clock for SystemClock {
 
 /// The operating system's randomness, stretched by a generator fit for secrets.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct SystemChance;
+pub struct SystemRng;
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
-impl Chance for SystemChance {
+impl Rng for SystemRng {
     fn jitter(&self) -> i8 {
         rand::rng().random_range(-MOST_JITTER..=MOST_JITTER)
     }

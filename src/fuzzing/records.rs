@@ -12,7 +12,7 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::membership::Membership;
 use crate::journal::record::{
-    ChannelRecord, DeadLetterRecord, IgnoredRecord, NEWEST_VERSION, OutboxRecord, PendingRecord, RecordError, RoomRecord,
+    ChannelRecord, DeadLetterRecord, NEWEST_VERSION, OptOutRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord,
     SnapshotRecord, StartRecord, UsageRecord, decode, decode_bytes, decode_event, decode_number, encode, encode_bytes,
     encode_event, encode_number,
 };
@@ -112,7 +112,7 @@ pub(super) fn record(bytes: &[u8]) {
     reads::<RoomRecord>(bytes);
     reads::<UsageRecord>(bytes);
     reads::<StartRecord>(bytes);
-    reads::<IgnoredRecord>(bytes);
+    reads::<OptOutRecord>(bytes);
     reads::<DeadLetterRecord>(bytes);
     reads::<Membership>(bytes);
     reads::<SnapshotRecord>(bytes);

@@ -6,7 +6,7 @@ use super::channel_key::ChannelKey;
 use super::key;
 use super::membership::Membership;
 use super::record::{
-    ChannelRecord, DeadLetterRecord, IgnoredRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, SnapshotRecord,
+    ChannelRecord, DeadLetterRecord, OptOutRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, SnapshotRecord,
     StartRecord, UsageRecord, decode, decode_bytes, decode_event,
 };
 use crate::domain::id::{Seq, Ward};
@@ -48,7 +48,7 @@ pub(super) fn read(key: &Key, value: &[u8]) -> Result<(), RecordError> {
         Some(Kind::Usage) => as_record::<UsageRecord>(key, value),
         Some(Kind::DeadLetter) => as_record::<DeadLetterRecord>(key, value),
         Some(Kind::Room) => as_record::<RoomRecord>(key, value),
-        Some(Kind::Ignored) => as_record::<IgnoredRecord>(key, value),
+        Some(Kind::OptOut) => as_record::<OptOutRecord>(key, value),
         Some(Kind::Session) => decode_bytes(key, value).map(drop),
         Some(Kind::Meta) => fact(key, value),
         Some(Kind::Head | Kind::Tombstone | Kind::Summary | Kind::Webhook) | None => Ok(()),
@@ -98,8 +98,8 @@ pub(super) fn named(key: &Key) -> (String, Option<ChannelNo>) {
         Some(Kind::Person) => ("an entry of the index of persons".to_owned(), key::channel_before_number(key)),
         Some(Kind::ChannelName) => of_nobody(format!("the number of {}", channel_key())),
         Some(Kind::Setting) => of_nobody(format!("who lives in {}", channel_key())),
-        Some(Kind::Ignored) => {
-            let guild = key::ignored_in(key).map_or_else(|| "a guild".to_owned(), |(guild, _)| format!("guild {guild}"));
+        Some(Kind::OptOut) => {
+            let guild = key::opt_out_in(key).map_or_else(|| "a guild".to_owned(), |(guild, _)| format!("guild {guild}"));
             of_nobody(format!("that somebody of {guild} is not to be heard"))
         }
         Some(Kind::Room) => {

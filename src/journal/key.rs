@@ -186,12 +186,12 @@ pub fn room_in(key: &Key) -> Option<ChannelId> {
 }
 
 /// That a person is not to be heard in a guild.
-pub fn ignored(guild: &GuildId, person: &PersonId) -> Key {
-    Key::new(Ward::of(guild), Kind::Ignored).text(guild.as_str()).text(person.as_str())
+pub fn opt_out(guild: &GuildId, person: &PersonId) -> Key {
+    Key::new(Ward::of(guild), Kind::OptOut).text(guild.as_str()).text(person.as_str())
 }
 
-/// The guild and the person in a key of [`ignored`].
-pub fn ignored_in(key: &Key) -> Option<(GuildId, PersonId)> {
+/// The guild and the person in a key of [`opt_out`].
+pub fn opt_out_in(key: &Key) -> Option<(GuildId, PersonId)> {
     let (guild, person) = two_texts(key)?;
     Some((guild.into(), person.into()))
 }

@@ -397,9 +397,9 @@ impl<'a> Reader<'a> {
     }
 
     /// People of a ward's guilds who are not to be heard. The key tells who, so nobody is heard because the rest cannot be read.
-    pub async fn ignored(&self, ward: Ward) -> Result<Vec<(GuildId, PersonId)>, ReadError> {
-        let stored = self.all(Key::new(ward, Kind::Ignored)).await?;
-        let people = stored.iter().map(|(key, _)| key::ignored_in(key).ok_or_else(|| nameless(key, "guild and person")));
+    pub async fn opt_outs(&self, ward: Ward) -> Result<Vec<(GuildId, PersonId)>, ReadError> {
+        let stored = self.all(Key::new(ward, Kind::OptOut)).await?;
+        let people = stored.iter().map(|(key, _)| key::opt_out_in(key).ok_or_else(|| nameless(key, "guild and person")));
         Ok(people.collect::<Result<_, _>>()?)
     }
 

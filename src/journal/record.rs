@@ -358,7 +358,7 @@ pub struct StartRecord {
 
 /// A person who is not to be heard in a guild.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct IgnoredRecord {
+pub struct OptOutRecord {
     /// Where.
     pub guild: GuildId,
     /// Who.

@@ -73,7 +73,7 @@ fn owner(key: &Key) -> Option<ChannelNo> {
         | Kind::Tombstone => key::channel_in(key),
         Kind::Person | Kind::Usage => key::channel_before_number(key),
         Kind::Meta => key::swept_in(key).or_else(|| key::unlisted_in(key)),
-        Kind::ChannelName | Kind::Setting | Kind::Room | Kind::Session | Kind::Webhook | Kind::Ignored => None,
+        Kind::ChannelName | Kind::Setting | Kind::Room | Kind::Session | Kind::Webhook | Kind::OptOut => None,
     }
 }
 
@@ -102,7 +102,7 @@ fn named(key: &Key, value: &[u8]) -> Option<Seq> {
         | Kind::Room
         | Kind::Session
         | Kind::Webhook
-        | Kind::Ignored => None,
+        | Kind::OptOut => None,
     }
 }
 
@@ -163,7 +163,7 @@ impl Complete for Salvaged {
                 | Kind::Session
                 | Kind::Webhook
                 | Kind::Meta
-                | Kind::Ignored,
+                | Kind::OptOut,
                 _,
             ) => {}
         }

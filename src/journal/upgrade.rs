@@ -156,7 +156,7 @@ fn is_versioned(key: &Key) -> bool {
             | Kind::Room
             | Kind::Session
             | Kind::Webhook
-            | Kind::Ignored,
+            | Kind::OptOut,
         )
         | None => true,
     }

@@ -4,30 +4,30 @@ use super::world::World;
 use crate::actors::inbound::Inbound;
 use crate::domain::id::ChannelId;
 use crate::domain::message::{Author, Modality, Role};
-use crate::ports::hearing::{Hearing, Spot, Taken, Utterance};
+use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundEvents, InboundMessage};
 
-pub(super) fn spot(guild: &str, channel: &str) -> Spot {
-    Spot { guild: guild.into(), channel: channel.into(), parent: None }
+pub(super) fn channel_ref(guild: &str, channel: &str) -> ChannelRef {
+    ChannelRef { guild: guild.into(), channel: channel.into(), parent: None }
 }
 
 /// The channel `discord:10` of the guild `discord:1`.
-pub(super) fn general() -> Spot {
-    spot("discord:1", "discord:10")
+pub(super) fn general() -> ChannelRef {
+    channel_ref("discord:1", "discord:10")
 }
 
 /// A thread in it.
-pub(super) fn thread(id: &str) -> Spot {
-    Spot { channel: id.into(), parent: Some(general().channel), ..general() }
+pub(super) fn thread(id: &str) -> ChannelRef {
+    ChannelRef { channel: id.into(), parent: Some(general().channel), ..general() }
 }
 
 /// A direct message with the bot.
-pub(super) fn direct() -> Spot {
-    spot("dm:discord:77", "discord:77")
+pub(super) fn direct() -> ChannelRef {
+    channel_ref("dm:discord:77", "discord:77")
 }
 
 /// Ana says something now, to nobody in particular.
-pub(super) fn ana(world: &World, id: &str, text: &str) -> Utterance {
-    Utterance {
+pub(super) fn ana(world: &World, id: &str, text: &str) -> InboundMessage {
+    InboundMessage {
         id: id.into(),
         from: Author { id: "discord:5".into(), name: "Ana".into(), role: Role::Person },
         text: text.into(),
@@ -42,10 +42,10 @@ pub(super) fn ana(world: &World, id: &str, text: &str) -> Utterance {
 }
 
 /// It is said there, and new; in a direct message to everybody.
-pub(super) async fn says(world: &World, spot: &Spot, utterance: Utterance) {
-    let utterance = Utterance { to_all: spot.guild.as_str().starts_with("dm:"), ..utterance };
-    let taken = Inbound::new(world.context.clone()).said(spot, utterance).await.unwrap();
-    assert!(matches!(taken, Taken::New(_)), "people are taken in");
+pub(super) async fn says(world: &World, channel_ref: &ChannelRef, inbound_message: InboundMessage) {
+    let inbound_message = InboundMessage { to_all: channel_ref.guild.as_str().starts_with("dm:"), ..inbound_message };
+    let taken = Inbound::new(world.context.clone()).said(channel_ref, inbound_message).await.unwrap();
+    assert!(matches!(taken, Acceptance::New(_)), "people are taken in");
 }
 
 /// Whether a channel is one of those.

@@ -10,24 +10,24 @@ use crate::actors::inbound::Inbound;
 use crate::actors::membership::changes;
 use crate::domain::id::{CompanionId, Seq};
 use crate::ports::backend::{Backend, Refused};
-use crate::ports::company::Company;
-use crate::ports::hearing::{Hearing, Spot};
+use crate::ports::inbound_events::{ChannelRef, InboundEvents};
+use crate::ports::membership::MembershipPort;
 
-async fn admit(world: &World, spot: &Spot, companion: &str) -> Result<bool, Refused> {
-    let admitted = world.backend.admit(spot, &companion.into()).await.map(|(_, is_new)| is_new);
+async fn admit(world: &World, channel_ref: &ChannelRef, companion: &str) -> Result<bool, Refused> {
+    let admitted = world.backend.admit(channel_ref, &companion.into()).await.map(|(_, is_new)| is_new);
     world.rest().await;
     admitted
 }
 
-async fn dismiss(world: &World, spot: &Spot, companion: &str) -> bool {
-    let dismissed = world.backend.dismiss(spot, &companion.into()).await.unwrap();
+async fn dismiss(world: &World, channel_ref: &ChannelRef, companion: &str) -> bool {
+    let dismissed = world.backend.dismiss(channel_ref, &companion.into()).await.unwrap();
     world.rest().await;
     dismissed
 }
 
-async fn open(world: &World, spot: &Spot) -> bool {
-    let expected = changes::would_open(&world.context, spot);
-    let opened = changes::open_within(&world.context, spot).await.unwrap();
+async fn open(world: &World, channel_ref: &ChannelRef) -> bool {
+    let expected = changes::would_open(&world.context, channel_ref);
+    let opened = changes::open_within(&world.context, channel_ref).await.unwrap();
     assert_eq!(opened, expected, "what is listened to is what is opened");
     world.rest().await;
     opened
@@ -56,8 +56,8 @@ fn came(moves: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 /// Ana says something.
-async fn say(world: &World, spot: &Spot, id: &str, text: &str) {
-    Inbound::new(world.context.clone()).said(spot, ana(world, id, text)).await.unwrap();
+async fn say(world: &World, channel_ref: &ChannelRef, id: &str, text: &str) {
+    Inbound::new(world.context.clone()).said(channel_ref, ana(world, id, text)).await.unwrap();
     world.rest().await;
 }
 
@@ -88,11 +88,14 @@ async fn a_channel_becomes_a_room_with_the_first_companion_that_is_let_in_and_su
 async fn two_companions_that_are_let_in_at_once_are_both_in() {
     let world = World::new().await;
     let (aria, bruno, cleo) = (CompanionId::from("aria"), CompanionId::from("bruno"), CompanionId::from("cleo"));
-    let spot = general();
+    let channel_ref = general();
 
-    let (first, second, third) =
-        tokio::join!(world.backend.admit(&spot, &aria), world.backend.admit(&spot, &bruno), world.backend.admit(&spot, &cleo));
-    let (gone, back) = tokio::join!(world.backend.dismiss(&spot, &bruno), world.backend.admit(&spot, &bruno));
+    let (first, second, third) = tokio::join!(
+        world.backend.admit(&channel_ref, &aria),
+        world.backend.admit(&channel_ref, &bruno),
+        world.backend.admit(&channel_ref, &cleo)
+    );
+    let (gone, back) = tokio::join!(world.backend.dismiss(&channel_ref, &bruno), world.backend.admit(&channel_ref, &bruno));
 
     assert!([first, second, third, back].iter().all(|admitted| matches!(admitted, Ok((_, true)))));
     assert_eq!(gone, Ok(true));
@@ -104,9 +107,9 @@ async fn two_companions_that_are_let_in_at_once_are_both_in() {
 async fn who_cannot_be_let_in_is_refused_with_the_way_out() {
     let world = World::new().await;
     admit(&world, &general(), "aria").await.unwrap();
-    let elsewhere = Spot { channel: "discord:11".into(), ..general() };
-    let console = Spot { channel: "console:lobby".into(), ..general() };
-    let foreign = Spot { guild: "discord:2".into(), ..general() };
+    let elsewhere = ChannelRef { channel: "discord:11".into(), ..general() };
+    let console = ChannelRef { channel: "console:lobby".into(), ..general() };
+    let foreign = ChannelRef { guild: "discord:2".into(), ..general() };
 
     let unknown = admit(&world, &general(), "nobody").await;
     let namesake = admit(&world, &elsewhere, "twin").await;
@@ -131,8 +134,8 @@ async fn a_thread_becomes_a_room_of_those_who_live_in_the_channel_that_it_is_in(
     let world = World::new().await;
     admit(&world, &general(), "aria").await.unwrap();
     patch(&world, "discord:10", json!({ "paused": true, "companions": { "aria": { "interjection": "quiet" } } })).await;
-    let elsewhere = Spot { parent: Some("discord:99".into()), ..thread("discord:20") };
-    let foreign = Spot { guild: "discord:2".into(), ..thread("discord:20") };
+    let elsewhere = ChannelRef { parent: Some("discord:99".into()), ..thread("discord:20") };
+    let foreign = ChannelRef { guild: "discord:2".into(), ..thread("discord:20") };
 
     assert!(!open(&world, &elsewhere).await);
     assert!(!open(&world, &foreign).await);
@@ -149,8 +152,8 @@ async fn what_changes_in_a_channel_holds_in_its_threads_awake_or_asleep_until_th
     let world = World::new().await;
     admit(&world, &general(), "aria").await.unwrap();
     let (asleep, awake, own) = (thread("discord:20"), thread("discord:21"), thread("discord:22"));
-    for spot in [&asleep, &own] {
-        open(&world, spot).await;
+    for channel_ref in [&asleep, &own] {
+        open(&world, channel_ref).await;
     }
     patch(&world, "discord:22", json!({ "companions": { "aria": { "interjection": "eager" } } })).await;
     sleep(&world).await;
@@ -201,11 +204,11 @@ async fn whoever_comes_back_to_a_channel_hears_at_once_what_is_said_in_a_thread_
     for companion in ["aria", "bruno"] {
         admit(&world, &general(), companion).await.unwrap();
     }
-    let spot = thread("discord:20");
-    say(&world, &spot, "1", "hello").await;
+    let channel_ref = thread("discord:20");
+    say(&world, &channel_ref, "1", "hello").await;
     sleep(&world).await;
     dismiss(&world, &general(), "aria").await;
-    Inbound::new(world.context.clone()).edited(&spot, "1", "hello!".into()).await.unwrap();
+    Inbound::new(world.context.clone()).edited(&channel_ref, "1", "hello!".into()).await.unwrap();
     world.rest().await;
 
     for is_asleep in [false, true] {
@@ -213,7 +216,7 @@ async fn whoever_comes_back_to_a_channel_hears_at_once_what_is_said_in_a_thread_
             sleep(&world).await;
         }
         admit(&world, &general(), "aria").await.unwrap();
-        say(&world, &spot, if is_asleep { "3" } else { "2" }, "Ari?").await;
+        say(&world, &channel_ref, if is_asleep { "3" } else { "2" }, "Ari?").await;
         world.pass(5.0).await;
 
         let asked = world.side.asked_for("aria");
@@ -281,9 +284,10 @@ async fn in_a_direct_message_those_answer_whom_the_settings_name() {
 async fn a_thread_that_two_hear_of_at_once_is_opened_once() {
     let world = World::new().await;
     admit(&world, &general(), "aria").await.unwrap();
-    let spot = thread("discord:20");
+    let channel_ref = thread("discord:20");
 
-    let opened = tokio::join!(changes::open_within(&world.context, &spot), changes::open_within(&world.context, &spot));
+    let opened =
+        tokio::join!(changes::open_within(&world.context, &channel_ref), changes::open_within(&world.context, &channel_ref));
 
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(opened, (Ok(true), Ok(true)));

@@ -15,7 +15,7 @@ use crate::journal::record::{OutboxRecord, PartRecord};
 use crate::ports::backend::Backend;
 use crate::ports::chat_platform::fake::{FakePlatform, Fate, TAKES};
 use crate::ports::chat_platform::{NotRead, NotSent};
-use crate::ports::hearing::{Hearing as _, Spot};
+use crate::ports::inbound_events::{ChannelRef, InboundEvents as _};
 
 /// Longer than the platform's shortest parts: three of them.
 const LONG: &str = "First comes a sentence. Then there is another one. And then the third ends it.";
@@ -35,14 +35,14 @@ async fn a_statement_is_posted_and_then_on_record() {
 #[tokio::test(start_paused = true)]
 async fn what_is_posted_does_not_tell_how_far_a_channel_was_heard() {
     let (platform, world) = asked("Hello!").await;
-    let hearing = Inbound::new(world.context.clone());
-    let spot = Spot { guild: channel_key().guild, channel: channel_key().channel, parent: None };
+    let inbound_events = Inbound::new(world.context.clone());
+    let channel_ref = ChannelRef { guild: channel_key().guild, channel: channel_key().channel, parent: None };
 
     world.pass(60.0).await;
 
     // What was said before it, while nobody listened, may still have to be read.
     assert_eq!(platform.posted(), said(&[("Aria", "Hello!")]));
-    assert_eq!(hearing.reached(&spot).await.unwrap().unwrap().newest, None);
+    assert_eq!(inbound_events.reached(&channel_ref).await.unwrap().unwrap().newest, None);
 }
 
 #[tokio::test(start_paused = true)]

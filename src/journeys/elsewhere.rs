@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use serde_json::Value;
 
 use super::abroad::is_of_discord;
-use super::abroad::{self, ana, spot};
+use super::abroad::{self, ana, channel_ref};
 use super::keeping::set_aside_at;
 use super::world::{World, room, said};
 use crate::actors::membership::changes;
@@ -22,21 +22,21 @@ use crate::ports::backend::keeping::{ExportForm, ExportQuery, Forget};
 use crate::ports::backend::usage::UsageQuery;
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, Part};
-use crate::ports::company::Company;
+use crate::ports::membership::MembershipPort;
 
 /// Two channels of a guild and one of another, in which Aria lives, and a direct message with her.
 async fn has_members() -> World {
     let world = World::new().await;
     for (guild, channel) in [("discord:1", "discord:10"), ("discord:1", "discord:11"), ("discord:2", "discord:20")] {
-        world.backend.admit(&spot(guild, channel), &"aria".into()).await.unwrap();
+        world.backend.admit(&channel_ref(guild, channel), &"aria".into()).await.unwrap();
     }
-    assert!(changes::open_within(&world.context, &spot("dm:discord:77", "discord:77")).await.unwrap());
+    assert!(changes::open_within(&world.context, &channel_ref("dm:discord:77", "discord:77")).await.unwrap());
     world.rest().await;
     world
 }
 
 async fn says(world: &World, guild: &str, channel: &str, text: &str) {
-    abroad::says(world, &spot(guild, channel), ana(world, &format!("{channel}/{text}"), text)).await;
+    abroad::says(world, &channel_ref(guild, channel), ana(world, &format!("{channel}/{text}"), text)).await;
 }
 
 async fn exported(world: &World, id: Option<&str>, form: ExportForm) -> String {
@@ -85,7 +85,7 @@ fn all() -> crate::ports::backend::messages::HistoryQuery {
 #[tokio::test(start_paused = true)]
 async fn nothing_of_a_direct_message_or_of_a_guild_is_told_in_another() {
     let world = has_members().await;
-    world.backend.admit(&spot("discord:2", "discord:20"), &"bruno".into()).await.unwrap();
+    world.backend.admit(&channel_ref("discord:2", "discord:20"), &"bruno".into()).await.unwrap();
     says(&world, "dm:discord:77", "discord:77", "a secret").await;
     says(&world, "discord:2", "discord:20", "Bruno, a story").await;
     world.pass(60.0).await;
@@ -118,7 +118,7 @@ async fn whoever_is_forgotten_in_a_guild_is_forgotten_in_all_its_channels_and_in
     }
     world.pass(3_600.0).await;
     // Nobody lives there any more, and of one it is not even known who did.
-    world.backend.dismiss(&spot("discord:1", "discord:10"), &"aria".into()).await.unwrap();
+    world.backend.dismiss(&channel_ref("discord:1", "discord:10"), &"aria".into()).await.unwrap();
     let membership = world.context.memberships.take(&"discord:11".into()).unwrap();
 
     let forgotten =
@@ -166,8 +166,8 @@ fn text_of(event: &Event) -> Arc<str> {
 async fn a_title_is_one_line_of_plain_text_and_absent_where_none_is_known() {
     let title = format!("#gen\u{202e}eral\n  · {}", "x".repeat(300));
     let world = World::over(Arc::new(Titled(title))).await;
-    world.backend.admit(&spot("discord:1", "discord:10"), &"aria".into()).await.unwrap();
-    world.backend.admit(&spot("discord:1", "discord:11"), &"aria".into()).await.unwrap();
+    world.backend.admit(&channel_ref("discord:1", "discord:10"), &"aria".into()).await.unwrap();
+    world.backend.admit(&channel_ref("discord:1", "discord:11"), &"aria".into()).await.unwrap();
 
     let rooms = world.backend.rooms().await.unwrap().rooms;
 

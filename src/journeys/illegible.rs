@@ -22,8 +22,8 @@ use crate::ports::backend::decisions::{DecisionQuery, Decisions, WhyQuery};
 use crate::ports::backend::keeping::{Forget, Person};
 use crate::ports::backend::messages::HistoryQuery;
 use crate::ports::backend::{Backend, Refused};
-use crate::ports::company::Company;
-use crate::ports::hearing::{Answers, Hearing, NotTaken, Utterance};
+use crate::ports::inbound_events::{Answers, InboundError, InboundEvents, InboundMessage};
+use crate::ports::membership::MembershipPort;
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Value, Write};
 
@@ -244,7 +244,7 @@ async fn what_is_taken_back_on_a_platform_goes_beside_an_id_that_cannot_be_read(
 
     let deleted = Inbound::new(world.context.clone()).deleted(&general(), &["101".into(), "100".into()]).await;
 
-    assert!(matches!(deleted, Err(NotTaken::Broken(_))), "it is told: {deleted:?}");
+    assert!(matches!(deleted, Err(InboundError::Broken(_))), "it is told: {deleted:?}");
     let Some(Event::Said { message, .. }) = reader.event(&channel_key, sound).await.unwrap().map(|recorded| recorded.event)
     else {
         panic!("it is there")
@@ -257,7 +257,7 @@ async fn an_answer_to_a_message_that_cannot_be_read_is_heard() {
     let world = heard_on_a_platform().await;
     let answers = Some(Answers { message: "101".into(), by: None });
 
-    abroad::says(&world, &general(), Utterance { answers, ..ana(&world, "102", "an answer") }).await;
+    abroad::says(&world, &general(), InboundMessage { answers, ..ana(&world, "102", "an answer") }).await;
 
     let reached = Inbound::new(world.context.clone()).reached(&general()).await.unwrap().unwrap();
     assert_eq!(reached.newest.as_deref(), Some("102"));
@@ -398,12 +398,12 @@ async fn beside_what_was_set_aside_and_cannot_be_read_the_rest_is_listed() {
 async fn who_is_not_to_be_heard_stays_so_where_the_record_of_it_cannot_be_read() {
     let world = World::with_lobby().await;
     said_by_ana(&world, 1).await;
-    put_at(&world, |_, _| key::ignored(&"home".into(), &"Ben".into()), b"?".to_vec()).await;
+    put_at(&world, |_, _| key::opt_out(&"home".into(), &"Ben".into()), b"?".to_vec()).await;
 
     let world = world.crash().await;
 
-    assert!(world.context.ignored.holds(&"home".into(), &"Ben".into()));
-    assert!(!world.context.ignored.holds(&"home".into(), &"Ana".into()));
+    assert!(world.context.opt_outs.holds(&"home".into(), &"Ben".into()));
+    assert!(!world.context.opt_outs.holds(&"home".into(), &"Ana".into()));
 }
 
 #[tokio::test(start_paused = true)]

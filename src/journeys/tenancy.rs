@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
-use super::abroad::{self, ana, spot};
+use super::abroad::{self, ana, channel_ref};
 use super::world::{World, purpose, room};
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::changes;
@@ -18,9 +18,9 @@ use crate::ports::backend::decisions::{DecisionQuery, WhyAt, WhyQuery};
 use crate::ports::backend::keeping::{ExportForm, ExportQuery};
 use crate::ports::backend::messages::HistoryQuery;
 use crate::ports::backend::usage::UsageQuery;
-use crate::ports::company::Company;
-use crate::ports::hearing::{Hearing, Taken, Utterance};
+use crate::ports::inbound_events::{Acceptance, InboundEvents, InboundMessage};
 use crate::ports::language_model::Request;
+use crate::ports::membership::MembershipPort;
 
 /// Guilds and their channels: two guilds of a platform, two direct messages of one person, and a room of the console.
 const PLACES: [(&str, &str); 6] = [
@@ -53,12 +53,12 @@ async fn inhabited() -> World {
     .await;
     for (guild, channel) in PLACES {
         if guild.starts_with("dm:") {
-            assert!(changes::open_within(&world.context, &spot(guild, channel)).await.unwrap());
+            assert!(changes::open_within(&world.context, &channel_ref(guild, channel)).await.unwrap());
         } else if guild == "home" {
             world.open(channel, &["aria", "bruno"]).await;
         } else {
             for companion in ["aria", "bruno"] {
-                world.backend.admit(&spot(guild, channel), &companion.into()).await.unwrap();
+                world.backend.admit(&channel_ref(guild, channel), &companion.into()).await.unwrap();
             }
         }
     }
@@ -87,10 +87,10 @@ async fn says(world: &World, (guild, channel): (&str, &str), number: usize) {
         world.say_with(channel, json!({ "from": format!("Ana {word}"), "text": text, "id": id })).await;
         return;
     }
-    let mut utterance = ana(world, &id, &text);
+    let mut inbound_message = ana(world, &id, &text);
     // One and the same person everywhere, by another name in each guild.
-    utterance.from.name = format!("Ana {word}").into();
-    abroad::says(world, &spot(guild, channel), utterance).await;
+    inbound_message.from.name = format!("Ana {word}").into();
+    abroad::says(world, &channel_ref(guild, channel), inbound_message).await;
 }
 
 /// All that the backend tells of a room.
@@ -156,18 +156,18 @@ async fn the_word_of_a_guild_is_in_nothing_that_another_is_asked_or_told() {
         }
         // What is not there, or is somebody else's, is refused without a word of anybody.
         let unknown = world.backend.why(WhyQuery { room: room("discord:99"), companion: None, at: None }).await.unwrap_err();
-        let taken = world.backend.admit(&spot("discord:2", "discord:10"), &"cleo".into()).await.unwrap_err();
+        let taken = world.backend.admit(&channel_ref("discord:2", "discord:10"), &"cleo".into()).await.unwrap_err();
         assert!(words(&format!("{unknown:?}{taken:?}")).is_empty());
-        let foreign = Inbound::new(world.context.clone()).said(&spot("discord:2", "discord:10"), foreign(&world)).await;
-        assert!(!matches!(foreign, Ok(Taken::New(_))), "{foreign:?}");
+        let foreign = Inbound::new(world.context.clone()).said(&channel_ref("discord:2", "discord:10"), foreign(&world)).await;
+        assert!(!matches!(foreign, Ok(Acceptance::New(_))), "{foreign:?}");
         assert!(words(&format!("{:?}", world.backend.readiness().await)).is_empty());
     }
 }
 
 /// What a guild would say in a channel of another.
-fn foreign(world: &World) -> Utterance {
+fn foreign(world: &World) -> InboundMessage {
     let from = Author { id: "discord:6".into(), name: "Eve".into(), role: Role::Person };
-    Utterance { from, ..ana(world, "foreign", "Aria?") }
+    InboundMessage { from, ..ana(world, "foreign", "Aria?") }
 }
 
 /// Whether every question holds words of its own guild alone.

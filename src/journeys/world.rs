@@ -29,11 +29,11 @@ use crate::ports::backend::live::LiveStream;
 use crate::ports::backend::messages::{HistoryQuery, NewMessage};
 use crate::ports::backend::room::is_of_console;
 use crate::ports::backend::room::{Room, RoomId, RoomPlan};
-use crate::ports::chance::Chance;
 use crate::ports::chat_platform::{ChatPlatform, Platforms};
 use crate::ports::clock::Clock;
 use crate::ports::gateway::{Gateway, Gateways};
 use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
+use crate::ports::rng::Rng;
 use crate::settings::Settings;
 use crate::settings::companion::{Companion, CompanionFile};
 use crate::telemetry::memory::SpanMemory;
@@ -64,7 +64,7 @@ struct Kept {
     /// Time goes on meanwhile.
     clock: Arc<TokioClock>,
     /// Ids go on, so that no trace after it is taken for one before.
-    chance: Arc<Counting>,
+    rng: Arc<Counting>,
     /// What whoever ended the process noted.
     hung: RecentHangs,
 }
@@ -123,7 +123,7 @@ impl Clock for TokioClock {
     }
 }
 
-impl Chance for Counting {
+impl Rng for Counting {
     fn jitter(&self) -> i8 {
         assert!(!takes_one(&self.panics), "as the test wants it");
         0
@@ -280,7 +280,7 @@ impl World {
             ..ActorContext::new(Environment {
                 store: store.clone(),
                 clock: kept.clock.clone(),
-                chance: kept.chance.clone(),
+                rng: kept.rng.clone(),
                 models: Models::new(side.clone(), main.clone()),
                 recorder: spans.sampled(Sampling::share(telemetry.sample_ratio, telemetry.span_queue), telemetry.capture_content),
                 companions: cast(&settings),
@@ -351,7 +351,7 @@ impl World {
 
     /// How many of the next draws panic.
     pub(super) fn drawing_panics(&self, draws: u64) {
-        self.kept.chance.panics.store(draws, Ordering::Relaxed);
+        self.kept.rng.panics.store(draws, Ordering::Relaxed);
     }
 
     /// Opens a room for companions as the API writes them.

@@ -19,7 +19,7 @@ use super::{Ended, address, cannot_serve};
 use crate::adapters::console::Console;
 use crate::adapters::store::backup::Copied;
 use crate::adapters::store::sled::{self, OpenOptions, SledStore, disk_bytes, disk_free};
-use crate::adapters::system::{SystemChance, SystemClock};
+use crate::adapters::system::{SystemClock, SystemRng};
 use crate::domain::moment::Moment;
 use crate::journal::erased;
 use crate::ports::clock::Clock;
@@ -167,7 +167,7 @@ async fn while_closed<T>(
     work: impl Future<Output = T>,
 ) -> Result<T, Ended> {
     let console =
-        Console::bind(settings, Arc::new(Closed { copied }), Arc::new(SystemChance), metrics).await.map_err(cannot_serve)?;
+        Console::bind(settings, Arc::new(Closed { copied }), Arc::new(SystemRng), metrics).await.map_err(cannot_serve)?;
     let _note = address::leave(data, console.address()).context("the server's address cannot be noted").map_err(Ended::Failed)?;
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(console.serve(async { drop(stopped.await) }));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::actors::inbound::Inbound;
-use crate::actors::membership::ignoring::KeptIgnored;
+use crate::actors::membership::opt_out::OptOutService;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::service::ActorBackend;
 use crate::actors::service::notes::StoredNotes;
@@ -37,14 +37,14 @@ pub fn join(mut context: ActorContext, keeper: &Arc<dyn Keeper>) -> Result<Actor
     context.platforms = Platforms::new([discord.clone() as _]);
     let notes: Arc<dyn Notes> = Arc::new(StoredNotes::new(context.clone()));
     let backend = Arc::new(ActorBackend::new(context.clone(), keeper.clone()));
-    let ignoring = Arc::new(KeptIgnored::new(context.clone()));
-    let hearing = Arc::new(Inbound::new(context.clone()));
+    let ignoring = Arc::new(OptOutService::new(context.clone()));
+    let inbound_events = Arc::new(Inbound::new(context.clone()));
     let commands =
-        Commands::new(discord.clone(), backend.clone(), backend, ignoring, hearing.clone(), settings, instruments.clone());
+        Commands::new(discord.clone(), backend.clone(), backend, ignoring, inbound_events.clone(), settings, instruments.clone());
     let asked = commands.clone();
     let ears = Ears::new(Shared {
         discord: discord.clone(),
-        hearing,
+        inbound_events,
         notes: notes.clone(),
         clock: context.clock.clone(),
         settings: settings.clone(),
@@ -55,7 +55,7 @@ pub fn join(mut context: ActorContext, keeper: &Arc<dyn Keeper>) -> Result<Actor
         discord,
         notes,
         clock: context.clock.clone(),
-        chance: context.chance.clone(),
+        rng: context.rng.clone(),
         recorder: GatewayRecorder::new(context.recorder.clone()),
         make_intake: Arc::new(move |shard| {
             Box::new(Registering { commands: commands.clone(), intake: Intake::new(&ears, shard) })

@@ -16,11 +16,11 @@ use crate::actors::service::rooms::load_rooms;
 use crate::actors::writer::{self, Writer};
 use crate::adapters::llm::rehearsal::Rehearsal;
 use crate::adapters::store::sled::{OpenOptions, SledStore};
-use crate::adapters::system::{SystemChance, SystemClock};
+use crate::adapters::system::{SystemClock, SystemRng};
 use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
 use crate::ports::backend::{Backend, Refused};
-use crate::ports::chance::Chance as _;
+use crate::ports::rng::Rng as _;
 use crate::settings::Loaded;
 use crate::telemetry::instruments::Instruments;
 use crate::telemetry::recorder::Recorder;
@@ -31,7 +31,7 @@ pub fn open_options() -> OpenOptions {
         accept_loss: false,
         deadline: OPEN_DEADLINE,
         cache_bytes: CACHE_BYTES,
-        new_id: SystemChance.id(),
+        new_id: SystemRng.id(),
         instruments: Instruments::unread(),
         held: None,
     }
@@ -116,7 +116,7 @@ fn context(loaded: Loaded, store: Arc<SledStore>) -> ActorContext {
     ActorContext::new(Environment {
         store,
         clock: Arc::new(SystemClock),
-        chance: Arc::new(SystemChance),
+        rng: Arc::new(SystemRng),
         models,
         recorder: Recorder::silent(),
         settings: Arc::new(settings),

@@ -196,7 +196,7 @@ fn number_of(mark: &str) -> Option<usize> {
 /// together, the later is.
 fn poison(props: &Props, journals: &Journals, set_aside: &BTreeMap<ChannelKey, BTreeSet<Seq>>) {
     let stage = &props.stage;
-    if !stage.chance.panicked().is_empty() {
+    if !stage.rng.panicked().is_empty() {
         return;
     }
     let planned: BTreeSet<_> =

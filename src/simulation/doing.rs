@@ -13,7 +13,7 @@ use super::people::{Fate, Said};
 use super::plan::EXTERNAL;
 use super::stage::lock;
 use crate::actors::inbound::Inbound;
-use crate::actors::membership::ignoring::KeptIgnored;
+use crate::actors::membership::opt_out::OptOutService;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{WriteMeta, WriterMessage};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
@@ -28,9 +28,9 @@ use crate::ports::backend::messages::{Edit, HistoryQuery};
 use crate::ports::backend::room::{RoomPatch, RoomPlan};
 use crate::ports::backend::usage::UsageQuery;
 use crate::ports::backend::{Backend, Refused};
-use crate::ports::company::Company;
-use crate::ports::hearing::{Hearing, Missed};
-use crate::ports::ignoring::Ignoring;
+use crate::ports::inbound_events::{InboundEvents, Missed};
+use crate::ports::membership::MembershipPort;
+use crate::ports::opt_out::OptOut;
 use crate::ports::store::Write;
 
 /// Somebody is being forgotten: what they say until that is over, or broken off, may go too.
@@ -90,7 +90,9 @@ impl Life {
                 let word = stage.plan.guilds[stage.plan.rooms[room].guild].word;
                 let text: Arc<str> = format!("{word} m{number}m edited").into();
                 match self.id_on_platform(number) {
-                    Some(id) => drop(Hearing::edited(&Inbound::new(self.context.clone()), &self.spot(room), &id, text).await),
+                    Some(id) => {
+                        drop(InboundEvents::edited(&Inbound::new(self.context.clone()), &self.channel_ref(room), &id, text).await)
+                    }
                     None => drop(self.backend.edit(&self.room(room), seq, Edit { text }).await),
                 }
             }
@@ -102,7 +104,7 @@ impl Life {
                 let is_done = match self.id_on_platform(number) {
                     Some(id) => {
                         let inbound = Inbound::new(self.context.clone());
-                        Hearing::deleted(&inbound, &self.spot(room), &[id.as_str().into()]).await.is_ok()
+                        InboundEvents::deleted(&inbound, &self.channel_ref(room), &[id.as_str().into()]).await.is_ok()
                     }
                     None => self.backend.delete_message(&self.room(room), seq).await.is_ok(),
                 };
@@ -119,7 +121,7 @@ impl Life {
             Act::CaughtUp { room, read, has_gap } => {
                 stage.reach("caught up");
                 let missed = has_gap.then(|| Missed { after: "0".into(), before: "1".into(), why: "too_many" });
-                drop(Inbound::new(self.context.clone()).caught_up(&self.spot(room), read, missed).await);
+                drop(Inbound::new(self.context.clone()).caught_up(&self.channel_ref(room), read, missed).await);
             }
             Act::LoseGuild(guild) => {
                 stage.reach("guild lost");
@@ -159,7 +161,7 @@ impl Life {
                 stage.reach("handlers panic");
                 stage.disturb();
                 stage.notes().killed.insert((stage.life(), "channel"));
-                stage.chance.panics(times);
+                stage.rng.panics(times);
             }
             Act::DeadLetter(number) => self.set_aside(number).await,
             Act::Delete(room) => self.delete(room).await,
@@ -200,7 +202,7 @@ impl Life {
         if !ignored {
             lock(&people.ignored).insert((guild, person), false);
         }
-        let outcome = KeptIgnored::new(self.context.clone()).ignore(&id, &person.into(), ignored).await;
+        let outcome = OptOutService::new(self.context.clone()).ignore(&id, &person.into(), ignored).await;
         if ignored && outcome.is_ok() {
             stage.reach("not to be heard");
             lock(&people.ignored).entry((guild, person)).or_insert(true);
@@ -219,7 +221,7 @@ impl Life {
         let is_on_platform = self.props.stage.plan.rooms[room].is_on_platform;
         if is_on_platform && self.context.memberships.get(&self.room(room).channel()).is_none() {
             for companion in companions {
-                self.backend.admit(&self.spot(room), &(*companion).into()).await?;
+                self.backend.admit(&self.channel_ref(room), &(*companion).into()).await?;
             }
         }
         let mut invited: Vec<Value> = companions.iter().map(|id| json!(id)).collect();
@@ -268,7 +270,7 @@ impl Life {
         lock(&self.props.people.deleted).extend((0..plan.rooms.len()).filter(|other| is_gone(*other)));
         let ChannelKey { guild, channel } = self.channel_key(room);
         match plan.rooms[room].is_on_platform {
-            true => drop(Hearing::channel_gone(&Inbound::new(self.context.clone()), &guild, &channel).await),
+            true => drop(InboundEvents::channel_gone(&Inbound::new(self.context.clone()), &guild, &channel).await),
             false => drop(self.backend.delete_room(&self.room(room)).await),
         }
     }

@@ -15,7 +15,7 @@ use super::plan::{Beat, Plan};
 use super::stage::{Stage, lock};
 use crate::actors::runtime::actor_keys::ShardKey;
 use crate::ports::gateway::{Command, Condition, Disconnected, Gateway, Shard, Unsent};
-use crate::ports::hearing::{Hearing, NotTaken, Taken};
+use crate::ports::inbound_events::{Acceptance, InboundError, InboundEvents};
 
 /// What the platform is called, as its rooms are: `sim:3`.
 pub(super) const PLATFORM: &str = "sim";
@@ -290,7 +290,7 @@ impl SimGateway {
     async fn hand_over(&self, shard: Shard, told: Told) {
         let (stage, people) = (self.stage(), &self.0.people);
         let Some(said) = lock(&people.said).get(&told.number).cloned() else { return };
-        let (spot, utterance) = (self.0.spot(said.say.room), self.0.utterance(&said, told.is_again));
+        let (channel_ref, inbound_message) = (self.0.channel_ref(said.say.room), self.0.inbound_message(&said, told.is_again));
         loop {
             stage.alive().await;
             let Some(present) = stage.present() else { return std::future::pending().await };
@@ -303,26 +303,26 @@ impl SimGateway {
             stage.beat(Beat::Told);
             let handed_over_at = people.next();
             let is_ignored = self.0.is_ignored(&said.say);
-            let outcome = present.inbound.said(&spot, utterance.clone()).await;
+            let outcome = present.inbound.said(&channel_ref, inbound_message.clone()).await;
             stage.alive().await;
             // They may want to be heard again meanwhile.
             match outcome {
-                Ok(Taken::Not) if is_ignored => stage.reach("not heard: not to be"),
-                Ok(Taken::New(seq)) if is_ignored && self.0.is_ignored(&said.say) => {
+                Ok(Acceptance::Not) if is_ignored => stage.reach("not heard: not to be"),
+                Ok(Acceptance::New(seq)) if is_ignored && self.0.is_ignored(&said.say) => {
                     stage.violate(format!("message {} is {seq} by somebody who is not to be heard", told.number));
                 }
                 _ => {}
             }
             match outcome {
-                Ok(Taken::New(seq) | Taken::Known(seq)) => {
+                Ok(Acceptance::New(seq) | Acceptance::Known(seq)) => {
                     return self.0.heard_on_platform(told, Some(seq), handed_over_at);
                 }
-                Ok(Taken::Not) => return self.0.heard_on_platform(told, None, handed_over_at),
-                Err(NotTaken::Later { after, .. }) => {
+                Ok(Acceptance::Not) => return self.0.heard_on_platform(told, None, handed_over_at),
+                Err(InboundError::Later { after, .. }) => {
                     stage.reach("said again with its id");
                     stage.pass(after).await;
                 }
-                Err(NotTaken::Broken(detail)) => {
+                Err(InboundError::Broken(detail)) => {
                     stage.violate(format!("message {} was refused: {detail}", told.number));
                     return self.0.heard_on_platform(told, None, handed_over_at);
                 }

@@ -136,7 +136,7 @@ impl Life {
             ..ActorContext::new(Environment {
                 store: props.store.clone(),
                 clock: stage.clock.clone(),
-                chance: stage.chance.clone(),
+                rng: stage.rng.clone(),
                 models: Models::new(props.side.clone(), props.main.clone()),
                 recorder,
                 settings,

@@ -21,7 +21,7 @@ use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Backend, Refused};
-use crate::ports::hearing::{Answered, Answers, Spot, Utterance};
+use crate::ports::inbound_events::{Answered, Answers, ChannelRef, InboundMessage};
 
 /// How long somebody waits before the same is tried again.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -178,8 +178,8 @@ impl Life {
         self.props.channel_key(room)
     }
 
-    pub(super) fn spot(&self, room: usize) -> Spot {
-        self.props.spot(room)
+    pub(super) fn channel_ref(&self, room: usize) -> ChannelRef {
+        self.props.channel_ref(room)
     }
 
     /// Says it until it is known what became of it.
@@ -288,10 +288,10 @@ impl Props {
         ChannelKey::new(&plan.guilds[plan.rooms[room].guild].id.as_str().into(), &self.room(room).channel())
     }
 
-    pub(super) fn spot(&self, room: usize) -> Spot {
+    pub(super) fn channel_ref(&self, room: usize) -> ChannelRef {
         let ChannelKey { guild, channel } = self.channel_key(room);
         let parent = self.stage.plan.rooms[room].within.map(|parent| self.room(parent).channel());
-        Spot { guild, channel, parent }
+        ChannelRef { guild, channel, parent }
     }
 
     fn other_words(&self, say: &Say) -> String {
@@ -324,10 +324,10 @@ impl Props {
     }
 
     /// What the platform tells of a message.
-    pub(super) fn utterance(&self, said: &Said, is_again: bool) -> Utterance {
+    pub(super) fn inbound_message(&self, said: &Said, is_again: bool) -> InboundMessage {
         let Said { say, id, at, .. } = said;
         let text: Arc<str> = if is_again { self.other_words(say).into() } else { say.text.as_str().into() };
-        Utterance {
+        InboundMessage {
             id: id.as_deref().expect("a platform gives everything an id").into(),
             from: author(say),
             own_words: text.clone(),

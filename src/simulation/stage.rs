@@ -14,7 +14,7 @@ use super::faults::Fault;
 use super::nemesis;
 use super::plan::{Beat, Plan, Strike, When};
 use super::store::SimStore;
-use super::time::{SimChance, SimClock};
+use super::time::{SimClock, SimRng};
 use crate::actors::inbound::Inbound;
 use crate::actors::runtime::directory::Directory;
 use crate::actors::service::ActorBackend;
@@ -44,7 +44,7 @@ pub(super) struct Present {
 pub(super) struct Stage {
     pub(super) plan: Plan,
     pub(super) clock: Arc<SimClock>,
-    pub(super) chance: Arc<SimChance>,
+    pub(super) rng: Arc<SimRng>,
     is_dead: AtomicBool,
     is_calm: AtomicBool,
     pub(super) ended: Notify,
@@ -95,7 +95,7 @@ impl Stage {
     pub(super) fn new(plan: Plan) -> Arc<Self> {
         let clock = Arc::<SimClock>::default();
         Arc::new(Self {
-            chance: Arc::new(SimChance::new(plan.seed, clock.clone())),
+            rng: Arc::new(SimRng::new(plan.seed, clock.clone())),
             clock,
             is_dead: AtomicBool::new(true),
             is_calm: AtomicBool::new(false),
@@ -181,7 +181,7 @@ impl Stage {
     /// Faults are over from now on.
     pub(super) fn calm_down(&self) {
         self.is_calm.store(true, Ordering::Relaxed);
-        self.chance.panics(0);
+        self.rng.panics(0);
         self.tell("faults are over");
     }
 

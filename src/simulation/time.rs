@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use super::dice::Dice;
 use crate::domain::moment::Moment;
-use crate::ports::chance::Chance;
 use crate::ports::clock::Clock;
+use crate::ports::rng::Rng;
 
 /// Noon of 1 May 2026.
 const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
@@ -56,7 +56,7 @@ impl Clock for SimClock {
 }
 
 /// Everything random that the server wants, from a seed; and a handler that panics while it draws, when it is told to.
-pub(super) struct SimChance {
+pub(super) struct SimRng {
     dice: Mutex<Dice>,
     ids: AtomicU64,
     /// How many of the next draws of a jitter panic.
@@ -66,7 +66,7 @@ pub(super) struct SimChance {
     panicked: Mutex<Vec<Duration>>,
 }
 
-impl SimChance {
+impl SimRng {
     pub(super) fn new(seed: u64, clock: Arc<SimClock>) -> Self {
         let dice = Mutex::new(Dice::new(seed, "chance"));
         Self { dice, ids: AtomicU64::new(0), panics: AtomicU64::new(0), clock, panicked: Mutex::default() }
@@ -86,7 +86,7 @@ impl SimChance {
     }
 }
 
-impl Chance for SimChance {
+impl Rng for SimRng {
     fn jitter(&self) -> i8 {
         let is_to_panic = self.panics.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
         if is_to_panic {

@@ -5,5 +5,5 @@ mod commands;
 pub mod counterpart;
 mod crowd;
 mod gateway;
-mod hearing;
+mod inbound_events;
 mod outbound;

@@ -15,7 +15,7 @@ use crate::actors::messages::channel::{ChannelMessage, Look};
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::models::Outcome;
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::turn_taking_manager::NotTaken;
+use crate::actors::messages::turn_taking_manager::VoteError;
 use crate::actors::messages::writer::{Accepted, OutboxWrite, Post, Record, WriterMessage};
 use crate::actors::runtime::actor_keys::{GuildKey, WriterKey};
 use crate::actors::runtime::context::ActorContext;
@@ -262,8 +262,8 @@ impl State {
             channel: &channel_key.channel,
             rules: Rules::from(&*context.settings),
             policies: &policies.1,
-            jitter: &mut || context.chance.jitter(),
-            turn: &mut || TurnId(context.chance.id()),
+            jitter: &mut || context.rng.jitter(),
+            turn: &mut || TurnId(context.rng.id()),
             ledger: &mut ledger,
             summary_after: Some(context.settings.prompt.summary_after),
             tokens_per_day: context.settings.models.guild_tokens_per_day,
@@ -404,7 +404,7 @@ impl State {
                 }
                 // As above; and whoever said the words may have stopped waiting.
                 if let Some(words) = awaited {
-                    let seq = result.as_ref().map(|accepted: &Accepted| accepted.seq).map_err(|_| NotTaken::Gone);
+                    let seq = result.as_ref().map(|accepted: &Accepted| accepted.seq).map_err(|_| VoteError::Gone);
                     let _ = words.reply.send(seq);
                 }
                 let _ = channel.cast(ChannelMessage::Posted { result });

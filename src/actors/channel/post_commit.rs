@@ -13,7 +13,7 @@ use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{CompanionMessage, DecisionInput, DecisionRequest, Evaluate, Statement, Tell};
 use crate::actors::messages::models::Outcome;
 use crate::actors::messages::reply::{Dropped, Reply};
-use crate::actors::messages::turn_taking_manager::NotTaken;
+use crate::actors::messages::turn_taking_manager::VoteError;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, CompanionKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Sort;
@@ -55,7 +55,7 @@ pub(super) enum PostCommitAction {
     /// Publish this State.
     Publish(Box<Ballot>),
     /// Tell an external companion that its vote counts.
-    Confirm(RpcReplyPort<Result<(), NotTaken>>),
+    Confirm(RpcReplyPort<Result<(), VoteError>>),
     /// The round is over.
     EndRound(Box<RoundClosed>),
     /// Show that nothing comes of a wish, a turn or a reply.

@@ -8,7 +8,7 @@ use ractor::{ActorId, ActorRef, ActorRuntime, RpcReplyPort};
 use super::State;
 use super::post_commit::{GRACE, PostCommitAction};
 use crate::actors::channel::turn_taking_manager::{Arguments, TurnTakingManager};
-use crate::actors::messages::turn_taking_manager::{ManagerMessage, NotTaken};
+use crate::actors::messages::turn_taking_manager::{ManagerMessage, VoteError};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Sort;
 use crate::domain::conversation::{Input, Output};
@@ -42,7 +42,7 @@ pub(super) struct Selected {
 /// Somebody who waits for the number of an external companion's statement.
 pub(super) struct Words {
     ticket: Ticket,
-    pub(super) reply: RpcReplyPort<Result<Seq, NotTaken>>,
+    pub(super) reply: RpcReplyPort<Result<Seq, VoteError>>,
 }
 
 impl State {
@@ -148,12 +148,12 @@ impl State {
     }
 
     /// An external companion votes. Told that it counts once that is on record.
-    pub(super) fn voted(&mut self, ballot: Ballot, reply: RpcReplyPort<Result<(), NotTaken>>) {
+    pub(super) fn voted(&mut self, ballot: Ballot, reply: RpcReplyPort<Result<(), VoteError>>) {
         let is_external = self.is_external(&ballot.from);
         let objection = match self.conversation.round() {
-            _ if self.heard_meanwhile.is_some() => Some(NotTaken::Gone),
-            Some(round) => NotTaken::of_vote(&ballot, round, &self.round_asked, is_external),
-            None => Some(NotTaken::NoRound),
+            _ if self.heard_meanwhile.is_some() => Some(VoteError::Gone),
+            Some(round) => VoteError::of_vote(&ballot, round, &self.round_asked, is_external),
+            None => Some(VoteError::NoRound),
         };
         if let Some(objection) = objection {
             // Whoever asked may have stopped waiting; as below.
@@ -167,7 +167,7 @@ impl State {
         match self.owed.back_mut().filter(|_| counts) {
             Some((_, actions)) => actions.push(PostCommitAction::Confirm(reply)),
             // The deadline came first.
-            None => drop(reply.send(Err(NotTaken::NoRound))),
+            None => drop(reply.send(Err(VoteError::NoRound))),
         }
     }
 
@@ -177,7 +177,7 @@ impl State {
         from: &CompanionId,
         given: String,
         text: Arc<str>,
-        reply: RpcReplyPort<Result<Seq, NotTaken>>,
+        reply: RpcReplyPort<Result<Seq, VoteError>>,
     ) {
         match self.ticket_for(from, given) {
             Ok(ticket) => {
@@ -185,7 +185,7 @@ impl State {
                 self.step(Input::Written { ticket, text });
                 // The deadline came first.
                 if let Some(words) = self.words.take() {
-                    let _ = words.reply.send(Err(NotTaken::TooLate { from: from.clone() }));
+                    let _ = words.reply.send(Err(VoteError::TooLate { from: from.clone() }));
                 }
             }
             Err(objection) => drop(reply.send(Err(objection))),
@@ -193,28 +193,28 @@ impl State {
     }
 
     /// The reply that words for this message fulfil.
-    fn ticket_for(&self, from: &CompanionId, given: String) -> Result<Ticket, NotTaken> {
+    fn ticket_for(&self, from: &CompanionId, given: String) -> Result<Ticket, VoteError> {
         let from = from.clone();
         if self.heard_meanwhile.is_some() {
-            return Err(NotTaken::Gone);
+            return Err(VoteError::Gone);
         }
         if !self.is_external(&from) {
-            return Err(NotTaken::NotExternal { from });
+            return Err(VoteError::NotExternal { from });
         }
         let is_for = |seq: Seq| message_id(seq) == given;
         if let Some(floor) = self.conversation.floor().filter(|floor| floor.companion == from) {
             return match floor {
                 _ if !is_for(floor.selection.opened) && !is_for(floor.upto) && !is_for(self.conversation.handled()) => {
-                    Err(NotTaken::NotSelected { from, message_id: given })
+                    Err(VoteError::NotSelected { from, message_id: given })
                 }
-                floor if floor.is_posting => Err(NotTaken::Twice { from }),
+                floor if floor.is_posting => Err(VoteError::Twice { from }),
                 floor => Ok(floor.ticket),
             };
         }
         match &self.selected {
-            Some(last) if last.companion == from && is_for(last.opened) && last.has_spoken => Err(NotTaken::Twice { from }),
-            Some(last) if last.companion == from && is_for(last.opened) => Err(NotTaken::TooLate { from }),
-            _ => Err(NotTaken::NotSelected { from, message_id: given }),
+            Some(last) if last.companion == from && is_for(last.opened) && last.has_spoken => Err(VoteError::Twice { from }),
+            Some(last) if last.companion == from && is_for(last.opened) => Err(VoteError::TooLate { from }),
+            _ => Err(VoteError::NotSelected { from, message_id: given }),
         }
     }
 

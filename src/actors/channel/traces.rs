@@ -151,7 +151,7 @@ impl Traces {
 
     /// The turn of an event. One that is not open begins.
     fn open(&mut self, turn: Option<TurnId>, now: Moment, context: &ActorContext) -> &mut OpenTurn {
-        let turn = turn.unwrap_or_else(|| TurnId(context.chance.id()));
+        let turn = turn.unwrap_or_else(|| TurnId(context.rng.id()));
         self.turns.entry(turn).or_insert_with(|| Box::new(OpenTurn::new(Turn::new(Some(turn), now, context))))
     }
 

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::models::Outcome;
-use crate::actors::messages::turn_taking_manager::{ManagerMessage, NotTaken};
+use crate::actors::messages::turn_taking_manager::{ManagerMessage, VoteError};
 use crate::actors::runtime::actor_keys::TurnTakingManagerKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Registration, Sort};
@@ -124,8 +124,8 @@ impl State {
     }
 
     /// What can count goes to the channel, which decides by it and answers.
-    fn submit(&self, ballot: Ballot, reply: RpcReplyPort<Result<(), NotTaken>>) {
-        match NotTaken::of_vote(&ballot, &self.round, &self.asked, self.external.contains(&ballot.from)) {
+    fn submit(&self, ballot: Ballot, reply: RpcReplyPort<Result<(), VoteError>>) {
+        match VoteError::of_vote(&ballot, &self.round, &self.asked, self.external.contains(&ballot.from)) {
             // Whoever asked may have stopped waiting.
             Some(objection) => drop(reply.send(Err(objection))),
             // A channel that is gone drops the reply, which says so.

@@ -23,7 +23,7 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::membership::{self, Membership};
 use crate::journal::record::{RoomRecord, encode};
-use crate::ports::hearing::Spot;
+use crate::ports::inbound_events::ChannelRef;
 use crate::ports::store::Write;
 use crate::telemetry::plain::Plain;
 
@@ -136,10 +136,10 @@ pub async fn gone(context: &ActorContext, guild: &GuildId, channel: &ChannelId) 
 
 /// Whether somebody lives in a channel, or would as soon as something is said there: in the channel that a thread is in, or in a direct
 /// message by the settings.
-pub fn would_open(context: &ActorContext, spot: &Spot) -> bool {
-    match context.memberships.has_members(&spot.channel) {
+pub fn would_open(context: &ActorContext, channel_ref: &ChannelRef) -> bool {
+    match context.memberships.has_members(&channel_ref.channel) {
         Some(has_members) => has_members,
-        None => would_be(context, spot).is_some_and(|membership| context.memberships.would_have_members(&membership)),
+        None => would_be(context, channel_ref).is_some_and(|membership| context.memberships.would_have_members(&membership)),
     }
 }
 
@@ -148,16 +148,16 @@ pub fn would_open(context: &ActorContext, spot: &Spot) -> bool {
 ///
 /// # Errors
 /// [`MembershipError`]; the same again goes on where it failed.
-pub async fn open_within(context: &ActorContext, spot: &Spot) -> Result<bool, MembershipError> {
-    let channel = &spot.channel;
-    if !would_open(context, spot) {
+pub async fn open_within(context: &ActorContext, channel_ref: &ChannelRef) -> Result<bool, MembershipError> {
+    let channel = &channel_ref.channel;
+    if !would_open(context, channel_ref) {
         return Ok(false);
     }
     if context.memberships.get(channel).is_some() && context.memberships.outdated(channel).is_none() {
         return Ok(true);
     }
     let lock = context.memberships.lock().await;
-    match (context.memberships.get(channel), would_be(context, spot)) {
+    match (context.memberships.get(channel), would_be(context, channel_ref)) {
         (Some(_), _) => catch_up(context, &lock, channel).await?,
         (None, Some(membership)) => {
             context.memberships.allows(channel, &membership)?;
@@ -179,14 +179,15 @@ pub async fn keep_up(context: &ActorContext, thread: &ChannelId) -> Result<(), M
 
 /// The residence that a channel without one would have: a thread that of the channel that it is in, a direct message what the settings
 /// say. None for any other channel.
-pub fn would_be(context: &ActorContext, spot: &Spot) -> Option<Membership> {
-    let empty = Membership::empty(spot.guild.clone(), context.clock.now());
-    if spot.guild.is_direct() {
-        let companions = directly(context, &spot.channel);
+pub fn would_be(context: &ActorContext, channel_ref: &ChannelRef) -> Option<Membership> {
+    let empty = Membership::empty(channel_ref.guild.clone(), context.clock.now());
+    if channel_ref.guild.is_direct() {
+        let companions = directly(context, &channel_ref.channel);
         return Some(Membership { companions, ..empty });
     }
-    let parent = spot.parent.as_ref()?;
-    let lived = context.memberships.get(parent).filter(|lived| lived.guild == spot.guild && lived.inherits_from().is_none())?;
+    let parent = channel_ref.parent.as_ref()?;
+    let lived =
+        context.memberships.get(parent).filter(|lived| lived.guild == channel_ref.guild && lived.inherits_from().is_none())?;
     Some(Membership { within: Some(parent.clone()), ..empty.like(Some(&lived)) })
 }
 

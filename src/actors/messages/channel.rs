@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ractor::{ActorId, RpcReplyPort};
 
 use super::models::Outcome;
-use super::turn_taking_manager::NotTaken;
+use super::turn_taking_manager::VoteError;
 use super::writer::{Accepted, Committed, WriteError};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::Recorded;
@@ -65,7 +65,7 @@ pub enum ChannelMessage {
         /// Its vote.
         state: Box<Ballot>,
         /// Where it is said whether it counts, once that is on record.
-        reply: RpcReplyPort<Result<(), NotTaken>>,
+        reply: RpcReplyPort<Result<(), VoteError>>,
     },
     /// An external companion that has the floor says its words. Answered with the statement's number once it is accepted.
     Words {
@@ -76,7 +76,7 @@ pub enum ChannelMessage {
         /// The words.
         text: Arc<str>,
         /// Where the number goes.
-        reply: RpcReplyPort<Result<Seq, NotTaken>>,
+        reply: RpcReplyPort<Result<Seq, VoteError>>,
     },
     /// How much the last messages repeat each other was judged, or could not be.
     Judged {

@@ -26,7 +26,7 @@ pub enum ManagerMessage {
         /// Its vote.
         state: State,
         /// Where it is said whether it counts.
-        reply: RpcReplyPort<Result<(), NotTaken>>,
+        reply: RpcReplyPort<Result<(), VoteError>>,
     },
     /// A State is on record.
     Known(Box<State>),
@@ -40,7 +40,7 @@ pub enum ManagerMessage {
 
 /// Why a vote or the words of an external companion were not taken. Each says what to do instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotTaken {
+pub enum VoteError {
     /// No round is open.
     #[error("no round is open here; wait for a `round_opened` that names you under `asked`")]
     NoRound,

@@ -90,9 +90,9 @@ impl LanguageModel for Scripted {
     }
 }
 
-struct NoChance;
+struct NoRng;
 
-impl Chance for NoChance {
+impl Rng for NoRng {
     fn jitter(&self) -> i8 {
         0
     }
@@ -144,7 +144,7 @@ impl World {
         let mut settings = defaults();
         set(&mut settings);
         let metrics = Metrics::local();
-        let pool = SideModels { settings: settings.clone(), chance: Arc::new(NoChance), instruments: metrics.instruments() };
+        let pool = SideModels { settings: settings.clone(), rng: Arc::new(NoRng), instruments: metrics.instruments() };
         let (actor, _) = Actor::spawn(None, pool, ()).await.expect("starts");
         let actor = Arc::new(Mutex::new(Some(actor)));
         let found = actor.clone();

@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::actors::erasure::rewrite_locks::RewriteLocks;
-use crate::actors::membership::ignored::Ignored;
 use crate::actors::membership::memberships::{CompanionSet, Memberships};
+use crate::actors::membership::opt_outs::OptOuts;
 use crate::actors::models::{Models, Pool};
 use crate::actors::runtime::actor_keys::PoolKey;
 use crate::actors::runtime::directory::Directory;
 use crate::actors::runtime::hub::Hub;
 use crate::actors::runtime::in_flight::RecentHangs;
-use crate::ports::chance::Chance;
 use crate::ports::chat_platform::Platforms;
 use crate::ports::clock::Clock;
 use crate::ports::gateway::Gateways;
+use crate::ports::rng::Rng;
 use crate::ports::store::Store;
 use crate::settings::Settings;
 use crate::telemetry::recorder::Recorder;
@@ -27,7 +27,7 @@ pub struct ActorContext {
     /// The time of day.
     pub clock: Arc<dyn Clock>,
     /// What nobody should foresee.
-    pub chance: Arc<dyn Chance>,
+    pub rng: Arc<dyn Rng>,
     /// Where everyone is.
     pub directory: Directory,
     /// Whoever watches.
@@ -45,7 +45,7 @@ pub struct ActorContext {
     /// Who lives where.
     pub memberships: Memberships,
     /// Who is not to be heard.
-    pub ignored: Ignored,
+    pub opt_outs: OptOuts,
     /// Whose turn it is to change words that are on record.
     pub rewrite_locks: RewriteLocks,
     /// Which channels have to look for what they hung over.
@@ -63,7 +63,7 @@ pub struct Environment {
     /// The time of day.
     pub clock: Arc<dyn Clock>,
     /// What nobody should foresee.
-    pub chance: Arc<dyn Chance>,
+    pub rng: Arc<dyn Rng>,
     /// The models.
     pub models: Models,
     /// Spans.
@@ -77,13 +77,13 @@ pub struct Environment {
 impl ActorContext {
     /// What actors work with in this environment: without platforms, with nobody in it yet. A store that fails is only told of in the log.
     pub fn new(environment: Environment) -> Self {
-        let Environment { store, clock, chance, models, recorder, settings, companions } = environment;
+        let Environment { store, clock, rng, models, recorder, settings, companions } = environment;
         let directory = Directory::new();
         let finder = directory.clone();
         Self {
             store,
             clock,
-            chance,
+            rng,
             pool: Pool::new(&settings.models, models, move || finder.find(&PoolKey())),
             directory,
             hub: Hub::new(),
@@ -92,7 +92,7 @@ impl ActorContext {
             memberships: Memberships::new(companions, settings.companion_defaults.clone(), recorder.instruments().clone()),
             recorder,
             settings,
-            ignored: Ignored::default(),
+            opt_outs: OptOuts::default(),
             rewrite_locks: RewriteLocks::default(),
             hung: RecentHangs::default(),
             compaction_failed: Arc::default(),

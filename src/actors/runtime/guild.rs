@@ -95,7 +95,7 @@ impl Actor for Guild {
         wake_pending(guild.clone(), context.clone(), myself.clone(), predecessors);
         myself.send_interval(PRUNE_EVERY, || GuildMessage::Prune);
         Ok(State {
-            children: Children::new(myself.clone(), RESTARTS, context.chance.clone()),
+            children: Children::new(myself.clone(), RESTARTS, context.rng.clone()),
             myself,
             _counted: context.recorder.instruments().actors.one([Sort::Guild.as_str()]),
             guild,

@@ -62,7 +62,7 @@ impl Actor for Guilds {
     async fn pre_start(&self, myself: ActorRef<GuildsMessage>, context: ActorContext) -> Result<State, ActorProcessingErr> {
         let registration = context.directory.register(&GuildsKey(), &myself);
         Ok(State {
-            children: Children::new(myself.clone(), RESTARTS, context.chance.clone()),
+            children: Children::new(myself.clone(), RESTARTS, context.rng.clone()),
             _counted: context.recorder.instruments().actors.one([Sort::Guilds.as_str()]),
             context,
             myself,

@@ -88,7 +88,7 @@ impl Actor for Connections {
             platforms.insert(gateway.name(), Platform { asking, pauses: Pauses::new(), wanted: None, told: None });
         }
         Ok(State {
-            children: Children::new(myself.clone(), RESTARTS, context.chance.clone()),
+            children: Children::new(myself.clone(), RESTARTS, context.rng.clone()),
             _counted: context.recorder.instruments().actors.one([Sort::Platforms.as_str()]),
             context,
             myself,
@@ -157,7 +157,7 @@ impl State {
 
     fn ask_later(&mut self, platform: &'static str, asked_for: Option<Duration>, detail: &str) {
         let Some(standing) = self.platforms.get_mut(platform) else { return };
-        let after = standing.pauses.pause(asked_for, self.context.chance.fraction());
+        let after = standing.pauses.pause(asked_for, self.context.rng.fraction());
         let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
         tracing::warn!(
             platform,

@@ -97,7 +97,7 @@ impl Actor for Root {
     type Arguments = ActorContext;
 
     async fn pre_start(&self, myself: ActorRef<RootMessage>, context: ActorContext) -> Result<State, ActorProcessingErr> {
-        let children = Children::new(myself.clone(), RESTARTS, context.chance.clone());
+        let children = Children::new(myself.clone(), RESTARTS, context.rng.clone());
         let mut state = State { context, myself, children, registrations: Vec::new() };
         for child in [Child::Writer, Child::SideModels, Child::Switchboard, Child::Guilds] {
             let spec = state.spec(child);
@@ -139,8 +139,8 @@ impl State {
         match child {
             Child::Writer => ChildSpec::of(Lasting::Permanent, move || (Writer, scribe_arguments(&context))),
             Child::SideModels => ChildSpec::of(Lasting::Permanent, move || {
-                let (settings, chance) = (context.settings.models.clone(), context.chance.clone());
-                (SideModels { settings, chance, instruments: context.recorder.instruments().clone() }, ())
+                let (settings, rng) = (context.settings.models.clone(), context.rng.clone());
+                (SideModels { settings, rng, instruments: context.recorder.instruments().clone() }, ())
             }),
             Child::Switchboard => ChildSpec::of(Lasting::Permanent, move || (Switchboard, context.clone())),
             Child::Guilds => ChildSpec::of(Lasting::Permanent, move || (Guilds, context.clone())),

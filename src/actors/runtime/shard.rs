@@ -131,7 +131,7 @@ impl State {
         if self.end_life() {
             self.pauses = Pauses::new();
         }
-        let after = self.pauses.pause(asked_for, self.arguments.context.chance.fraction());
+        let after = self.pauses.pause(asked_for, self.arguments.context.rng.fraction());
         let Arguments { gateway, shard, .. } = &self.arguments;
         let (platform, shard, after_ms) = (gateway.name(), shard.number, u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
         tracing::warn!(platform, shard, after_ms, detail, "a connection is over; it is made again");

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::ActorBackend;
 use super::desk::unavailable;
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::turn_taking_manager::{ManagerMessage, NotTaken};
+use crate::actors::messages::turn_taking_manager::{ManagerMessage, VoteError};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, TurnTakingManagerKey};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::vote::State;
@@ -36,11 +36,11 @@ impl ActorBackend {
         }
         // Whoever watches may know of a round before its manager is there; the channel does, too.
         let Some(channel) = self.context.directory.find(&channel_place) else {
-            return Err(refused(&NotTaken::NoRound));
+            return Err(refused(&VoteError::NoRound));
         };
         if held_by.is_some_and(|id| id != channel.get_id()) {
             // Another channel than the one that may have taken the vote.
-            return Err(refused(&NotTaken::Gone));
+            return Err(refused(&VoteError::Gone));
         }
         answered(asked(|reply| channel.cast(ChannelMessage::Voted { state: Box::new(state), reply })).await)
     }
@@ -51,7 +51,7 @@ impl ActorBackend {
         let message_id = message_id.to_string();
         let Some(channel) = self.context.directory.find(&ChannelActorKey(channel_key.channel)) else {
             // A channel that sleeps gave nobody the floor.
-            return Err(refused(&NotTaken::NotSelected { from, message_id }));
+            return Err(refused(&VoteError::NotSelected { from, message_id }));
         };
         answered(asked(|reply| channel.cast(ChannelMessage::Words { from, message_id, text, reply })).await)
     }
@@ -67,7 +67,7 @@ impl ActorBackend {
         }
         match (membership.companions.contains(companion), membership.is_external(companion)) {
             (true, true) => Ok(channel_key),
-            (true, false) => Err(refused(&NotTaken::NotExternal { from: companion.clone() })),
+            (true, false) => Err(refused(&VoteError::NotExternal { from: companion.clone() })),
             (false, _) => Err(Refused::Conflict(format!(
                 "{companion} is not in room {room}; PUT /api/rooms/{room} with {{\"id\": \"{companion}\", \"external\": true}} among its \
                  companions lets it in"
@@ -86,8 +86,8 @@ enum Unanswered {
 
 /// Asks an actor, and waits for what it says.
 async fn asked<T, M>(
-    ask: impl FnOnce(RpcReplyPort<Result<T, NotTaken>>) -> Result<(), MessagingErr<M>>,
-) -> Result<Result<T, NotTaken>, Unanswered> {
+    ask: impl FnOnce(RpcReplyPort<Result<T, VoteError>>) -> Result<(), MessagingErr<M>>,
+) -> Result<Result<T, VoteError>, Unanswered> {
     let (sender, answer) = oneshot::channel();
     ask(RpcReplyPort::from(sender)).map_err(|_| Unanswered::WriteError)?;
     match tokio::time::timeout(PATIENCE, answer).await {
@@ -97,10 +97,10 @@ async fn asked<T, M>(
 }
 
 /// What a channel's answer means.
-fn answered<T>(answer: Result<Result<T, NotTaken>, Unanswered>) -> Result<T, Refused> {
+fn answered<T>(answer: Result<Result<T, VoteError>, Unanswered>) -> Result<T, Refused> {
     match answer {
         Ok(taken) => taken.map_err(|objection| refused(&objection)),
-        Err(Unanswered::WriteError) => Err(refused(&NotTaken::Gone)),
+        Err(Unanswered::WriteError) => Err(refused(&VoteError::Gone)),
         Err(Unanswered::Late) => Err(not_known()),
     }
 }
@@ -109,9 +109,9 @@ fn not_known() -> Refused {
     unavailable("it is not known yet whether this was taken; the state of the room tells")
 }
 
-fn refused(objection: &NotTaken) -> Refused {
+fn refused(objection: &VoteError) -> Refused {
     match objection {
-        NotTaken::Gone => unavailable(&objection.to_string()),
+        VoteError::Gone => unavailable(&objection.to_string()),
         _ => Refused::Conflict(objection.to_string()),
     }
 }

@@ -67,7 +67,7 @@ pub enum LoadRoomsError {
 /// [`LoadRoomsError`]; a room that was stored and cannot be taken for a shared name is told in the log, and left out.
 pub async fn load_rooms(context: &ActorContext, rooms: &[console::Room]) -> Result<(), LoadRoomsError> {
     let reader = Reader::new(&*context.store);
-    context.ignored.read(&reader).await?;
+    context.opt_outs.read(&reader).await?;
     let cast = context.memberships.companions();
     // A ward at a time: each by itself would be a way to the disk and back for each room.
     let mut wards = BTreeMap::new();

@@ -127,6 +127,6 @@ const fn is_rewritten_to_erase(kind: Kind) -> bool {
         | Kind::Session
         | Kind::Webhook
         | Kind::Meta
-        | Kind::Ignored => false,
+        | Kind::OptOut => false,
     }
 }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::host::is_loopback;
 use super::limits::{Allowance, party};
 use super::problem::Problem;
-use crate::ports::chance::Chance;
+use crate::ports::rng::Rng;
 use crate::settings::server::{Server, is_unguessable};
 
 /// All strangers together may try this many times what one address may: who has many addresses gets no further with them.
@@ -45,7 +45,7 @@ pub(super) struct Auth {
     session_lasts: Duration,
     max_sessions: usize,
     is_secure: bool,
-    chance: Arc<dyn Chance>,
+    rng: Arc<dyn Rng>,
 }
 
 /// A browser that is signed in: what its cookie holds.
@@ -66,7 +66,7 @@ pub(super) enum Admission {
 }
 
 impl Auth {
-    pub(super) fn new(token: Option<SecretString>, settings: &Server, chance: Arc<dyn Chance>) -> Self {
+    pub(super) fn new(token: Option<SecretString>, settings: &Server, rng: Arc<dyn Rng>) -> Self {
         let a_minute = f64::from(settings.sign_ins_per_minute);
         Self {
             token,
@@ -77,7 +77,7 @@ impl Auth {
             session_lasts: settings.session(),
             max_sessions: settings.max_sessions,
             is_secure: settings.public_origin().is_some_and(|origin| origin.starts_with("https://")),
-            chance,
+            rng,
         }
     }
 
@@ -103,7 +103,7 @@ impl Auth {
     /// Opens a session for who knows the token; returns the cookie to set.
     pub(super) fn sign_in(&self, token: &str, address: IpAddr, now: Instant) -> Result<String, Problem> {
         self.try_token(token.trim(), address, now)?;
-        let session = Session(format!("{:032x}{:032x}", self.chance.id(), self.chance.id()));
+        let session = Session(format!("{:032x}{:032x}", self.rng.id(), self.rng.id()));
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.retain(|_, ends_at| *ends_at > now);
         if sessions.len() >= self.max_sessions {
@@ -236,7 +236,7 @@ mod tests {
 
     struct Counting(AtomicU64);
 
-    impl Chance for Counting {
+    impl Rng for Counting {
         fn jitter(&self) -> i8 {
             0
         }

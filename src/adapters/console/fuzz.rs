@@ -15,7 +15,7 @@ use tower::ServiceExt;
 
 use super::guard::Peer;
 use super::{Console, Shared, connection as line, words as read_words};
-use crate::adapters::system::SystemChance;
+use crate::adapters::system::SystemRng;
 use crate::fuzzing::{is_bounded, text, texts};
 use crate::ports::backend::fake::FakeBackend;
 use crate::ports::backend::room::RoomId;
@@ -218,7 +218,7 @@ impl Desk {
         };
         let backend = Arc::new(FakeBackend::with_lobby());
         backend.add_channel("discord:1234", "discord:1", "general");
-        let bound = Console::bind(&settings, backend, Arc::new(SystemChance), Metrics::local());
+        let bound = Console::bind(&settings, backend, Arc::new(SystemRng), Metrics::local());
         let console = runtime.block_on(bound).expect("a console");
         Self { router: console.router, shared: console.shared, listener: console.listener, runtime }
     }

@@ -26,7 +26,7 @@ const PIECE: usize = 8 << 10;
 pub(super) struct Lingering<S> {
     stream: S,
     closing: watch::Receiver<bool>,
-    hearing: Option<HearingOut>,
+    inbound_events: Option<HearingOut>,
 }
 
 struct HearingOut {
@@ -38,7 +38,7 @@ struct HearingOut {
 impl<S> Lingering<S> {
     /// `closing` turns true when the server ends.
     pub(super) const fn new(stream: S, closing: watch::Receiver<bool>) -> Self {
-        Self { stream, closing, hearing: None }
+        Self { stream, closing, inbound_events: None }
     }
 }
 
@@ -96,12 +96,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Self { stream, closing, hearing } = &mut *self;
-        if hearing.is_none() {
+        let Self { stream, closing, inbound_events } = &mut *self;
+        if inbound_events.is_none() {
             ready!(Pin::new(&mut *stream).poll_shutdown(cx))?;
         }
         let is_closing = *closing.borrow();
-        hearing.get_or_insert_with(HearingOut::begin).poll(Pin::new(stream), is_closing, cx).map(Ok)
+        inbound_events.get_or_insert_with(HearingOut::begin).poll(Pin::new(stream), is_closing, cx).map(Ok)
     }
 }
 

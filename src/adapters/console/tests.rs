@@ -38,7 +38,7 @@ struct World {
 
 struct Counting(AtomicU64);
 
-impl Chance for Counting {
+impl Rng for Counting {
     fn jitter(&self) -> i8 {
         0
     }
@@ -52,7 +52,7 @@ impl Chance for Counting {
     }
 }
 
-fn chance() -> Arc<Counting> {
+fn rng() -> Arc<Counting> {
     Arc::new(Counting(AtomicU64::new(1)))
 }
 
@@ -72,7 +72,7 @@ impl World {
 
     async fn with(settings: Server) -> Self {
         let backend = Arc::new(FakeBackend::with_lobby());
-        let console = Console::bind(&settings, backend.clone(), chance(), Metrics::local()).await.unwrap();
+        let console = Console::bind(&settings, backend.clone(), rng(), Metrics::local()).await.unwrap();
         let address = console.address();
         let (stop, stopped) = oneshot::channel::<()>();
         let served = tokio::spawn(console.serve(async { drop(stopped.await) }));

@@ -47,9 +47,9 @@ use super::snowflake::Snowflake;
 use crate::domain::id::CompanionId;
 use crate::ports::backend::room::{Room, RoomId};
 use crate::ports::backend::{Backend, Refused};
-use crate::ports::company::Company;
-use crate::ports::hearing::Hearing;
-use crate::ports::ignoring::Ignoring;
+use crate::ports::inbound_events::InboundEvents;
+use crate::ports::membership::MembershipPort;
+use crate::ports::opt_out::OptOut;
 use crate::settings::discord::Discord as Settings;
 use crate::telemetry::instruments::Instruments;
 
@@ -77,9 +77,9 @@ pub struct Commands(Arc<Desk>);
 struct Desk {
     discord: Arc<Discord>,
     backend: Arc<dyn Backend>,
-    company: Arc<dyn Company>,
-    ignoring: Arc<dyn Ignoring>,
-    hearing: Arc<dyn Hearing>,
+    company: Arc<dyn MembershipPort>,
+    ignoring: Arc<dyn OptOut>,
+    inbound_events: Arc<dyn InboundEvents>,
     /// Messages about which somebody wants a companion asked.
     questions: Questions,
     /// Who answers in direct messages; none: the first one.
@@ -109,9 +109,9 @@ impl Commands {
     pub fn new(
         discord: Arc<Discord>,
         backend: Arc<dyn Backend>,
-        company: Arc<dyn Company>,
-        ignoring: Arc<dyn Ignoring>,
-        hearing: Arc<dyn Hearing>,
+        company: Arc<dyn MembershipPort>,
+        ignoring: Arc<dyn OptOut>,
+        inbound_events: Arc<dyn InboundEvents>,
         settings: &Settings,
         instruments: Instruments,
     ) -> Self {
@@ -120,7 +120,7 @@ impl Commands {
             backend,
             company,
             ignoring,
-            hearing,
+            inbound_events,
             questions: Questions::default(),
             direct_companions: settings.direct_companions.clone(),
             is_registering: AtomicBool::new(false),

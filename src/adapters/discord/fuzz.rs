@@ -110,29 +110,41 @@ pub(crate) fn message(bytes: &[u8]) {
     let told = message.told();
 
     match heard(&told, &us, &()) {
-        Heard::Said(utterance) => {
+        Heard::Said(inbound_message) => {
             // Whoever it is by, nobody else said it.
-            assert_eq!(utterance.id, message.id());
+            assert_eq!(inbound_message.id, message.id());
             let author = told.origin.author.id;
-            assert_ne!(utterance.from.role, Role::Companion, "a stranger speaks as one of ours");
-            assert!(told.origin.webhook.is_none() || utterance.from.role == Role::Bot, "a webhook passes for a person");
+            assert_ne!(inbound_message.from.role, Role::Companion, "a stranger speaks as one of ours");
+            assert!(told.origin.webhook.is_none() || inbound_message.from.role == Role::Bot, "a webhook passes for a person");
             assert!(
-                Snowflake::of_person(&utterance.from.id).is_some_and(|by| by == author || told.origin.webhook == Some(by)),
+                Snowflake::of_person(&inbound_message.from.id).is_some_and(|by| by == author || told.origin.webhook == Some(by)),
                 "it is another's"
             );
             assert_ne!(author, id(BOT), "we hear ourselves");
-            assert!(is_plain_line(&utterance.from.name) && is_bounded(&utterance.from.name, 81), "{:?}", utterance.from.name);
             assert!(
-                !utterance.text.trim().is_empty() && is_bounded(&utterance.text, 12_000),
-                "{} bytes of text",
-                utterance.text.len()
+                is_plain_line(&inbound_message.from.name) && is_bounded(&inbound_message.from.name, 81),
+                "{:?}",
+                inbound_message.from.name
             );
-            assert!(utterance.text.chars().all(|c| !c.is_control() || matches!(c, '\n' | '\t')), "{:?}", utterance.text);
+            assert!(
+                !inbound_message.text.trim().is_empty() && is_bounded(&inbound_message.text, 12_000),
+                "{} bytes of text",
+                inbound_message.text.len()
+            );
+            assert!(
+                inbound_message.text.chars().all(|c| !c.is_control() || matches!(c, '\n' | '\t')),
+                "{:?}",
+                inbound_message.text
+            );
             let users: BTreeSet<String> = told.mentions.iter().map(|user| user.id.person().as_str().to_owned()).collect();
             let is_marked =
                 |mention: &str| Snowflake::of_person(mention).is_some_and(|id| told.content.contains(&id.to_string()));
             let is_known = |mention: &str| users.contains(mention) || is_marked(mention);
-            assert!(utterance.mentions.iter().all(|mention| is_known(mention)), "{:?} are not mentioned", utterance.mentions);
+            assert!(
+                inbound_message.mentions.iter().all(|mention| is_known(mention)),
+                "{:?} are not mentioned",
+                inbound_message.mentions
+            );
         }
         Heard::Ours(_) => {
             let origin = &told.origin;

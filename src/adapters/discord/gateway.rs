@@ -38,10 +38,10 @@ use super::dispatch::Intake;
 use super::identify;
 use super::platform::Discord;
 use super::rest::Failed;
-use crate::ports::chance::Chance;
 use crate::ports::clock::Clock;
 use crate::ports::gateway::{Command, Condition, Disconnected, Gateway as Port, Shard, Unsent};
 use crate::ports::notes::Notes;
+use crate::ports::rng::Rng;
 use crate::settings::Problem;
 use crate::settings::discord::Discord as Settings;
 use crate::telemetry::gateway::GatewayRecorder;
@@ -99,7 +99,7 @@ pub struct Parts {
     /// The time of day.
     pub clock: Arc<dyn Clock>,
     /// For pauses.
-    pub chance: Arc<dyn Chance>,
+    pub rng: Arc<dyn Rng>,
     /// Spans and instruments.
     pub recorder: GatewayRecorder,
     /// Makes whoever takes in what one connection hears.
@@ -116,7 +116,7 @@ struct Shared {
     discord: Arc<Discord>,
     notes: Arc<dyn Notes>,
     clock: Arc<dyn Clock>,
-    chance: Arc<dyn Chance>,
+    rng: Arc<dyn Rng>,
     recorder: GatewayRecorder,
     make_intake: MakeIntake,
     times: Times,
@@ -146,7 +146,7 @@ impl Gateway {
     /// # Errors
     /// The gateway's address cannot be used, or this machine has no certificates to trust.
     pub fn new(settings: &Settings, token: &SecretString, parts: Parts) -> Result<Self, Problem> {
-        let Parts { discord, notes, clock, chance, recorder, make_intake, times } = parts;
+        let Parts { discord, notes, clock, rng, recorder, make_intake, times } = parts;
         let url = settings.gateway()?.map(|url| url.as_str().trim_end_matches('/').to_owned());
         let asking = Asking::new(settings.message_content);
         let connector = Connector::new().map_err(|error| {
@@ -161,7 +161,7 @@ impl Gateway {
             discord,
             notes,
             clock,
-            chance,
+            rng,
             recorder,
             make_intake,
             times,

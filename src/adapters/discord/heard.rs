@@ -19,7 +19,7 @@ use crate::domain::message::{Author, Role};
 
 /// Characters of a message that are kept. Discord allows 4,000 and names make them longer; whoever needs more hides something.
 const MOST_CHARS: usize = 8_000;
-/// What stands in [`Utterance::own_words`] for what was not written: no word character, so that it tears no name apart.
+/// What stands in [`IncomingMessage::own_words`] for what was not written: no word character, so that it tears no name apart.
 const NOT_WRITTEN: char = '\u{fffc}';
 /// Keeps a model's `@everyone` from being one; see `said`.
 pub(super) const DEFUSED: char = '\u{200b}';
@@ -143,7 +143,7 @@ pub enum By {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// Somebody said something.
-    Said(Utterance),
+    Said(IncomingMessage),
     /// We said it ourselves: it is on record as a statement already.
     Ours(Option<String>),
     /// It is not taken in.
@@ -163,7 +163,7 @@ pub enum Why {
 
 /// What somebody said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Utterance {
+pub struct IncomingMessage {
     /// Discord's id of it.
     pub id: Snowflake,
     /// Who said it: `discord:<user>`; a foreign webhook is a bot.
@@ -208,7 +208,7 @@ pub fn heard(told: &Told<'_>, us: &Us<'_>, known: &impl Known) -> Heard {
         told.mentions.iter().filter(|user| user.id != us.bot).map(|user| user.id.person().as_str().into()).collect();
     mentions.sort();
     mentions.dedup();
-    Heard::Said(Utterance {
+    Heard::Said(IncomingMessage {
         id: told.id,
         from,
         text,

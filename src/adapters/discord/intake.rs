@@ -35,7 +35,7 @@ use super::platform::Discord;
 use super::wire;
 use crate::ports::clock::Clock;
 use crate::ports::gateway::Shard;
-use crate::ports::hearing::Hearing;
+use crate::ports::inbound_events::InboundEvents;
 use crate::ports::notes::Notes;
 use crate::settings::discord::Discord as Settings;
 use crate::telemetry::instruments::Instruments;
@@ -51,7 +51,7 @@ pub struct Shared {
     /// Discord, to be asked, and to be told what is known.
     pub discord: Arc<Discord>,
     /// Who takes in what is heard.
-    pub hearing: Arc<dyn Hearing>,
+    pub inbound_events: Arc<dyn InboundEvents>,
     /// Where it is kept how far channels were heard.
     pub notes: Arc<dyn Notes>,
     /// The time of day.
@@ -67,7 +67,7 @@ pub struct Shared {
 /// What the shards of one bot hear with. Its tasks end when it and all its intakes are dropped.
 pub struct Ears {
     discord: Arc<Discord>,
-    hearing: Arc<dyn Hearing>,
+    inbound_events: Arc<dyn InboundEvents>,
     instruments: Instruments,
     interactions: Interactions,
     marks: Marks,
@@ -98,7 +98,7 @@ struct Unreadable(serde_json::Error);
 impl Ears {
     /// Ears that hear nothing yet. To be called within a runtime.
     pub fn new(shared: Shared) -> Arc<Self> {
-        let Shared { discord, hearing, notes, clock, settings, instruments, interactions } = shared;
+        let Shared { discord, inbound_events, notes, clock, settings, instruments, interactions } = shared;
         Arc::new(Self {
             marks: Marks::new(notes),
             reader: Reader::new(Arc::clone(&discord), clock, &settings),
@@ -110,7 +110,7 @@ impl Ears {
             guilds: Mutex::default(),
             reads: settings.backfill_messages > 0,
             discord,
-            hearing,
+            inbound_events,
             instruments,
             interactions,
         })

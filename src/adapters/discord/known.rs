@@ -19,7 +19,7 @@ use super::snowflake::Snowflake;
 use super::wire;
 use crate::domain::id::{ChannelId, GuildId};
 use crate::domain::moment::Moment;
-use crate::ports::hearing::Spot;
+use crate::ports::inbound_events::ChannelRef;
 
 /// The people of a channel who may be called: whoever spoke there last.
 const MOST_PEOPLE: usize = 24;
@@ -127,12 +127,12 @@ impl Known {
     }
 
     /// Where a channel is, as the core is told.
-    pub fn spot(&self, guild: Option<Snowflake>, channel: Snowflake) -> Spot {
+    pub fn channel_ref(&self, guild: Option<Snowflake>, channel: Snowflake) -> ChannelRef {
         let known = self.lock();
         let of_channel = known.channels.get(&channel);
         let guild = guild.or(of_channel.and_then(|of_channel| of_channel.guild));
         let parent = of_channel.and_then(|of_channel| of_channel.place).filter(|place| place.thread.is_some());
-        Spot {
+        ChannelRef {
             guild: guild.map_or_else(|| channel.direct_guild(), Snowflake::guild),
             channel: channel.channel(),
             parent: parent.map(|place| place.root.channel()),

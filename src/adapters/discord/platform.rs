@@ -1,6 +1,6 @@
 //! Discord as a chat platform: statements through a webhook of their channel, direct messages through the bot.
 
-mod hearing;
+mod inbound_events;
 mod reading;
 mod sending;
 

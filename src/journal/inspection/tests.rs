@@ -46,7 +46,7 @@ fn all() -> Vec<(Key, Vec<u8>)> {
         (key::dead_letter(ward, NO, seq), encode(&dead_letter)),
         (key::room(&channel), encode(&RoomRecord { room: channel.clone(), guild: guild.clone(), created_at: at })),
         (key::note(Some(&guild), "session"), encode_bytes(b"\xff")),
-        (key::ignored(&guild, &"Ana".into()), encode(&IgnoredRecord { guild: guild.clone(), person: "Ana".into(), since: at })),
+        (key::opt_out(&guild, &"Ana".into()), encode(&OptOutRecord { guild: guild.clone(), person: "Ana".into(), since: at })),
         (key::next_channel(ward), encode(&8_u32)),
         (key::start(at), encode(&StartRecord::default())),
         (key::usage_kept_from(&guild), encode(&at)),

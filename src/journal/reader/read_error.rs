@@ -106,6 +106,6 @@ fn way_without_deleting(key: &Key) -> Option<&'static str> {
         | Kind::Room
         | Kind::Session
         | Kind::Webhook
-        | Kind::Ignored => None,
+        | Kind::OptOut => None,
     }
 }

@@ -4,7 +4,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 
 use super::*;
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::turn_taking_manager::{ManagerMessage, NotTaken};
+use crate::actors::messages::turn_taking_manager::{ManagerMessage, VoteError};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, TurnTakingManagerKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Registration;
@@ -27,20 +27,20 @@ async fn inn() -> World {
     world
 }
 
-async fn submit(world: &World, state: State) -> Result<(), NotTaken> {
-    let manager = world.context.directory.find(&TurnTakingManagerKey(room("inn").channel())).ok_or(NotTaken::NoRound)?;
+async fn submit(world: &World, state: State) -> Result<(), VoteError> {
+    let manager = world.context.directory.find(&TurnTakingManagerKey(room("inn").channel())).ok_or(VoteError::NoRound)?;
     let (sender, receiver) = tokio::sync::oneshot::channel();
     manager.cast(ManagerMessage::Submit { state, reply: RpcReplyPort::from(sender) }).unwrap();
-    receiver.await.unwrap_or(Err(NotTaken::Gone))
+    receiver.await.unwrap_or(Err(VoteError::Gone))
 }
 
-async fn speak(world: &World, from: &str, message_id: &str, text: &str) -> Result<Seq, NotTaken> {
+async fn speak(world: &World, from: &str, message_id: &str, text: &str) -> Result<Seq, VoteError> {
     let channel = world.context.directory.find(&ChannelActorKey(room("inn").channel())).expect("it is awake");
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let reply = RpcReplyPort::from(sender);
     let (from, message_id) = (from.into(), message_id.to_owned());
     channel.cast(ChannelMessage::Words { from, message_id, text: text.into(), reply }).unwrap();
-    receiver.await.unwrap_or(Err(NotTaken::Gone))
+    receiver.await.unwrap_or(Err(VoteError::Gone))
 }
 
 fn state(from: &str, message_id: &str, importance: f64) -> State {
@@ -67,7 +67,7 @@ async fn one_that_votes_and_is_selected_says_its_words() {
     assert_eq!(world.side.asked_for("zed"), 0);
     let decision = world.decisions("inn").await.into_iter().find(|decision| decision["companion"] == "zed").unwrap();
     assert_eq!((&decision["reason"], &decision["decision"]), (&json!("external"), &json!("YES")));
-    assert_eq!(speak(&world, "zed", &seq, "I am Zed.").await, Err(NotTaken::Twice { from: "zed".into() }));
+    assert_eq!(speak(&world, "zed", &seq, "I am Zed.").await, Err(VoteError::Twice { from: "zed".into() }));
 }
 
 #[tokio::test(start_paused = true)]
@@ -132,7 +132,7 @@ async fn a_vote_that_comes_as_the_round_ends_is_told_that_none_is_open() {
 #[tokio::test(start_paused = true)]
 async fn what_is_wrong_with_a_vote_is_told() {
     let world = inn().await;
-    assert_eq!(submit(&world, state("zed", "1", 9.0)).await, Err(NotTaken::NoRound));
+    assert_eq!(submit(&world, state("zed", "1", 9.0)).await, Err(VoteError::NoRound));
     let seq = world.say("inn", CALL).await.to_string();
     world.pass(0.5).await;
 
@@ -142,10 +142,10 @@ async fn what_is_wrong_with_a_vote_is_told() {
     let first = submit(&world, state("zed", &seq, 1.0)).await;
     let second = submit(&world, state("zed", &seq, 9.0)).await;
 
-    assert_eq!(other_round, Err(NotTaken::OtherRound { given: "1".into(), open: seq.clone() }));
-    assert_eq!(not_external, Err(NotTaken::NotExternal { from: "bruno".into() }));
-    assert!(matches!(stranger, Err(NotTaken::NotExternal { .. } | NotTaken::NotAsked { .. })));
-    assert_eq!((first, second), (Ok(()), Err(NotTaken::Twice { from: "zed".into() })));
+    assert_eq!(other_round, Err(VoteError::OtherRound { given: "1".into(), open: seq.clone() }));
+    assert_eq!(not_external, Err(VoteError::NotExternal { from: "bruno".into() }));
+    assert!(matches!(stranger, Err(VoteError::NotExternal { .. } | VoteError::NotAsked { .. })));
+    assert_eq!((first, second), (Ok(()), Err(VoteError::Twice { from: "zed".into() })));
     world.pass(60.0).await;
     assert_eq!(world.history("inn").await, said(&[("Ana", CALL), ("bruno", "As I said.")]));
 }
@@ -185,7 +185,7 @@ async fn when_its_words_are_missing_the_next_candidate_speaks() {
 
     assert_eq!(world.history("inn").await, said(&[("Ana", CALL), ("bruno", "As I said.")]));
     assert_eq!(world.told("inn", "failed").await[0]["error"], "timeout");
-    assert_eq!(speak(&world, "zed", &seq, "I am Zed.").await, Err(NotTaken::TooLate { from: "zed".into() }));
+    assert_eq!(speak(&world, "zed", &seq, "I am Zed.").await, Err(VoteError::TooLate { from: "zed".into() }));
     let failed = world.spans.named("invoke_agent Zed");
     assert_eq!(failed.len(), 1);
     assert_eq!(attribute(&failed[0], "error.type").as_deref(), Some("timeout"));
@@ -205,8 +205,8 @@ async fn words_of_one_that_was_not_selected_are_not_taken() {
     let refused = speak(&world, "zed", &seq, "I am Zed.").await;
     let played_here = speak(&world, "bruno", &seq, "I am Bruno.").await;
 
-    assert_eq!(refused, Err(NotTaken::NotSelected { from: "zed".into(), message_id: seq }));
-    assert_eq!(played_here, Err(NotTaken::NotExternal { from: "bruno".into() }));
+    assert_eq!(refused, Err(VoteError::NotSelected { from: "zed".into(), message_id: seq }));
+    assert_eq!(played_here, Err(VoteError::NotExternal { from: "bruno".into() }));
 }
 
 #[tokio::test(start_paused = true)]

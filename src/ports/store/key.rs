@@ -68,7 +68,7 @@ kinds! {
     /// Facts about the store itself: its ids, the terms of wards.
     Meta = 18,
     /// People who are not to be heard: guild, person.
-    Ignored = 19,
+    OptOut = 19,
 }
 
 /// A key: ward, kind, and the rest by kind.

@@ -27,7 +27,7 @@ pub(super) struct Lateness {
 impl Lateness {
     pub(super) fn of(stage: &Stage) -> Self {
         let mut disturbed = stage.notes().disturbed.clone();
-        disturbed.extend(stage.chance.panicked());
+        disturbed.extend(stage.rng.panicked());
         let mut kept_away = stage.notes().kept_away.clone();
         let lives = stage.notes().lives.clone();
         for kept in &mut kept_away {

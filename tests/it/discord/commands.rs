@@ -151,14 +151,14 @@ pub fn platform(discord: &Counterpart) -> Arc<Discord> {
 pub fn commands(platform: &Arc<Discord>, backend: &Arc<SmallHouse>, metrics: &Metrics) -> Commands {
     let defaults = Settings::defaults().expect("the defaults");
     let section: Section = defaults["discord"].clone().try_into().expect("the section");
-    let (company, ignoring, hearing) = (Arc::clone(backend), Arc::clone(backend), Arc::clone(backend));
-    Commands::new(Arc::clone(platform), backend.clone(), company, ignoring, hearing, &section, metrics.instruments())
+    let (company, ignoring, inbound_events) = (Arc::clone(backend), Arc::clone(backend), Arc::clone(backend));
+    Commands::new(Arc::clone(platform), backend.clone(), company, ignoring, inbound_events, &section, metrics.instruments())
 }
 
 /// Hands over what a session hears of interactions, as a connection does.
 async fn hear(discord: &Counterpart, taker: Arc<Mutex<Taker>>) -> AbortHandle {
     let (mut socket, _) = Socket::ready(discord, INTENTS).await;
-    let hearing = async move {
+    let inbound_events = async move {
         while let Some(mut payload) = socket.next().await {
             if payload["t"] == "INTERACTION_CREATE" {
                 match &*taker.lock().expect("nobody panicked") {
@@ -169,7 +169,7 @@ async fn hear(discord: &Counterpart, taker: Arc<Mutex<Taker>>) -> AbortHandle {
             }
         }
     };
-    tokio::spawn(hearing).abort_handle()
+    tokio::spawn(inbound_events).abort_handle()
 }
 
 fn raw(value: &Value) -> Box<RawValue> {

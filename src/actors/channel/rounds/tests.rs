@@ -11,7 +11,7 @@ use crate::actors::models::Models;
 use crate::actors::runtime::context::Environment;
 use crate::adapters::llm::rehearsal::Rehearsal;
 use crate::adapters::store::memory::MemoryStore;
-use crate::adapters::system::{SystemChance, SystemClock};
+use crate::adapters::system::{SystemClock, SystemRng};
 use crate::domain::event::{Recorded, RoundOpened};
 use crate::journal::channel_key::ChannelKey;
 use crate::settings::Settings;
@@ -52,7 +52,7 @@ fn context() -> ActorContext {
     ActorContext::new(Environment {
         store: Arc::new(MemoryStore::new()),
         clock: Arc::new(SystemClock),
-        chance: Arc::new(SystemChance),
+        rng: Arc::new(SystemRng),
         models: Models::new(model(), model()),
         recorder: Recorder::silent(),
         settings: settings.clone(),

@@ -99,7 +99,7 @@ impl Traces {
 impl Turn {
     fn goes_on_in_a_new_trace(&self, now: Moment, context: &ActorContext) -> Self {
         let Self { id, trigger, message, .. } = *self;
-        let trace = TurnTrace::new(context.chance.id());
+        let trace = TurnTrace::new(context.rng.id());
         Self { id, trigger, message, trace, follows: Some(TurnTrace::of_turn(id)), ..Self::new(Some(id), now, context) }
     }
 }

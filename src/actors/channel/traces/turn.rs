@@ -85,7 +85,7 @@ pub(super) struct Appends(VecDeque<Append>);
 impl Turn {
     /// One that begins now; without an id, one of which nothing else is on record.
     pub(super) fn new(id: Option<TurnId>, now: Moment, context: &ActorContext) -> Self {
-        let id = id.unwrap_or_else(|| TurnId(context.chance.id()));
+        let id = id.unwrap_or_else(|| TurnId(context.rng.id()));
         let (trace, wait_time) = (TurnTrace::of_turn(id), Arc::default());
         Self { id, trace, trigger: Trigger::Lull, message: Seq::NONE, began: now, triggered: now, wait_time, follows: None }
     }

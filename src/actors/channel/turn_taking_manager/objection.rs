@@ -1,11 +1,11 @@
 //! Which votes cannot count in a round.
 
-use crate::actors::messages::turn_taking_manager::NotTaken;
+use crate::actors::messages::turn_taking_manager::VoteError;
 use crate::domain::id::CompanionId;
 use crate::domain::round::Round;
 use crate::domain::vote::State;
 
-impl NotTaken {
+impl VoteError {
     /// Why a vote cannot count in this round, in which these were asked, if it cannot. Who was not asked has a State there, too: it listens.
     pub fn of_vote(ballot: &State, round: &Round, asked: &[CompanionId], is_external: bool) -> Option<Self> {
         let from = ballot.from.clone();
@@ -39,14 +39,14 @@ mod tests {
         let mut round = Round::new(Seq(7), Moment::ZERO, Moment::ZERO, &[known], &asked);
         round.submit(listening(&"ben".into(), Seq(7), false, Stage::None));
         let objection = |from: &str, message: u64, is_external| {
-            NotTaken::of_vote(&listening(&from.into(), Seq(message), false, Stage::None), &round, &asked, is_external)
+            VoteError::of_vote(&listening(&from.into(), Seq(message), false, Stage::None), &round, &asked, is_external)
         };
 
         assert_eq!(objection("zed", 7, true), None);
-        assert_eq!(objection("zed", 6, true), Some(NotTaken::OtherRound { given: "6".into(), open: "7".into() }));
-        assert_eq!(objection("aria", 7, false), Some(NotTaken::NotExternal { from: "aria".into() }));
-        assert_eq!(objection("ben", 7, true), Some(NotTaken::Twice { from: "ben".into() }));
-        assert_eq!(objection("cleo", 7, true), Some(NotTaken::NotAsked { from: "cleo".into() }));
-        assert_eq!(objection("vera", 7, true), Some(NotTaken::NotAsked { from: "vera".into() }));
+        assert_eq!(objection("zed", 6, true), Some(VoteError::OtherRound { given: "6".into(), open: "7".into() }));
+        assert_eq!(objection("aria", 7, false), Some(VoteError::NotExternal { from: "aria".into() }));
+        assert_eq!(objection("ben", 7, true), Some(VoteError::Twice { from: "ben".into() }));
+        assert_eq!(objection("cleo", 7, true), Some(VoteError::NotAsked { from: "cleo".into() }));
+        assert_eq!(objection("vera", 7, true), Some(VoteError::NotAsked { from: "vera".into() }));
     }
 }

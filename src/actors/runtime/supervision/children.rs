@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::child::{ChildSpec, Escalation};
 use super::restarts::{RestartPolicy, Restarts, Verdict};
 use crate::actors::messages::supervision::{Ending, Upkeep};
-use crate::ports::chance::Chance;
+use crate::ports::rng::Rng;
 
 #[cfg(test)]
 mod tests;
@@ -61,7 +61,7 @@ pub enum Report<K> {
 /// The children of one supervising actor, by the names that it gives them. Dropped, it cancels what it has under way.
 pub struct Children<K, M> {
     myself: ActorRef<M>,
-    chance: Arc<dyn Chance>,
+    rng: Arc<dyn Rng>,
     restarts: Restarts<K>,
     slots: BTreeMap<K, Slot>,
     names: HashMap<ActorId, K>,
@@ -92,11 +92,11 @@ where
     K: Ord + Clone + Debug + Send + 'static,
     M: Message + From<Upkeep<K>>,
 {
-    /// No children yet. `chance` spreads the restarts.
-    pub fn new(myself: ActorRef<M>, policy: RestartPolicy, chance: Arc<dyn Chance>) -> Self {
+    /// No children yet. `rng` spreads the restarts.
+    pub fn new(myself: ActorRef<M>, policy: RestartPolicy, rng: Arc<dyn Rng>) -> Self {
         Self {
             myself,
-            chance,
+            rng,
             restarts: Restarts::new(policy),
             slots: BTreeMap::new(),
             names: HashMap::new(),
@@ -264,7 +264,7 @@ where
             return Some(Report::Ended { child, ending });
         }
         let now = Instant::now();
-        let fraction = self.chance.fraction();
+        let fraction = self.rng.fraction();
         let verdict = if ending.is_taken_along() {
             Verdict::RestartAt(self.restarts.taken_along(&child, now, fraction))
         } else {

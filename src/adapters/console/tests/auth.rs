@@ -144,7 +144,7 @@ async fn strangers_learn_from_readiness_only_whether_there_is_any() {
 #[tokio::test]
 async fn beyond_loopback_nothing_is_served_without_a_token() {
     let open = Server { listen: "0.0.0.0:0".into(), ..settings() };
-    let refusal = Console::bind(&open, Arc::new(FakeBackend::default()), chance(), Metrics::local()).await.err().unwrap();
+    let refusal = Console::bind(&open, Arc::new(FakeBackend::default()), rng(), Metrics::local()).await.err().unwrap();
 
     let told = refusal.to_string();
 

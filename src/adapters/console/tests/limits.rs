@@ -215,7 +215,7 @@ async fn long_answers_that_nobody_reads_are_refused_once_they_fill_what_they_may
     let backend = Arc::new(FakeBackend::with_lobby());
     let said = serde_json::from_value(json!({ "from": "Ana", "text": "x".repeat(600 << 10) })).unwrap();
     backend.say(&RoomId::parse("lobby").unwrap(), said).await.unwrap();
-    let console = Console::bind(&settings(), backend, chance(), Metrics::local()).await.unwrap();
+    let console = Console::bind(&settings(), backend, rng(), Metrics::local()).await.unwrap();
     let ask = async || {
         let (ours, mut theirs) = duplex(4_096);
         let (router, shared, peer) = (console.router.clone(), console.shared.clone(), console.address());

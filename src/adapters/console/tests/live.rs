@@ -119,7 +119,7 @@ async fn a_watcher_that_does_not_read_is_cut_off_and_its_place_freed() {
 #[tokio::test(start_paused = true)]
 async fn a_watcher_that_pings_and_reads_nothing_is_read_no_further() {
     let backend = Arc::new(FakeBackend::with_lobby());
-    let console = Console::bind(&settings(), backend, chance(), Metrics::local()).await.unwrap();
+    let console = Console::bind(&settings(), backend, rng(), Metrics::local()).await.unwrap();
     let (ours, theirs) = duplex(16 << 10);
     let (router, shared, peer) = (console.router.clone(), console.shared.clone(), console.address());
     let closing = shared.closing.subscribe();

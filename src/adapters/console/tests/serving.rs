@@ -7,7 +7,7 @@ async fn a_port_in_use_is_named_with_the_ways_out() {
     let world = World::new().await;
     let settings = Server { listen: world.address.to_string(), ..settings() };
 
-    let refusal = Console::bind(&settings, Arc::new(FakeBackend::default()), chance(), Metrics::local()).await.err().unwrap();
+    let refusal = Console::bind(&settings, Arc::new(FakeBackend::default()), rng(), Metrics::local()).await.err().unwrap();
 
     let told = format!("{} is in use by another program; set server.listen to another port, or stop the other", world.address);
     assert_eq!(refusal.to_string(), told);
@@ -17,7 +17,7 @@ async fn a_port_in_use_is_named_with_the_ways_out() {
 async fn a_setting_out_of_range_stops_the_start() {
     let settings = Server { max_sessions: 0, ..settings() };
 
-    let refusal = Console::bind(&settings, Arc::new(FakeBackend::default()), chance(), Metrics::local()).await.err().unwrap();
+    let refusal = Console::bind(&settings, Arc::new(FakeBackend::default()), rng(), Metrics::local()).await.err().unwrap();
 
     assert_eq!(refusal.to_string(), "server.max_sessions: is 0, must be from 1 to 10000");
 }

@@ -23,7 +23,7 @@ pub(crate) fn interaction(bytes: &[u8]) {
     match interaction::read(&text) {
         Ok(read) => {
             assert!(!format!("{read:?}").contains("tell-nobody"), "the token is told");
-            let _ = (read.here.missing(), read.here.spot(), read.here.guild_id());
+            let _ = (read.here.missing(), read.here.channel_ref(), read.here.guild_id());
             let typed = match &read.what {
                 What::Typing(typing) => typing.typed.as_str(),
                 What::Command(command) => command.label(),

@@ -19,7 +19,7 @@ use crate::adapters::discord::permissions::{self, Need, Permissions};
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::adapters::discord::wire;
 use crate::domain::id::GuildId;
-use crate::ports::hearing::Spot;
+use crate::ports::inbound_events::ChannelRef;
 
 /// As much of what somebody typed as is looked at, in characters: what Discord lets them type into an option that completes itself.
 const LONGEST_TYPED: usize = 100;
@@ -151,9 +151,9 @@ impl Where {
     }
 
     /// Where it is, for the core.
-    pub fn spot(&self) -> Spot {
+    pub fn channel_ref(&self) -> ChannelRef {
         let (guild, channel) = (self.guild_id(), self.channel.channel());
-        Spot { guild, channel, parent: self.parent.map(Snowflake::channel) }
+        ChannelRef { guild, channel, parent: self.parent.map(Snowflake::channel) }
     }
 
     pub const fn is_direct(&self) -> bool {

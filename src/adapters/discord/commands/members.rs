@@ -21,7 +21,7 @@ impl Desk {
             ));
         }
         let companion = self.configured(typed).await?;
-        let (room, is_new) = self.company.admit(&at.spot(), &companion.id).await?;
+        let (room, is_new) = self.company.admit(&at.channel_ref(), &companion.id).await?;
         if is_new {
             tracing::info!(guild = %at.guild_id(), channel = %at.channel, companion = %companion.id, by = %person, "a companion was let in");
         }
@@ -54,7 +54,7 @@ impl Desk {
         let room = self.living(at).await?.filter(|room| !room.companions.is_empty());
         let room = room.ok_or_else(|| Said::Refused(nobody(at, here)))?;
         let companion = member(&room, typed)?;
-        let was_there = self.company.dismiss(&at.spot(), &companion.id).await?;
+        let was_there = self.company.dismiss(&at.channel_ref(), &companion.id).await?;
         if !was_there {
             return Ok(format!("{} was gone already.", name(&companion.name)));
         }

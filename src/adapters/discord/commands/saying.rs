@@ -19,7 +19,7 @@ use crate::adapters::discord::snowflake::Snowflake;
 use crate::adapters::discord::wire;
 use crate::domain::message::{Author, Modality, Role};
 use crate::ports::backend::room::{Room, RoomCompanion};
-use crate::ports::hearing::{NotTaken, Taken, Utterance};
+use crate::ports::inbound_events::{Acceptance, InboundError, InboundMessage};
 
 /// A message that is asked about is quoted up to so many characters.
 const LONGEST_QUOTE: usize = 2_000;
@@ -206,7 +206,7 @@ impl Desk {
         }
         // Somebody deleted the answer before it showed the words, or it never will: what nobody sees was not said.
         if let Some(message) = message {
-            let taken_back = self.hearing.deleted(&here.spot(), &[message.to_string().into()]).await;
+            let taken_back = self.inbound_events.deleted(&here.channel_ref(), &[message.to_string().into()]).await;
             taken_back.unwrap_or_else(|error| {
                 tracing::warn!(interaction = %handle.id, %error, "what was said by a command is on record, and nobody sees it");
             });
@@ -224,7 +224,7 @@ impl Desk {
         words: Words,
     ) -> Result<String, Said> {
         let Words { companion, text, shown } = words;
-        let utterance = Utterance {
+        let inbound_message = InboundMessage {
             id: message.to_string().into(),
             from: Author { id: person.id.person().as_str().into(), name: person.name.clone(), role: Role::Person },
             text: text.into(),
@@ -239,22 +239,22 @@ impl Desk {
         };
         let began = Instant::now();
         let taken = loop {
-            match self.hearing.said(&here.spot(), utterance.clone()).await {
-                Err(NotTaken::Later { after, .. }) if began.elapsed() + after < TRIED_FOR => sleep(after).await,
+            match self.inbound_events.said(&here.channel_ref(), inbound_message.clone()).await {
+                Err(InboundError::Later { after, .. }) if began.elapsed() + after < TRIED_FOR => sleep(after).await,
                 taken => break taken,
             }
         };
         match taken {
-            Ok(Taken::New(_) | Taken::Known(_)) => {
+            Ok(Acceptance::New(_) | Acceptance::Known(_)) => {
                 self.discord.known().spoke(here.guild, here.channel, person.id, &person.name);
                 Ok(shown)
             }
-            Ok(Taken::Not) => Err(Said::Refused("Nobody lives here who could hear that.".to_owned())),
-            Err(NotTaken::Later { detail, .. }) => {
+            Ok(Acceptance::Not) => Err(Said::Refused("Nobody lives here who could hear that.".to_owned())),
+            Err(InboundError::Later { detail, .. }) => {
                 tracing::warn!(interaction = %handle.id, detail, "what was said by a command could not be put on record");
                 Err(Said::Failed("What was said could not be passed on. Please try again in a minute.".to_owned()))
             }
-            Err(NotTaken::Broken(_)) => Err(Said::Failed(words::BROKEN.to_owned())),
+            Err(InboundError::Broken(_)) => Err(Said::Failed(words::BROKEN.to_owned())),
         }
     }
 }

@@ -241,7 +241,7 @@ impl<'a> Connection<'a> {
             Frame::Hello(None) => return Some(End::Confused),
             Frame::Hello(Some(interval)) => {
                 let interval = Duration::from_millis(interval.get()).clamp(INTERVALS.0, INTERVALS.1);
-                line.beat_every(interval, self.shared.chance.fraction());
+                line.beat_every(interval, self.shared.rng.fraction());
                 if !self.has_greeted {
                     self.deadline = Some(Instant::now() + self.shared.times.session);
                 }

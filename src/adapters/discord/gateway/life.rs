@@ -225,7 +225,7 @@ impl<'a> Life<'a> {
 
     /// Pauses before the next attempt.
     async fn rest(&mut self) {
-        let jitter = self.shared.chance.fraction();
+        let jitter = self.shared.rng.fraction();
         let mut pause = pause(self.failures, jitter);
         if self.session.is_none() {
             pause = pause.max(identify_pause(self.identifies, jitter));

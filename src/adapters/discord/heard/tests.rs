@@ -34,9 +34,9 @@ fn marks_become_words() {
         ("**bold** ||secret||", "**bold** ||secret||", "**bold** ||secret||"),
         ("@\u{200b}everyone <\u{200b}@&1>", "@everyone <@&1>", "@everyone <@&1>"),
     ] {
-        let utterance = said(&Told { mentions: vec![bob(), our_bot()], ..message(content) });
+        let inbound_message = said(&Told { mentions: vec![bob(), our_bot()], ..message(content) });
 
-        assert_eq!((&*utterance.text, &*utterance.own_words), (text, own_words), "{content:?}");
+        assert_eq!((&*inbound_message.text, &*inbound_message.own_words), (text, own_words), "{content:?}");
     }
 }
 
@@ -58,9 +58,9 @@ fn what_hangs_on_a_message_is_told_in_brackets() {
     ];
 
     for (attachments, text) in cases {
-        let utterance = said(&Told { attachments, ..message("") });
+        let inbound_message = said(&Told { attachments, ..message("") });
 
-        assert_eq!((&*utterance.text, &*utterance.own_words), (text, ""));
+        assert_eq!((&*inbound_message.text, &*inbound_message.own_words), (text, ""));
     }
 }
 
@@ -78,7 +78,7 @@ fn a_voice_message_tells_how_long_it_is() {
 
 #[test]
 fn stickers_polls_and_forwards_are_told_after_the_words() {
-    let utterance = said(&Told {
+    let inbound_message = said(&Told {
         stickers: vec!["Wave"],
         poll: Some(Poll { question: "Pizza?", answers: vec!["yes", "no"] }),
         forward: Some(Forward { content: "ask <@1002>\nAria]", stickers: vec!["Cat"], ..Forward::default() }),
@@ -87,27 +87,27 @@ fn stickers_polls_and_forwards_are_told_after_the_words() {
     });
 
     assert_eq!(
-        utterance.text,
+        inbound_message.text,
         "look\n[sticker: Wave]\n[poll: Pizza? Answers: yes / no]\n[forwarded]\n> ask @Bob\n> Aria]\n> [sticker: Cat]"
     );
-    assert_eq!(utterance.own_words, "look");
+    assert_eq!(inbound_message.own_words, "look");
 }
 
 #[test]
 fn a_forwarded_message_without_words_is_told() {
-    let utterance = said(&Told { forward: Some(Forward::default()), ..message("") });
+    let inbound_message = said(&Told { forward: Some(Forward::default()), ..message("") });
 
-    assert_eq!(utterance.text, "[a forwarded message]");
+    assert_eq!(inbound_message.text, "[a forwarded message]");
 }
 
 #[test]
 fn many_files_are_counted() {
     let attachments = vec![Attachment { filename: "x", ..Attachment::default() }; 13];
 
-    let utterance = said(&Told { attachments, ..message("") });
+    let inbound_message = said(&Told { attachments, ..message("") });
 
-    assert_eq!(utterance.text.lines().count(), 11);
-    assert!(utterance.text.ends_with("[3 more files]"));
+    assert_eq!(inbound_message.text.lines().count(), 11);
+    assert!(inbound_message.text.ends_with("[3 more files]"));
 }
 
 #[test]
@@ -123,10 +123,10 @@ fn a_message_is_bounded_whatever_hangs_on_it() {
         ..message(&long)
     };
 
-    let utterance = said(&told);
+    let inbound_message = said(&told);
 
-    assert!(utterance.text.chars().count() <= MOST_CHARS + 4);
-    assert!(utterance.own_words.chars().count() <= MOST_CHARS + 4);
+    assert!(inbound_message.text.chars().count() <= MOST_CHARS + 4);
+    assert!(inbound_message.own_words.chars().count() <= MOST_CHARS + 4);
 }
 
 #[test]
@@ -199,18 +199,18 @@ fn people_are_called_as_the_guild_calls_them() {
 
 #[test]
 fn users_are_mentioned_and_neither_roles_nor_everyone() {
-    let utterance = said(&Told { mentions: vec![our_bot(), bob(), bob()], ..message("@everyone <@&30> <@1002> <@9000>") });
+    let inbound_message = said(&Told { mentions: vec![our_bot(), bob(), bob()], ..message("@everyone <@&30> <@1002> <@9000>") });
 
-    assert_eq!(utterance.mentions, ["discord:1002".into()]);
-    assert!(utterance.mentions_bot);
+    assert_eq!(inbound_message.mentions, ["discord:1002".into()]);
+    assert!(inbound_message.mentions_bot);
     assert!(!said(&message("@here <@9000>")).mentions_bot);
 }
 
 #[test]
 fn a_reply_to_a_message_that_is_gone_has_no_author() {
-    let utterance = said(&Told { kind: 19, answers: Some(Answers { message: id(3), origin: None }), ..message("hi") });
+    let inbound_message = said(&Told { kind: 19, answers: Some(Answers { message: id(3), origin: None }), ..message("hi") });
 
-    assert_eq!(utterance.answers, Some(Answered { message: id(3), by: None }));
+    assert_eq!(inbound_message.answers, Some(Answered { message: id(3), by: None }));
 }
 
 proptest! {
@@ -218,10 +218,10 @@ proptest! {
     fn code_and_plain_words_are_heard_as_they_are(content in "[a-z `\\n*_~|>#-]{1,60}") {
         prop_assume!(!content.trim().is_empty());
 
-        let utterance = said(&message(&content));
+        let inbound_message = said(&message(&content));
 
-        prop_assert_eq!(&*utterance.text, content.trim());
-        prop_assert_eq!(&*utterance.own_words, content.trim());
+        prop_assert_eq!(&*inbound_message.text, content.trim());
+        prop_assert_eq!(&*inbound_message.own_words, content.trim());
     }
 
     #[test]
@@ -235,9 +235,9 @@ fn read(told: &Told<'_>) -> Heard {
     heard(told, &Us { bot: id(BOT), application: id(APPLICATION), webhooks: &webhooks }, &Town)
 }
 
-fn said(told: &Told<'_>) -> Utterance {
+fn said(told: &Told<'_>) -> IncomingMessage {
     match read(told) {
-        Heard::Said(utterance) => utterance,
+        Heard::Said(inbound_message) => inbound_message,
         other => panic!("{other:?}"),
     }
 }

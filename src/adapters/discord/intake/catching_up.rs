@@ -11,7 +11,7 @@ use super::Ears;
 use super::lanes::{Behind, Told};
 use super::reader;
 use super::telling::patiently;
-use crate::ports::hearing::{Missed, Spot};
+use crate::ports::inbound_events::{ChannelRef, Missed};
 use crate::telemetry::instruments::NONE;
 
 /// How often it is asked what a direct message's newest message is, and how long it takes until it is asked again, the first time.
@@ -22,21 +22,21 @@ impl Ears {
     /// Catches up. False: it could not be found out whether there is anything, and has to be told again.
     pub(super) async fn catch_up(&self, behind: Behind) -> bool {
         let Behind { guild, channel, .. } = behind;
-        let (spot, reading) = match self.missing(behind).await {
+        let (channel_ref, reading) = match self.missing(behind).await {
             Ok(Some(missing)) => missing,
             Ok(None) => return true,
             Err(Gone) => return false,
         };
         let Some((filled, room)) = self.reader.read(reading).await else { return false };
-        self.fill(&spot, guild, filled).await;
+        self.fill(&channel_ref, guild, filled).await;
         drop(room);
         // What was left out is on record as such, and is not looked for again.
-        self.marks.mark(&spot.guild, channel, reading.newest);
+        self.marks.mark(&channel_ref.guild, channel, reading.newest);
         true
     }
 
     /// What was said there and not heard, if anything was.
-    async fn missing(&self, behind: Behind) -> Result<Option<(Spot, backfill::Behind)>, Gone> {
+    async fn missing(&self, behind: Behind) -> Result<Option<(ChannelRef, backfill::Behind)>, Gone> {
         let Behind { guild, channel, newest } = behind;
         let newest = match newest {
             Some(newest) => newest,
@@ -46,19 +46,21 @@ impl Ears {
             },
         };
         let _turn = self.looked_up.acquire().await.map_err(|_| Gone)?;
-        let spot = self.discord.known().spot(guild, channel);
-        if !self.hearing.listens(&spot) {
+        let channel_ref = self.discord.known().channel_ref(guild, channel);
+        if !self.inbound_events.listens(&channel_ref) {
             return Ok(None);
         }
-        let Some(Some(reached)) = patiently(self, channel, || self.hearing.reached(&spot)).await else { return Ok(None) };
+        let Some(Some(reached)) = patiently(self, channel, || self.inbound_events.reached(&channel_ref)).await else {
+            return Ok(None);
+        };
         let on_record = reached.newest.and_then(|newest| newest.parse().ok());
-        let marked = self.marks.read(&spot.guild, channel).await;
+        let marked = self.marks.read(&channel_ref.guild, channel).await;
         // What was said before the bot was invited, or invited again, is not for it.
         let joined = guild.and_then(|guild| self.discord.known().joined(guild));
         let since = Snowflake::at(joined.map_or(reached.since, |joined| joined.max(reached.since)));
         let accepted = on_record.max(marked).map_or(since, |accepted| accepted.max(since));
         let reading = backfill::Behind { channel, guild, newest, accepted };
-        Ok((newest > accepted).then_some((spot, reading)))
+        Ok((newest > accepted).then_some((channel_ref, reading)))
     }
 
     /// The newest message of a channel of which nothing was told, if it is still there.
@@ -81,7 +83,7 @@ impl Ears {
     }
 
     /// Hands over what was read, the oldest first, and records it.
-    async fn fill(&self, spot: &Spot, guild: Option<Snowflake>, filled: Filled<reader::Told>) {
+    async fn fill(&self, channel_ref: &ChannelRef, guild: Option<Snowflake>, filled: Filled<reader::Told>) {
         let Filled { channel, messages, gap } = filled;
         let outcome = gap.map_or("whole", |gap| code(gap.why));
         self.instruments.discord_backfills.add(1, [outcome]);
@@ -101,7 +103,7 @@ impl Ears {
             why: code(gap.why),
         });
         tracing::info!(%channel, read, missed = missed.as_ref().map_or("nothing", |missed| missed.why), "read what was said meanwhile");
-        patiently(self, channel, || self.hearing.caught_up(spot, read, missed.clone())).await;
+        patiently(self, channel, || self.inbound_events.caught_up(channel_ref, read, missed.clone())).await;
     }
 }
 

@@ -96,7 +96,7 @@ impl Intake {
     /// A new session. A guild where somebody lives and that it does not name was left meanwhile.
     pub(super) fn ready(&mut self, ready: &wire::Ready) -> Vec<Work> {
         self.ears.discord.is(Bot { application: ready.application(), user: ready.user() });
-        let inhabited = self.ears.hearing.guilds(Snowflake::is_of_discord);
+        let inhabited = self.ears.inbound_events.guilds(Snowflake::is_of_discord);
         let mut work = Vec::new();
         if let Some(told) = ready.guilds() {
             let told: BTreeSet<_> = told.collect();
@@ -168,7 +168,7 @@ impl Intake {
         known.channel_is(guild, told);
         self.ears.discord.may_be_typed(channel);
         // There can be any number of archived threads; one that comes back is told of.
-        if told.is_archived() && !self.ears.hearing.listens(&known.spot(guild, channel)) {
+        if told.is_archived() && !self.ears.inbound_events.listens(&known.channel_ref(guild, channel)) {
             known.forget(channel);
         }
         Vec::new()
@@ -279,7 +279,7 @@ impl Ears {
     fn behind(&self, guild: Snowflake, told: &wire::Channel) -> Option<Work> {
         let channel = told.id.0;
         let newest = told.newest().filter(|_| !told.is_archived())?;
-        let listens = self.hearing.listens(&self.discord.known().spot(Some(guild), channel));
+        let listens = self.inbound_events.listens(&self.discord.known().channel_ref(Some(guild), channel));
         listens.then_some(Work::CatchUp(Behind { guild: Some(guild), channel, newest: Some(newest) }))
     }
 
@@ -288,7 +288,7 @@ impl Ears {
         let Some(guild) = guild else { return false };
         let mut inhabited = self.inhabited.0.lock().unwrap_or_else(PoisonError::into_inner);
         if inhabited.as_ref().is_none_or(|(asked, _)| asked.elapsed() > INHABITED_FOR) {
-            *inhabited = Some((Instant::now(), self.hearing.guilds(Snowflake::is_of_discord).into_iter().collect()));
+            *inhabited = Some((Instant::now(), self.inbound_events.guilds(Snowflake::is_of_discord).into_iter().collect()));
         }
         inhabited.as_ref().is_some_and(|(_, guilds)| guilds.contains(&guild.guild()))
     }
@@ -300,7 +300,7 @@ impl Ears {
         let Some(guild) = guild else { return };
         let known = self.discord.known();
         if !known.knows_guild(guild) {
-            if !points_at_something && self.hearing.listens(&known.spot(Some(guild), channel)) {
+            if !points_at_something && self.inbound_events.listens(&known.channel_ref(Some(guild), channel)) {
                 self.beside.ask(guild, &self.discord, &self.acquainted);
                 return;
             }
@@ -309,7 +309,7 @@ impl Ears {
         }
         if !known.knows_channel(channel) {
             // What is said in a thread of which nobody knows what it is in would be lost; elsewhere only names are missing.
-            let is_heard = self.hearing.listens(&known.spot(Some(guild), channel));
+            let is_heard = self.inbound_events.listens(&known.channel_ref(Some(guild), channel));
             let tries = if is_heard { 1 } else { MOST_TRIES };
             let ask = || self.discord.look_at(channel).map_ok(drop).boxed();
             self.acquainted.ask(channel, tries, || known.knows_channel(channel), ask).await;

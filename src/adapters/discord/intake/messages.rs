@@ -15,7 +15,7 @@ use super::telling::patiently;
 use super::wording;
 use super::{Ears, Intake};
 use crate::domain::message::Role;
-use crate::ports::hearing::{Spot, Taken};
+use crate::ports::inbound_events::{Acceptance, ChannelRef};
 
 /// If Discord did not tell the time, it is asked again after this.
 const TIME_ASKED_AGAIN: Duration = Duration::from_secs(30);
@@ -68,8 +68,8 @@ impl Ears {
     async fn take_in(&self, told: &Told) -> bool {
         let points_at_something = ["<@&", "<#"].iter().any(|mark| told.data.get().contains(mark));
         self.get_acquainted(told.guild, told.channel, points_at_something).await;
-        let spot = self.discord.known().spot(told.guild, told.channel);
-        if !self.hearing.listens(&spot) {
+        let channel_ref = self.discord.known().channel_ref(told.guild, told.channel);
+        if !self.inbound_events.listens(&channel_ref) {
             if !told.is_edit {
                 self.count("elsewhere");
             }
@@ -81,28 +81,32 @@ impl Ears {
             Ok(message) => message,
             Err(error) => {
                 self.unreadable(if told.is_edit { "MESSAGE_UPDATE" } else { "MESSAGE_CREATE" }, &error);
-                self.marks.mark(&spot.guild, told.channel, told.message);
+                self.marks.mark(&channel_ref.guild, told.channel, told.message);
                 return false;
             }
         };
         let heard = wording::read(&message, bot, self.discord.known().names(told.guild));
-        if told.is_edit { self.edited(told, &spot, heard).await } else { self.said(told, &spot, &message, heard).await }
+        if told.is_edit {
+            self.edited(told, &channel_ref, heard).await
+        } else {
+            self.said(told, &channel_ref, &message, heard).await
+        }
     }
 
-    async fn edited(&self, told: &Told, spot: &Spot, heard: Heard) -> bool {
+    async fn edited(&self, told: &Told, channel_ref: &ChannelRef, heard: Heard) -> bool {
         let Heard::Said(said) = heard else { return false };
         let (id, text) = (said.id.to_string(), said.text.into());
-        let edited = || self.hearing.edited(spot, &id, std::sync::Arc::clone(&text));
+        let edited = || self.inbound_events.edited(channel_ref, &id, std::sync::Arc::clone(&text));
         patiently(self, told.channel, edited).await.is_some()
     }
 
-    async fn said(&self, told: &Told, spot: &Spot, message: &wire::Message, heard: Heard) -> bool {
+    async fn said(&self, told: &Told, channel_ref: &ChannelRef, message: &wire::Message, heard: Heard) -> bool {
         let said = match heard {
             Heard::Said(said) => said,
-            Heard::Ours(_) => return self.left_out(told, spot, "ours"),
-            Heard::Not(Why::NoTalk) => return self.left_out(told, spot, "no_talk"),
-            Heard::Not(Why::NotForAll) => return self.left_out(told, spot, "not_for_all"),
-            Heard::Not(Why::Empty) => return self.left_out(told, spot, "empty"),
+            Heard::Ours(_) => return self.left_out(told, channel_ref, "ours"),
+            Heard::Not(Why::NoTalk) => return self.left_out(told, channel_ref, "no_talk"),
+            Heard::Not(Why::NotForAll) => return self.left_out(told, channel_ref, "not_for_all"),
+            Heard::Not(Why::Empty) => return self.left_out(told, channel_ref, "empty"),
         };
         let known = self.discord.known();
         let from = said.from.clone();
@@ -112,23 +116,23 @@ impl Ears {
         if told.guild.is_none() && person.is_some() {
             known.is_direct(told.channel, &from.name);
         }
-        let utterance = wording::worded(said, to_all, self.discord.clocks());
-        let taken = patiently(self, told.channel, || self.hearing.said(spot, utterance.clone())).await;
+        let inbound_message = wording::worded(said, to_all, self.discord.clocks());
+        let taken = patiently(self, told.channel, || self.inbound_events.said(channel_ref, inbound_message.clone())).await;
         match taken {
-            Some(Taken::New(_) | Taken::Known(_)) => {
+            Some(Acceptance::New(_) | Acceptance::Known(_)) => {
                 if let Some(person) = person {
                     known.spoke(told.guild, told.channel, person, &from.name);
                 }
-                self.count(if matches!(taken, Some(Taken::New(_))) { "taken" } else { "known" });
+                self.count(if matches!(taken, Some(Acceptance::New(_))) { "taken" } else { "known" });
             }
-            Some(Taken::Not) => {
+            Some(Acceptance::Not) => {
                 if let Some(person) = person {
                     known.hushed(told.channel, person);
                 }
-                self.left_out(told, spot, "not_taken");
+                self.left_out(told, channel_ref, "not_taken");
             }
             None => {
-                self.left_out(told, spot, "broken");
+                self.left_out(told, channel_ref, "broken");
             }
         }
         taken.is_some()
@@ -155,9 +159,9 @@ impl Ears {
     }
 
     /// A message that is not on record was heard all the same: it need not be read after a downtime.
-    fn left_out(&self, told: &Told, spot: &Spot, why: &'static str) -> bool {
+    fn left_out(&self, told: &Told, channel_ref: &ChannelRef, why: &'static str) -> bool {
         self.count(why);
-        self.marks.mark(&spot.guild, told.channel, told.message);
+        self.marks.mark(&channel_ref.guild, told.channel, told.message);
         false
     }
 
@@ -168,6 +172,6 @@ impl Ears {
     /// Whether somebody may listen in a channel. Where it is not known what the channel is, that has to be found out first.
     pub(super) fn may_listen(&self, guild: Option<Snowflake>, channel: Snowflake) -> bool {
         let known = self.discord.known();
-        self.hearing.listens(&known.spot(guild, channel)) || (!known.knows_channel(channel) && self.lives_in(guild))
+        self.inbound_events.listens(&known.channel_ref(guild, channel)) || (!known.knows_channel(channel) && self.lives_in(guild))
     }
 }

@@ -13,7 +13,7 @@ use super::super::rest::Failed;
 use super::super::snowflake::Snowflake;
 use super::Ears;
 use super::lanes::Work;
-use crate::ports::hearing::NotTaken;
+use crate::ports::inbound_events::InboundError;
 use crate::telemetry::instruments::NONE;
 
 /// The shortest and the longest wait before something is handed over again.
@@ -26,20 +26,20 @@ const ASKED_AGAIN: Duration = Duration::from_secs(5);
 pub(super) async fn patiently<'a, T>(
     ears: &Ears,
     channel: Snowflake,
-    act: impl Fn() -> BoxFuture<'a, Result<T, NotTaken>> + Send,
+    act: impl Fn() -> BoxFuture<'a, Result<T, InboundError>> + Send,
 ) -> Option<T> {
     let mut is_told = false;
     loop {
         match act().await {
             Ok(done) => return Some(done),
-            Err(NotTaken::Later { after, detail }) => {
+            Err(InboundError::Later { after, detail }) => {
                 if !is_told {
                     tracing::debug!(%channel, %detail, "what was heard cannot be put on record yet; it is tried again");
                     is_told = true;
                 }
                 sleep(after.clamp(SOONEST, LATEST)).await;
             }
-            Err(NotTaken::Broken(detail)) => {
+            Err(InboundError::Broken(detail)) => {
                 ears.instruments.discord_broken.add(1, NONE);
                 tracing::error!(%channel, %detail, "what was heard cannot be put on record; it is left out");
                 return None;
@@ -72,17 +72,17 @@ impl Ears {
                 self.message(&told).await;
             }
             Work::Deleted { guild, channel, messages } => {
-                let spot = self.discord.known().spot(guild, channel);
-                patiently(self, channel, || self.hearing.deleted(&spot, &messages)).await;
+                let channel_ref = self.discord.known().channel_ref(guild, channel);
+                patiently(self, channel, || self.inbound_events.deleted(&channel_ref, &messages)).await;
             }
             Work::ChannelGone { guild, channel } => {
                 let (guild, id) = (guild.guild(), channel.channel());
-                patiently(self, channel, || self.hearing.channel_gone(&guild, &id)).await;
+                patiently(self, channel, || self.inbound_events.channel_gone(&guild, &id)).await;
                 self.marks.forget(&guild, channel);
             }
             Work::GuildGone { guild } => {
                 let id = guild.guild();
-                patiently(self, guild, || self.hearing.guild_gone(&id)).await;
+                patiently(self, guild, || self.inbound_events.guild_gone(&id)).await;
             }
             Work::CatchUp(behind) => return self.catch_up(behind).await,
         }

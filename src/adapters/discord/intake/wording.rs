@@ -10,7 +10,7 @@ use super::super::platform::Bot;
 use super::super::snowflake::Snowflake;
 use super::super::wire;
 use crate::domain::message::Modality;
-use crate::ports::hearing::{Answered, Answers, Utterance};
+use crate::ports::inbound_events::{Answered, Answers, InboundMessage};
 
 /// Whose names a message may hold: those of its guild, and of whom it forwards.
 struct Mentionable<'a> {
@@ -40,8 +40,8 @@ pub(super) fn read(message: &wire::Message, bot: Bot, names: Names<'_>) -> Heard
 }
 
 /// What the core is told of it.
-pub(super) fn worded(said: heard::Utterance, to_all: bool, clocks: &Clocks) -> Utterance {
-    Utterance {
+pub(super) fn worded(said: heard::IncomingMessage, to_all: bool, clocks: &Clocks) -> InboundMessage {
+    InboundMessage {
         id: said.id.to_string().into(),
         from: said.from,
         text: said.text.into(),

@@ -254,7 +254,7 @@ fn hear(content: &str) -> String {
         answers: None,
     };
     match heard(&told, &us, &Town) {
-        Heard::Said(utterance) => utterance.text,
+        Heard::Said(inbound_message) => inbound_message.text,
         other => panic!("{other:?}"),
     }
 }

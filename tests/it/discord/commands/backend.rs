@@ -23,9 +23,9 @@ use tertulia::ports::backend::state::{CompanionState, Doing, RepetitionState, Ro
 use tertulia::ports::backend::usage::{Usage, UsageQuery};
 use tertulia::ports::backend::{Backend, Refused};
 use tertulia::ports::chat_platform::Serves;
-use tertulia::ports::company::Company;
-use tertulia::ports::hearing::{Hearing, Missed, NotTaken, Reached, Spot, Taken, Utterance};
-use tertulia::ports::ignoring::Ignoring;
+use tertulia::ports::inbound_events::{Acceptance, ChannelRef, InboundError, InboundEvents, InboundMessage, Missed, Reached};
+use tertulia::ports::membership::MembershipPort;
+use tertulia::ports::opt_out::OptOut;
 use tokio::sync::watch;
 
 /// Noon of 1 May 2026.
@@ -41,13 +41,13 @@ pub struct SmallHouse {
 pub struct Inside {
     pub rooms: BTreeMap<RoomId, Room>,
     /// Where companions were let in, in order.
-    pub admitted: Vec<(Spot, CompanionId)>,
+    pub admitted: Vec<(ChannelRef, CompanionId)>,
     /// Where they were sent out of.
-    pub dismissed: Vec<(Spot, CompanionId)>,
+    pub dismissed: Vec<(ChannelRef, CompanionId)>,
     pub forgotten: Vec<Forget>,
     pub ignored: BTreeSet<(GuildId, PersonId)>,
     /// What was said by commands, and what of it was taken back.
-    pub said: Vec<(Spot, Utterance)>,
+    pub said: Vec<(ChannelRef, InboundMessage)>,
     pub deleted: Vec<Arc<str>>,
     /// Whose decisions and stories were asked for.
     pub asked_about: Vec<RoomId>,
@@ -116,17 +116,17 @@ fn member(id: &CompanionId) -> RoomCompanion {
 }
 
 #[async_trait]
-impl Company for SmallHouse {
-    async fn admit(&self, spot: &Spot, companion: &CompanionId) -> Result<(Room, bool), Refused> {
+impl MembershipPort for SmallHouse {
+    async fn admit(&self, channel_ref: &ChannelRef, companion: &CompanionId) -> Result<(Room, bool), Refused> {
         self.pass().await?;
         let mut inside = self.inside();
-        inside.admitted.push((spot.clone(), companion.clone()));
-        let id = RoomId::of(&spot.channel).expect("a room's id");
+        inside.admitted.push((channel_ref.clone(), companion.clone()));
+        let id = RoomId::of(&channel_ref.channel).expect("a room's id");
         let empty = Room {
             id: id.clone(),
             title: None,
             inherits_from: None,
-            guild: spot.guild.clone(),
+            guild: channel_ref.guild.clone(),
             companions: vec![],
             paused: false,
             last_at: None,
@@ -140,11 +140,11 @@ impl Company for SmallHouse {
         Ok((room.clone(), is_new))
     }
 
-    async fn dismiss(&self, spot: &Spot, companion: &CompanionId) -> Result<bool, Refused> {
+    async fn dismiss(&self, channel_ref: &ChannelRef, companion: &CompanionId) -> Result<bool, Refused> {
         self.pass().await?;
-        let id = RoomId::of(&spot.channel).expect("a room's id");
+        let id = RoomId::of(&channel_ref.channel).expect("a room's id");
         let mut inside = self.inside();
-        inside.dismissed.push((spot.clone(), companion.clone()));
+        inside.dismissed.push((channel_ref.clone(), companion.clone()));
         let Some(room) = inside.rooms.get_mut(&id) else { return Ok(false) };
         let before = room.companions.len();
         room.companions.retain(|one| one.id != *companion);
@@ -153,7 +153,7 @@ impl Company for SmallHouse {
 }
 
 #[async_trait]
-impl Ignoring for SmallHouse {
+impl OptOut for SmallHouse {
     fn is_ignored(&self, guild: &GuildId, person: &PersonId) -> bool {
         self.inside().ignored.contains(&(guild.clone(), person.clone()))
     }
@@ -166,39 +166,39 @@ impl Ignoring for SmallHouse {
 }
 
 #[async_trait]
-impl Hearing for SmallHouse {
-    fn listens(&self, _: &Spot) -> bool {
+impl InboundEvents for SmallHouse {
+    fn listens(&self, _: &ChannelRef) -> bool {
         true
     }
 
-    async fn reached(&self, _: &Spot) -> Result<Option<Reached>, NotTaken> {
+    async fn reached(&self, _: &ChannelRef) -> Result<Option<Reached>, InboundError> {
         Ok(None)
     }
 
-    async fn said(&self, spot: &Spot, utterance: Utterance) -> Result<Taken, NotTaken> {
+    async fn said(&self, channel_ref: &ChannelRef, inbound_message: InboundMessage) -> Result<Acceptance, InboundError> {
         let mut inside = self.inside();
-        inside.said.push((spot.clone(), utterance));
-        Ok(Taken::New(Seq(inside.said.len() as u64)))
+        inside.said.push((channel_ref.clone(), inbound_message));
+        Ok(Acceptance::New(Seq(inside.said.len() as u64)))
     }
 
-    async fn edited(&self, _: &Spot, _: &str, _: Arc<str>) -> Result<(), NotTaken> {
+    async fn edited(&self, _: &ChannelRef, _: &str, _: Arc<str>) -> Result<(), InboundError> {
         Ok(())
     }
 
-    async fn deleted(&self, _: &Spot, ids: &[Arc<str>]) -> Result<(), NotTaken> {
+    async fn deleted(&self, _: &ChannelRef, ids: &[Arc<str>]) -> Result<(), InboundError> {
         self.inside().deleted.extend_from_slice(ids);
         Ok(())
     }
 
-    async fn caught_up(&self, _: &Spot, _: u32, _: Option<Missed>) -> Result<(), NotTaken> {
+    async fn caught_up(&self, _: &ChannelRef, _: u32, _: Option<Missed>) -> Result<(), InboundError> {
         Ok(())
     }
 
-    async fn channel_gone(&self, _: &GuildId, _: &ChannelId) -> Result<(), NotTaken> {
+    async fn channel_gone(&self, _: &GuildId, _: &ChannelId) -> Result<(), InboundError> {
         Ok(())
     }
 
-    async fn guild_gone(&self, _: &GuildId) -> Result<(), NotTaken> {
+    async fn guild_gone(&self, _: &GuildId) -> Result<(), InboundError> {
         Ok(())
     }
 

@@ -37,7 +37,7 @@ async fn a_companion_is_let_in_tempered_paused_and_sent_out() {
     let inside = scene.backend.inside();
     let room = &inside.rooms[&room_id(channel.as_str())];
     assert_eq!((room.guild.clone(), room.paused, room.companions.len()), (snowflake(scene.guild).guild(), false, 1));
-    assert!(inside.admitted.iter().all(|(spot, _)| spot.channel == channel && spot.parent.is_none()));
+    assert!(inside.admitted.iter().all(|(channel_ref, _)| channel_ref.channel == channel && channel_ref.parent.is_none()));
 }
 
 #[tokio::test]
@@ -102,9 +102,9 @@ async fn in_a_thread_it_is_the_thread_itself() {
         scene.told(scene.kim, channel, sub("join", json!([companion("aria")]))).await;
 
         let inside = scene.backend.inside();
-        let (spot, _) = inside.admitted.last().expect("she was let in");
+        let (channel_ref, _) = inside.admitted.last().expect("she was let in");
         assert_eq!(
-            (spot.channel.clone(), spot.parent.clone()),
+            (channel_ref.channel.clone(), channel_ref.parent.clone()),
             (snowflake(channel).channel(), Some(snowflake(parent).channel()))
         );
     }
@@ -117,8 +117,8 @@ async fn in_a_thread_it_is_the_thread_itself() {
     assert!(scene.told(scene.kim, aside, sub("leave", json!([companion("aria")]))).await.contains("Who is: Ben."));
     // It is taken out of the thread alone, whoever else lives there.
     scene.told(scene.kim, aside, sub("leave", json!([companion("ben")]))).await;
-    let (spot, _) = scene.backend.inside().dismissed.pop().expect("it was sent out");
-    assert_eq!((spot.channel, spot.parent), (snowflake(aside).channel(), Some(snowflake(scene.general).channel())));
+    let (channel_ref, _) = scene.backend.inside().dismissed.pop().expect("it was sent out");
+    assert_eq!((channel_ref.channel, channel_ref.parent), (snowflake(aside).channel(), Some(snowflake(scene.general).channel())));
 }
 
 #[tokio::test]
@@ -134,8 +134,11 @@ async fn in_a_direct_message_all_of_it_is_ones_own() {
     assert!(scene.told(scene.ana, direct, sub("pause", json!([]))).await.starts_with("Paused"));
 
     let inside = scene.backend.inside();
-    let spot = &inside.admitted[0].0;
-    assert_eq!((spot.guild.clone(), spot.channel.clone()), (snowflake(direct).direct_guild(), snowflake(direct).channel()));
+    let channel_ref = &inside.admitted[0].0;
+    assert_eq!(
+        (channel_ref.guild.clone(), channel_ref.channel.clone()),
+        (snowflake(direct).direct_guild(), snowflake(direct).channel())
+    );
 }
 
 #[tokio::test]

@@ -49,10 +49,10 @@ impl Scene {
 
     fn said(&self) -> Vec<(String, String, String, Vec<String>)> {
         let inside = self.backend.inside();
-        let plain = inside.said.iter().map(|(spot, said)| {
+        let plain = inside.said.iter().map(|(channel_ref, said)| {
             assert_eq!((said.from.role, said.to_all, &*said.own_words), (Role::Person, false, ""));
             let mentions = said.mentions.iter().map(ToString::to_string).collect();
-            (spot.channel.to_string(), said.from.name.to_string(), said.text.to_string(), mentions)
+            (channel_ref.channel.to_string(), said.from.name.to_string(), said.text.to_string(), mentions)
         });
         plain.collect()
     }
@@ -141,9 +141,10 @@ async fn in_threads_and_direct_messages_it_is_said_there() {
     }
 
     let inside = scene.backend.inside();
-    let spots: Vec<_> = inside.said.iter().map(|(spot, _)| (spot.channel.clone(), spot.parent.clone())).collect();
+    let channel_refs: Vec<_> =
+        inside.said.iter().map(|(channel_ref, _)| (channel_ref.channel.clone(), channel_ref.parent.clone())).collect();
     assert_eq!(
-        spots,
+        channel_refs,
         [(snowflake(thread).channel(), Some(snowflake(scene.general).channel())), (snowflake(direct).channel(), None)]
     );
 }

@@ -69,7 +69,7 @@ async fn when_discord_wants_a_new_connection_it_is_resumed_on_one() {
 async fn a_link_that_is_cut_again_and_again_is_resumed_at_once_each_time() {
     let scene = Scene::with(discord().await, |wanted| {
         // A pause that is not the first one's, which chance makes nothing here, would outlast the test.
-        (wanted.chance, wanted.times.pauses, wanted.times.lasting) = (0.0, 10_000.0, Duration::from_secs(60));
+        (wanted.rng, wanted.times.pauses, wanted.times.lasting) = (0.0, 10_000.0, Duration::from_secs(60));
     })
     .await;
 

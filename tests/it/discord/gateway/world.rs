@@ -12,9 +12,9 @@ use tertulia::adapters::discord::gateway::{Gateway, Parts, Times};
 use tertulia::adapters::discord::platform::Discord;
 use tertulia::adapters::system::SystemClock;
 use tertulia::domain::id::GuildId;
-use tertulia::ports::chance::Chance;
 use tertulia::ports::gateway::{Disconnected, Gateway as _, Shard};
 use tertulia::ports::notes::{Notes, Unkept};
+use tertulia::ports::rng::Rng;
 use tertulia::settings::Settings;
 use tertulia::settings::discord::Discord as Section;
 use tertulia::telemetry::gateway::GatewayRecorder;
@@ -183,7 +183,7 @@ impl Intake for Ear {
 /// Always the same.
 pub struct Same(f64);
 
-impl Chance for Same {
+impl Rng for Same {
     fn jitter(&self) -> i8 {
         0
     }
@@ -212,7 +212,7 @@ pub struct Wanted {
     pub times: Times,
     pub token: String,
     /// What chance says, from 0 to 1.
-    pub chance: f64,
+    pub rng: f64,
 }
 
 impl Client {
@@ -226,9 +226,9 @@ impl Client {
         let defaults = Settings::defaults().expect("the defaults");
         let mut section: Section = defaults["discord"].clone().try_into().expect("the section");
         section.api_url = format!("{}/api", discord.api_url());
-        let mut wanted = Wanted { section, times: quick(), token: discord.token(), chance: 0.5 };
+        let mut wanted = Wanted { section, times: quick(), token: discord.token(), rng: 0.5 };
         change(&mut wanted);
-        let Wanted { section, times, token, chance } = wanted;
+        let Wanted { section, times, token, rng } = wanted;
         let clock = Arc::new(SystemClock);
         let platform = Arc::new(Discord::new(&section, token.clone().into(), clock.clone()).expect("an adapter"));
         let recorded = SpanMemory::new();
@@ -237,7 +237,7 @@ impl Client {
             discord: platform.clone(),
             notes: notes.clone(),
             clock,
-            chance: Arc::new(Same(chance)),
+            rng: Arc::new(Same(rng)),
             recorder: GatewayRecorder::new(recorded.recorder(false)),
             make_intake: {
                 let ears = ears.clone();

@@ -13,7 +13,7 @@ use tertulia::actors::runtime::root::Root;
 use tertulia::adapters::discord::platform::Discord;
 use tertulia::adapters::llm;
 use tertulia::adapters::store::memory::MemoryStore;
-use tertulia::adapters::system::{SystemChance, SystemClock};
+use tertulia::adapters::system::{SystemClock, SystemRng};
 use tertulia::domain::id::{Seq, Ticket};
 use tertulia::domain::moment::Moment;
 use tertulia::domain::trigger::Trigger;
@@ -127,7 +127,7 @@ fn context(platforms: Platforms) -> ActorContext {
         ..ActorContext::new(Environment {
             store: Arc::new(MemoryStore::new()),
             clock: Arc::new(SystemClock),
-            chance: Arc::new(SystemChance),
+            rng: Arc::new(SystemRng),
             models,
             recorder: Recorder::silent(),
             settings,

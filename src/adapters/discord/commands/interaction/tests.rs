@@ -121,9 +121,9 @@ fn a_channel_that_was_chosen_brings_what_may_be_done_there() {
     assert_eq!((to.channel.get(), to.parent, to.guild, to.is_locked), (30, Snowflake::new(3), Snowflake::new(2), true));
     assert!(to.is_theirs_to_change());
     assert_eq!(to.missing().unwrap()[0], Need::Webhooks);
-    let spot = to.spot();
-    assert_eq!((spot.guild.as_str(), spot.channel.as_str()), ("discord:2", "discord:30"));
-    assert_eq!(spot.parent.unwrap().as_str(), "discord:3");
+    let channel_ref = to.channel_ref();
+    assert_eq!((channel_ref.guild.as_str(), channel_ref.channel.as_str()), ("discord:2", "discord:30"));
+    assert_eq!(channel_ref.parent.unwrap().as_str(), "discord:3");
     // A channel's parent is a category, and none of ours.
     interaction["data"]["resolved"]["channels"]["30"]["type"] = json!(0);
     let What::Command(Command::Join { to: Some(to), .. }) = read_json(&interaction).what else { panic!("it is a join") };
@@ -193,7 +193,7 @@ proptest! {
         let _ = read(&interaction.to_string());
         interaction[field] = value;
         if let Ok(read) = read(&interaction.to_string()) {
-            let _ = (read.here.missing(), read.here.spot());
+            let _ = (read.here.missing(), read.here.channel_ref());
         }
     }
 }

@@ -11,8 +11,8 @@ async fn an_edit_is_told_in_the_words_of_a_message() {
     let edited = json!({ "edited_timestamp": "2026-01-01T00:01:00.000000+00:00", "content": "**hi** <#201>" });
     world.kept("MESSAGE_UPDATE", with(message(50, GENERAL, ""), edited)).await;
 
-    let [Call::Edited(spot, id, text)] = &world.core.calls()[..] else { panic!("{:?}", world.core.calls()) };
-    assert_eq!((spot.channel.as_str(), &**id, &**text), ("discord:200", "50", "**hi** #other"));
+    let [Call::Edited(channel_ref, id, text)] = &world.core.calls()[..] else { panic!("{:?}", world.core.calls()) };
+    assert_eq!((channel_ref.channel.as_str(), &**id, &**text), ("discord:200", "50", "**hi** #other"));
 }
 
 #[tokio::test]
@@ -51,9 +51,9 @@ async fn deletions_are_told_one_by_one_and_many_at_once() {
     world.kept("MESSAGE_DELETE_BULK", many).await;
     world.kept("MESSAGE_DELETE_BULK", json!({ "ids": [], "channel_id": GENERAL, "guild_id": HOME })).await;
 
-    let [Call::Deleted(spot, one), Call::Deleted(_, several)] = &world.core.calls()[..] else { panic!() };
+    let [Call::Deleted(channel_ref, one), Call::Deleted(_, several)] = &world.core.calls()[..] else { panic!() };
     assert_eq!(
-        (spot.channel.as_str(), &one[..], &several[..]),
+        (channel_ref.channel.as_str(), &one[..], &several[..]),
         ("discord:200", &["50".to_owned()][..], &["51".to_owned(), "52".to_owned()][..])
     );
 }

@@ -12,7 +12,7 @@ use crate::adapters::discord::known::Place;
 use crate::adapters::discord::platform::Bot;
 use crate::domain::moment::Moment;
 use crate::ports::gateway::Shard;
-use crate::ports::hearing::{Reached, Spot};
+use crate::ports::inbound_events::{ChannelRef, Reached};
 
 const THREAD: u64 = 400;
 
@@ -108,8 +108,8 @@ async fn a_thread_is_heard_where_its_channel_is() {
     world.kept("THREAD_CREATE", thread(GENERAL)).await;
     world.kept("MESSAGE_CREATE", message(50, THREAD, "psst")).await;
 
-    let [Call::Said(spot, _)] = &world.core.calls()[..] else { panic!("{:?}", world.core.calls()) };
-    assert_eq!((spot.channel.as_str(), spot.parent.as_ref().unwrap().as_str()), ("discord:400", "discord:200"));
+    let [Call::Said(channel_ref, _)] = &world.core.calls()[..] else { panic!("{:?}", world.core.calls()) };
+    assert_eq!((channel_ref.channel.as_str(), channel_ref.parent.as_ref().unwrap().as_str()), ("discord:400", "discord:200"));
     assert_eq!(world.discord.known().place(id(THREAD)), Some(Place { root: id(GENERAL), thread: Some(id(THREAD)) }));
     assert_eq!(world.discord.known().title(&id(THREAD).channel()).as_deref(), Some("aside · #general · Home"));
 }
@@ -191,8 +191,8 @@ async fn a_direct_message_that_cannot_be_asked_for_is_a_gap() {
 
     world.kept("READY", ready(&[])).await;
 
-    let spot = Spot { guild: id(700).direct_guild(), channel: id(700).channel(), parent: None };
-    assert_eq!(world.core.calls(), [Call::CaughtUp(spot, 0, Some("unreachable"))]);
+    let channel_ref = ChannelRef { guild: id(700).direct_guild(), channel: id(700).channel(), parent: None };
+    assert_eq!(world.core.calls(), [Call::CaughtUp(channel_ref, 0, Some("unreachable"))]);
 }
 
 #[tokio::test]

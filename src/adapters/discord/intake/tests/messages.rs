@@ -7,14 +7,14 @@ use tokio::time::Instant;
 
 use super::world::{ANA, APPLICATION, BOB, BOT, Call, GENERAL, HOME, OTHER, OWN_ROLE, World, fate, id, message, user, with};
 use crate::domain::message::{Author, Role};
-use crate::ports::hearing::{Answered, Answers, Utterance};
+use crate::ports::inbound_events::{Answered, Answers, InboundMessage};
 
 /// What a message becomes; none if nothing is said.
-async fn heard(changes: Value) -> Option<Utterance> {
+async fn heard(changes: Value) -> Option<InboundMessage> {
     let mut world = World::new().await;
     world.kept("MESSAGE_CREATE", with(message(50, GENERAL, "hi"), changes)).await;
     match world.core.calls().pop() {
-        Some(Call::Said(_, utterance)) => Some(utterance),
+        Some(Call::Said(_, inbound_message)) => Some(inbound_message),
         None => None,
         other => panic!("{other:?}"),
     }
@@ -29,13 +29,19 @@ async fn what_somebody_says_where_a_companion_lives_is_taken_in() {
         .kept("MESSAGE_CREATE", with(told, json!({ "mentions": [with(user(BOB, "bob"), json!({ "global_name": "Bob" }))] })))
         .await;
 
-    let [Call::Said(spot, utterance)] = &world.core.calls()[..] else { panic!("{:?}", world.core.calls()) };
-    assert_eq!((spot.guild.as_str(), spot.channel.as_str(), &spot.parent), ("discord:100", "discord:200", &None));
+    let [Call::Said(channel_ref, inbound_message)] = &world.core.calls()[..] else { panic!("{:?}", world.core.calls()) };
+    assert_eq!(
+        (channel_ref.guild.as_str(), channel_ref.channel.as_str(), &channel_ref.parent),
+        ("discord:100", "discord:200", &None)
+    );
     let from = Author { id: "discord:300".into(), name: "Ana".into(), role: Role::Person };
-    assert_eq!((&*utterance.id, &utterance.from), ("4194304000", &from));
-    assert_eq!((&*utterance.text, &*utterance.own_words), ("hi @Bob", "hi \u{fffc}"));
-    assert_eq!(utterance.at, id(4_194_304_000).time());
-    assert_eq!((&utterance.mentions[..], utterance.to_all, &utterance.answers), (&["discord:301".into()][..], false, &None));
+    assert_eq!((&*inbound_message.id, &inbound_message.from), ("4194304000", &from));
+    assert_eq!((&*inbound_message.text, &*inbound_message.own_words), ("hi @Bob", "hi \u{fffc}"));
+    assert_eq!(inbound_message.at, id(4_194_304_000).time());
+    assert_eq!(
+        (&inbound_message.mentions[..], inbound_message.to_all, &inbound_message.answers),
+        (&["discord:301".into()][..], false, &None)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -90,10 +96,10 @@ async fn a_direct_message_is_to_all_and_a_guild_of_its_own() {
 
     world.kept("MESSAGE_CREATE", told).await;
 
-    let [Call::Said(spot, utterance)] = &world.core.calls()[..] else { panic!() };
-    assert_eq!((spot.guild.as_str(), spot.channel.as_str()), ("dm:discord:700", "discord:700"));
-    assert!(utterance.to_all);
-    assert_eq!(world.discord.known().title(&spot.channel).as_deref(), Some("direct message with Ana"));
+    let [Call::Said(channel_ref, inbound_message)] = &world.core.calls()[..] else { panic!() };
+    assert_eq!((channel_ref.guild.as_str(), channel_ref.channel.as_str()), ("dm:discord:700", "discord:700"));
+    assert!(inbound_message.to_all);
+    assert_eq!(world.discord.known().title(&channel_ref.channel).as_deref(), Some("direct message with Ana"));
 }
 
 #[tokio::test]
@@ -104,7 +110,7 @@ async fn an_answer_tells_whose_the_answered_message_is() {
         heard(json!({ "type": 19, "message_reference": reference, "referenced_message": answered }))
     };
     let webhook = json!({ "webhook_id": "77", "application_id": APPLICATION.to_string() });
-    let by = |answers: Option<Utterance>| answers.unwrap().answers.unwrap();
+    let by = |answers: Option<InboundMessage>| answers.unwrap().answers.unwrap();
 
     let ours = by(answering(user(77, "Mira"), webhook).await);
     let others = by(answering(user(BOB, "Bob"), json!({})).await);
@@ -117,7 +123,7 @@ async fn an_answer_tells_whose_the_answered_message_is() {
 
 #[tokio::test]
 async fn what_hangs_on_a_message_is_told() {
-    let utterance = heard(json!({
+    let inbound_message = heard(json!({
         "content": "look",
         "attachments": [{ "id": "1", "filename": "cat.png", "content_type": "image/png", "size": 5, "flags": 8 }, 7],
         "sticker_items": [{ "id": "1", "name": "Wave", "format_type": 1 }],
@@ -127,7 +133,7 @@ async fn what_hangs_on_a_message_is_told() {
     .unwrap();
 
     assert_eq!(
-        utterance.text.lines().collect::<Vec<_>>(),
+        inbound_message.text.lines().collect::<Vec<_>>(),
         ["look", "[image: cat.png, hidden as a spoiler]", "[sticker: Wave]", "[poll: Pizza? Answers: yes]",]
     );
 }
@@ -137,7 +143,7 @@ async fn a_forwarded_message_is_told_with_the_names_in_it() {
     let snapshot =
         json!({ "message": { "type": 0, "content": "ask <@301>", "mentions": [user(BOB, "Bob")], "attachments": [] } });
 
-    let utterance = heard(json!({
+    let inbound_message = heard(json!({
         "content": "",
         "message_reference": { "type": 1, "message_id": "40", "channel_id": "9" },
         "message_snapshots": [snapshot],
@@ -145,8 +151,8 @@ async fn a_forwarded_message_is_told_with_the_names_in_it() {
     .await
     .unwrap();
 
-    assert_eq!((&*utterance.text, &*utterance.own_words), ("[forwarded]\n> ask @Bob", ""));
-    assert_eq!((utterance.answers, utterance.mentions.len()), (None, 0));
+    assert_eq!((&*inbound_message.text, &*inbound_message.own_words), ("[forwarded]\n> ask @Bob", ""));
+    assert_eq!((inbound_message.answers, inbound_message.mentions.len()), (None, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -231,16 +237,16 @@ async fn what_is_not_needed_may_be_anything() {
         "timestamp": null, "components": 9, "new_field": { "deep": [[[[]]]] }, "sticker_items": [{ "name": 5 }, null],
     });
 
-    let utterance = heard(odd).await.unwrap();
+    let inbound_message = heard(odd).await.unwrap();
 
-    assert_eq!((&*utterance.text, utterance.to_all), ("hi", true));
+    assert_eq!((&*inbound_message.text, inbound_message.to_all), ("hi", true));
 }
 
 #[tokio::test]
 async fn ids_may_be_numbers() {
     let author = json!({ "id": ANA, "username": "Ana" });
 
-    let utterance = heard(json!({ "id": 60, "channel_id": GENERAL, "guild_id": HOME, "author": author })).await.unwrap();
+    let inbound_message = heard(json!({ "id": 60, "channel_id": GENERAL, "guild_id": HOME, "author": author })).await.unwrap();
 
-    assert_eq!((&*utterance.id, &*utterance.from.id), ("60", "discord:300"));
+    assert_eq!((&*inbound_message.id, &*inbound_message.from.id), ("60", "discord:300"));
 }

@@ -9,10 +9,10 @@ use tokio::time::Instant;
 use super::super::super::dispatch::{Fate, Intake as _};
 use super::super::lanes::MOST_UNDER_WAY;
 use super::world::{Call, GENERAL, HOME, OTHER, World, dispatch, fate, id, message, with};
-use crate::ports::hearing::NotTaken;
+use crate::ports::inbound_events::InboundError;
 
-fn later(secs: u64) -> NotTaken {
-    NotTaken::Later { after: Duration::from_secs(secs), detail: "for a test".to_owned() }
+fn later(secs: u64) -> InboundError {
+    InboundError::Later { after: Duration::from_secs(secs), detail: "for a test".to_owned() }
 }
 
 #[tokio::test(start_paused = true)]
@@ -34,7 +34,7 @@ async fn what_is_not_taken_yet_is_told_again_before_what_came_after_it() {
 #[tokio::test]
 async fn what_is_broken_is_left_out_and_kept_so_that_nothing_turns_in_circles() {
     let mut world = World::new().await;
-    world.core.answer_next(GENERAL, NotTaken::Broken("for a test".to_owned()));
+    world.core.answer_next(GENERAL, InboundError::Broken("for a test".to_owned()));
 
     world.kept("MESSAGE_CREATE", message(50, GENERAL, "one")).await;
     world.kept("MESSAGE_CREATE", message(51, GENERAL, "two")).await;

@@ -18,7 +18,7 @@ use crate::adapters::system::SystemClock;
 use crate::domain::id::{ChannelId, GuildId, Seq};
 use crate::ports::chat_platform::Serves;
 use crate::ports::gateway::Shard;
-use crate::ports::hearing::{Hearing, Missed, NotTaken, Reached, Spot, Taken, Utterance};
+use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundError, InboundEvents, InboundMessage, Missed, Reached};
 use crate::ports::notes::{Notes, Unkept};
 use crate::settings::Settings;
 use crate::telemetry::memory::SpanMemory;
@@ -41,12 +41,12 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// Something that the core was told.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Call {
-    Said(Spot, Utterance),
-    Edited(Spot, String, String),
-    Deleted(Spot, Vec<String>),
+    Said(ChannelRef, InboundMessage),
+    Edited(ChannelRef, String, String),
+    Deleted(ChannelRef, Vec<String>),
     ChannelGone(String, String),
     GuildGone(String),
-    CaughtUp(Spot, u32, Option<&'static str>),
+    CaughtUp(ChannelRef, u32, Option<&'static str>),
 }
 
 /// A core that remembers what it was told.
@@ -58,7 +58,7 @@ pub struct Core {
     calls: Mutex<Vec<Call>>,
     called: Notify,
     /// What is answered to the next things that are told of a channel.
-    answers: Mutex<BTreeMap<ChannelId, VecDeque<NotTaken>>>,
+    answers: Mutex<BTreeMap<ChannelId, VecDeque<InboundError>>>,
     /// Channels where nothing is answered.
     held: Mutex<BTreeSet<ChannelId>>,
     released: Notify,
@@ -71,7 +71,7 @@ pub struct Core {
 }
 
 impl Core {
-    async fn answer(&self, channel: &ChannelId, call: Call) -> Result<(), NotTaken> {
+    async fn answer(&self, channel: &ChannelId, call: Call) -> Result<(), InboundError> {
         loop {
             let released = self.released.notified();
             if !self.held.lock().unwrap().contains(channel) {
@@ -103,7 +103,7 @@ impl Core {
         self.released.notify_waiters();
     }
 
-    pub fn answer_next(&self, channel: u64, answer: NotTaken) {
+    pub fn answer_next(&self, channel: u64, answer: InboundError) {
         self.answers.lock().unwrap().entry(id(channel).channel()).or_default().push_back(answer);
     }
 
@@ -115,7 +115,7 @@ impl Core {
     pub fn texts(&self, channel: u64) -> Vec<String> {
         let channel = id(channel).channel();
         let said = |call: Call| match call {
-            Call::Said(spot, utterance) if spot.channel == channel => Some(utterance.text.to_string()),
+            Call::Said(channel_ref, inbound_message) if channel_ref.channel == channel => Some(inbound_message.text.to_string()),
             _ => None,
         };
         self.calls().into_iter().filter_map(said).collect()
@@ -138,43 +138,45 @@ impl Core {
 }
 
 #[async_trait]
-impl Hearing for Core {
-    fn listens(&self, spot: &Spot) -> bool {
-        self.panics_at(spot.channel.as_str());
+impl InboundEvents for Core {
+    fn listens(&self, channel_ref: &ChannelRef) -> bool {
+        self.panics_at(channel_ref.channel.as_str());
         let inhabited = self.inhabited.lock().unwrap();
-        let is_direct = spot.guild.as_str().starts_with("dm:");
-        is_direct || inhabited.contains(&spot.channel) || spot.parent.as_ref().is_some_and(|parent| inhabited.contains(parent))
+        let is_direct = channel_ref.guild.as_str().starts_with("dm:");
+        is_direct
+            || inhabited.contains(&channel_ref.channel)
+            || channel_ref.parent.as_ref().is_some_and(|parent| inhabited.contains(parent))
     }
 
-    async fn reached(&self, _: &Spot) -> Result<Option<Reached>, NotTaken> {
+    async fn reached(&self, _: &ChannelRef) -> Result<Option<Reached>, InboundError> {
         Ok(self.reached.lock().unwrap().clone())
     }
 
-    async fn said(&self, spot: &Spot, utterance: Utterance) -> Result<Taken, NotTaken> {
-        self.panics_at(&utterance.text);
-        let is_ignored = self.ignored.lock().unwrap().contains(&*utterance.from.id);
-        self.answer(&spot.channel, Call::Said(spot.clone(), utterance)).await?;
-        Ok(if is_ignored { Taken::Not } else { Taken::New(Seq(1)) })
+    async fn said(&self, channel_ref: &ChannelRef, inbound_message: InboundMessage) -> Result<Acceptance, InboundError> {
+        self.panics_at(&inbound_message.text);
+        let is_ignored = self.ignored.lock().unwrap().contains(&*inbound_message.from.id);
+        self.answer(&channel_ref.channel, Call::Said(channel_ref.clone(), inbound_message)).await?;
+        Ok(if is_ignored { Acceptance::Not } else { Acceptance::New(Seq(1)) })
     }
 
-    async fn edited(&self, spot: &Spot, id: &str, text: Arc<str>) -> Result<(), NotTaken> {
-        self.answer(&spot.channel, Call::Edited(spot.clone(), id.to_owned(), text.to_string())).await
+    async fn edited(&self, channel_ref: &ChannelRef, id: &str, text: Arc<str>) -> Result<(), InboundError> {
+        self.answer(&channel_ref.channel, Call::Edited(channel_ref.clone(), id.to_owned(), text.to_string())).await
     }
 
-    async fn deleted(&self, spot: &Spot, ids: &[Arc<str>]) -> Result<(), NotTaken> {
+    async fn deleted(&self, channel_ref: &ChannelRef, ids: &[Arc<str>]) -> Result<(), InboundError> {
         let ids = ids.iter().map(ToString::to_string).collect();
-        self.answer(&spot.channel, Call::Deleted(spot.clone(), ids)).await
+        self.answer(&channel_ref.channel, Call::Deleted(channel_ref.clone(), ids)).await
     }
 
-    async fn caught_up(&self, spot: &Spot, read: u32, missed: Option<Missed>) -> Result<(), NotTaken> {
-        self.answer(&spot.channel, Call::CaughtUp(spot.clone(), read, missed.map(|missed| missed.why))).await
+    async fn caught_up(&self, channel_ref: &ChannelRef, read: u32, missed: Option<Missed>) -> Result<(), InboundError> {
+        self.answer(&channel_ref.channel, Call::CaughtUp(channel_ref.clone(), read, missed.map(|missed| missed.why))).await
     }
 
-    async fn channel_gone(&self, guild: &GuildId, channel: &ChannelId) -> Result<(), NotTaken> {
+    async fn channel_gone(&self, guild: &GuildId, channel: &ChannelId) -> Result<(), InboundError> {
         self.answer(channel, Call::ChannelGone(guild.to_string(), channel.to_string())).await
     }
 
-    async fn guild_gone(&self, guild: &GuildId) -> Result<(), NotTaken> {
+    async fn guild_gone(&self, guild: &GuildId) -> Result<(), InboundError> {
         self.answer(&ChannelId::from(guild.as_str()), Call::GuildGone(guild.to_string())).await
     }
 
@@ -267,7 +269,7 @@ impl World {
         let (taken, measured) = (Arc::clone(&interactions), SpanMemory::new());
         let ears = Ears::new(Shared {
             discord: Arc::clone(&discord),
-            hearing: Arc::<Core>::clone(&core),
+            inbound_events: Arc::<Core>::clone(&core),
             notes: Arc::<Pad>::clone(&pad),
             clock: Arc::new(SystemClock),
             settings,

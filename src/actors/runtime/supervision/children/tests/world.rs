@@ -13,7 +13,7 @@ use super::super::super::child::{ChildSpec, Lasting};
 use super::super::super::restarts::{Excess, RestartPolicy};
 use super::super::{Children, Report};
 use crate::actors::messages::supervision::{Ending, Upkeep};
-use crate::ports::chance::Chance;
+use crate::ports::rng::Rng;
 
 /// A supervisor with workers, and one above it that listens.
 pub(super) struct World {
@@ -272,7 +272,7 @@ impl Actor for Worker {
 
 pub(super) struct Half;
 
-impl Chance for Half {
+impl Rng for Half {
     fn jitter(&self) -> i8 {
         0
     }

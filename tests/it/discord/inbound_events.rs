@@ -62,7 +62,7 @@ impl Process {
         let discord = Arc::new(discord);
         let ears = Ears::new(Shared {
             discord: Arc::clone(&discord),
-            hearing: Arc::<Core>::clone(core),
+            inbound_events: Arc::<Core>::clone(core),
             notes: Arc::<Core>::clone(core),
             clock: Arc::new(SystemClock),
             settings,

@@ -6,9 +6,9 @@ use super::*;
 async fn names_are_looked_for_in_what_was_really_written() {
     let world = world().await;
 
-    let shown = Utterance { own_words: "look at this".into(), ..ana(&world, "1", "look at this [picture: aria.png]") };
+    let shown = InboundMessage { own_words: "look at this".into(), ..ana(&world, "1", "look at this [picture: aria.png]") };
     let shown = say_in(&world, &general(), shown).await;
-    let written = Utterance { own_words: "Ari, look".into(), ..ana(&world, "2", "…, look") };
+    let written = InboundMessage { own_words: "Ari, look".into(), ..ana(&world, "2", "…, look") };
     let written = say_in(&world, &general(), written).await;
 
     assert_eq!(message(&world, &general(), shown).await.address.companions, []);
@@ -20,7 +20,7 @@ async fn names_are_looked_for_in_what_was_really_written() {
 async fn who_turns_to_all_addresses_every_companion_that_is_there() {
     let world = world().await;
 
-    let seq = say_in(&world, &general(), Utterance { to_all: true, ..ana(&world, "1", "hello you") }).await;
+    let seq = say_in(&world, &general(), InboundMessage { to_all: true, ..ana(&world, "1", "hello you") }).await;
 
     assert_eq!(message(&world, &general(), seq).await.address.companions, ["aria".into(), "bruno".into()]);
 }
@@ -28,7 +28,7 @@ async fn who_turns_to_all_addresses_every_companion_that_is_there() {
 #[tokio::test(start_paused = true)]
 async fn who_turns_to_all_and_names_one_that_is_there_addresses_that_one() {
     let world = world().await;
-    let to_all = |id: &str, text: &str| Utterance { to_all: true, ..ana(&world, id, text) };
+    let to_all = |id: &str, text: &str| InboundMessage { to_all: true, ..ana(&world, id, text) };
 
     let named = say_in(&world, &general(), to_all("1", "Ari, what now?")).await;
     let absent = say_in(&world, &general(), to_all("2", "where is Cleo?")).await;
@@ -42,7 +42,7 @@ async fn who_turns_to_all_and_names_one_that_is_there_addresses_that_one() {
 #[tokio::test(start_paused = true)]
 async fn mentions_are_of_people() {
     let world = world().await;
-    let mentioning = |id: &str, of: &str| Utterance { mentions: vec![of.into()], ..ana(&world, id, "hi") };
+    let mentioning = |id: &str, of: &str| InboundMessage { mentions: vec![of.into()], ..ana(&world, id, "hi") };
 
     let of_bob = say_in(&world, &general(), mentioning("1", "discord:6")).await;
     let of_herself = say_in(&world, &general(), mentioning("2", "discord:5")).await;
@@ -78,8 +78,8 @@ async fn what_answers_turns_to_whoever_is_answered() {
     .enumerate()
     {
         let answers = Some(Answers { message: answered.into(), by });
-        let utterance = Utterance { answers, ..ana(&world, &format!("9{index}"), "yes") };
-        let seq = say_in(&world, &general(), utterance).await;
+        let inbound_message = InboundMessage { answers, ..ana(&world, &format!("9{index}"), "yes") };
+        let seq = say_in(&world, &general(), inbound_message).await;
         let address = message(&world, &general(), seq).await.address;
         let reply_to = history(&world).await.into_iter().find(|message| message.seq == seq).unwrap().reply_to;
         found.push((address.companions, address.others, reply_to));
@@ -105,7 +105,7 @@ async fn a_reply_to_a_statement_is_found_by_the_id_of_any_of_its_parts() {
     let platform = Arc::new(platform);
     let world = World::over(platform.clone()).await;
     platform.takes_at_most(32);
-    let lobby = Spot { guild: "home".into(), channel: "console:lobby".into(), parent: None };
+    let lobby = ChannelRef { guild: "home".into(), channel: "console:lobby".into(), parent: None };
     world.main.answers([Ok("First comes a sentence. Then there is another one.")]);
     world.side.answers([Ok("Me.\nYES"), Ok("No.\nNO")]);
     say_in(&world, &lobby, ana(&world, "100", "Ari?")).await;
@@ -113,26 +113,26 @@ async fn a_reply_to_a_statement_is_found_by_the_id_of_any_of_its_parts() {
     assert_eq!(platform.posted().len(), 2);
 
     let answers = Some(Answers { message: "2".into(), by: None });
-    let seq = say_in(&world, &lobby, Utterance { answers, ..ana(&world, "101", "yes") }).await;
+    let seq = say_in(&world, &lobby, InboundMessage { answers, ..ana(&world, "101", "yes") }).await;
 
     assert_eq!(message(&world, &lobby, seq).await.address.companions, ["aria".into()]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn foreign_bots_are_heard_by_the_settings() {
-    let beep = |world: &World, id: &str| Utterance {
+    let beep = |world: &World, id: &str| InboundMessage {
         from: Author { id: "discord:9".into(), name: "beep".into(), role: Role::Bot },
         ..ana(world, id, "Ari, news")
     };
     let mut heard = Vec::new();
     for policy in ["ignore", "mentions", "all"] {
         let world = with(World::with_overlay(json!({ "gate": { "foreign_bots": policy } })).await).await;
-        let plain = hearing(&world).said(&general(), beep(&world, "1")).await.unwrap();
-        let to_all = Utterance { to_all: true, ..beep(&world, "2") };
-        let to_all = hearing(&world).said(&general(), to_all).await.unwrap();
+        let plain = inbound_events(&world).said(&general(), beep(&world, "1")).await.unwrap();
+        let to_all = InboundMessage { to_all: true, ..beep(&world, "2") };
+        let to_all = inbound_events(&world).said(&general(), to_all).await.unwrap();
         let answers = Some(Answers { message: "0".into(), by: Some(Answered::Ours(Some("Aria".into()))) });
-        let reply = hearing(&world).said(&general(), Utterance { answers, ..beep(&world, "3") }).await.unwrap();
-        heard.push([plain, to_all, reply].map(|taken| taken != Taken::Not));
+        let reply = inbound_events(&world).said(&general(), InboundMessage { answers, ..beep(&world, "3") }).await.unwrap();
+        heard.push([plain, to_all, reply].map(|taken| taken != Acceptance::Not));
     }
 
     assert_eq!(heard, [[false; 3], [false, true, true], [true; 3]]);
@@ -141,8 +141,8 @@ async fn foreign_bots_are_heard_by_the_settings() {
 #[tokio::test(start_paused = true)]
 async fn what_turns_to_somebody_else_is_not_asked_about() {
     let world = world().await;
-    let utterance = Utterance { mentions: vec!["discord:6".into()], ..ana(&world, "1", "what do you think?") };
-    say_in(&world, &general(), utterance).await;
+    let inbound_message = InboundMessage { mentions: vec!["discord:6".into()], ..ana(&world, "1", "what do you think?") };
+    say_in(&world, &general(), inbound_message).await;
 
     world.pass(60.0).await;
 

@@ -7,7 +7,7 @@ use crate::domain::id::{GuildId, PersonId};
 
 /// Who in a guild is not to be heard: no companion reads, counts or answers what they say, until they take it back.
 #[async_trait]
-pub trait Ignoring: Send + Sync + 'static {
+pub trait OptOut: Send + Sync + 'static {
     /// Whether a person is not to be heard in a guild.
     fn is_ignored(&self, guild: &GuildId, person: &PersonId) -> bool;
 

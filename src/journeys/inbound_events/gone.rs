@@ -9,20 +9,20 @@ async fn a_channel_that_is_gone_takes_what_was_said_and_its_threads_along() {
     say(&world, "1", "hello").await;
     say_in(&world, &thread(), ana(&world, "2", "hello")).await;
 
-    hearing(&world).channel_gone(&"discord:2".into(), &general().channel).await.unwrap();
+    inbound_events(&world).channel_gone(&"discord:2".into(), &general().channel).await.unwrap();
     let of_another_guild = world.history("discord:10").await.len();
-    hearing(&world).channel_gone(&general().guild, &general().channel).await.unwrap();
-    hearing(&world).channel_gone(&general().guild, &general().channel).await.unwrap();
-    hearing(&world).channel_gone(&general().guild, &other().channel).await.unwrap();
+    inbound_events(&world).channel_gone(&general().guild, &general().channel).await.unwrap();
+    inbound_events(&world).channel_gone(&general().guild, &general().channel).await.unwrap();
+    inbound_events(&world).channel_gone(&general().guild, &other().channel).await.unwrap();
 
     assert_eq!(of_another_guild, 1);
-    for spot in [general(), thread()] {
-        assert!(!hearing(&world).listens(&spot));
-        assert_eq!(events(&world, &spot).await, 0);
-        assert_eq!(hearing(&world).said(&spot, ana(&world, "3", "hello?")).await, Ok(Taken::Not));
+    for channel_ref in [general(), thread()] {
+        assert!(!inbound_events(&world).listens(&channel_ref));
+        assert_eq!(events(&world, &channel_ref).await, 0);
+        assert_eq!(inbound_events(&world).said(&channel_ref, ana(&world, "3", "hello?")).await, Ok(Acceptance::Not));
     }
     let world = world.crash().await;
-    assert!(!hearing(&world).listens(&general()));
+    assert!(!inbound_events(&world).listens(&general()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -32,7 +32,7 @@ async fn a_channel_stays_gone_though_whoever_told_of_it_goes_away_before_it_is()
     say_in(&world, &thread(), ana(&world, "2", "hello")).await;
 
     for steps in 0..12 {
-        let (ears, guild, channel) = (hearing(&world), general().guild, general().channel);
+        let (ears, guild, channel) = (inbound_events(&world), general().guild, general().channel);
         let mut gone = std::pin::pin!(ears.channel_gone(&guild, &channel));
         for _ in 0..steps {
             if futures_util::poll!(&mut gone).is_ready() {
@@ -41,12 +41,12 @@ async fn a_channel_stays_gone_though_whoever_told_of_it_goes_away_before_it_is()
             tokio::task::yield_now().await;
         }
     }
-    hearing(&world).channel_gone(&general().guild, &general().channel).await.unwrap();
+    inbound_events(&world).channel_gone(&general().guild, &general().channel).await.unwrap();
 
     let world = world.crash().await;
     assert_eq!(world.context.memberships.all(), []);
-    for spot in [general(), thread()] {
-        assert_eq!(events(&world, &spot).await, 0);
+    for channel_ref in [general(), thread()] {
+        assert_eq!(events(&world, &channel_ref).await, 0);
     }
 }
 
@@ -61,13 +61,13 @@ async fn in_a_guild_that_is_gone_nothing_goes_on_and_it_may_come_back() {
     world.pass(5.0).await;
     let before = world.side.asked.lock().unwrap().len();
 
-    hearing(&world).guild_gone(&general().guild).await.unwrap();
+    inbound_events(&world).guild_gone(&general().guild).await.unwrap();
     world.pass(600.0).await;
 
     assert_eq!(world.history("discord:10").await, said(&[("Ana", "Ari?")]));
     assert_eq!(world.side.asked.lock().unwrap().len(), before);
     assert_eq!(world.told("discord:20", "cleared").await.len(), 1);
-    assert!(hearing(&world).listens(&general()));
+    assert!(inbound_events(&world).listens(&general()));
     say(&world, "3", "Ari?").await;
     world.pass(5.0).await;
     assert!(world.side.asked.lock().unwrap().len() > before);
@@ -81,7 +81,7 @@ async fn a_guild_that_is_gone_while_its_channels_sleep_is_cleared_all_the_same()
     world.pass(15.0).await;
     let world = world.crash().await;
 
-    hearing(&world).guild_gone(&general().guild).await.unwrap();
+    inbound_events(&world).guild_gone(&general().guild).await.unwrap();
     world.pass(3_600.0).await;
 
     let channel_key = ChannelKey::new(&general().guild, &general().channel);

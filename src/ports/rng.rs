@@ -1,7 +1,7 @@
 //! Randomness, as a port, so that a whole system can be run again from a seed.
 
 /// Makes what nobody should be able to foresee.
-pub trait Chance: Send + Sync + 'static {
+pub trait Rng: Send + Sync + 'static {
     /// A jitter for an interjection interval: one of −2, −1, 0, 1, 2, equally likely (docs/design/gate.md G-7).
     fn jitter(&self) -> i8;
 

@@ -15,7 +15,7 @@ use crate::domain::moment::Moment;
 
 /// Where something was heard.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spot {
+pub struct ChannelRef {
     /// The guild; of a direct message `dm:<channel>`.
     pub guild: GuildId,
     /// The channel or thread.
@@ -26,7 +26,7 @@ pub struct Spot {
 
 /// Something that was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Utterance {
+pub struct InboundMessage {
     /// The platform's id of it.
     pub id: Arc<str>,
     /// Who said it, as the platform knows them: `discord:<user>`.
@@ -70,7 +70,7 @@ pub enum Answered {
 
 /// What became of an utterance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum Acceptance {
     /// It is on record under this number.
     New(Seq),
     /// It was on record already.
@@ -102,7 +102,7 @@ pub struct Missed {
 
 /// Why something was not taken; it may be handed over again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotTaken {
+pub enum InboundError {
     /// Not at the moment, or nobody knows whether it was.
     #[error("not now: {detail}")]
     Later {
@@ -118,36 +118,36 @@ pub enum NotTaken {
 
 /// The core, as whoever hears sees it.
 #[async_trait]
-pub trait Hearing: Send + Sync + 'static {
+pub trait InboundEvents: Send + Sync + 'static {
     /// Whether anything that is said here may be taken in: somebody lives there, in the channel that a thread is in, or would in a direct
     /// message. What is said elsewhere is nobody's business, and is kept nowhere.
-    fn listens(&self, spot: &Spot) -> bool;
+    fn listens(&self, channel_ref: &ChannelRef) -> bool;
 
     /// How far a channel is on record; none: nobody lives there.
-    async fn reached(&self, spot: &Spot) -> Result<Option<Reached>, NotTaken>;
+    async fn reached(&self, channel_ref: &ChannelRef) -> Result<Option<Reached>, InboundError>;
 
     /// Takes in what was said. What says nothing visible is not taken in; what was said long ago is, and answered no more (docs/design/gate.md G-22,
     /// `gate.stale_after_secs`).
-    async fn said(&self, spot: &Spot, utterance: Utterance) -> Result<Taken, NotTaken>;
+    async fn said(&self, channel_ref: &ChannelRef, inbound_message: InboundMessage) -> Result<Acceptance, InboundError>;
 
     /// A message reads otherwise now; with nothing visible left it is taken back. One that is not on record, or reads so already, changes
     /// nothing; neither does what we said ourselves, which nobody else can change, or what a person said who is not to be heard.
-    async fn edited(&self, spot: &Spot, id: &str, text: Arc<str>) -> Result<(), NotTaken>;
+    async fn edited(&self, channel_ref: &ChannelRef, id: &str, text: Arc<str>) -> Result<(), InboundError>;
 
     /// Messages were taken back: they leave buffers and history. Those that are not on record change nothing. A statement of several parts
     /// goes as a whole with any of them: what a moderator took away must not be read on. While one is on its way, of which this may be a
     /// part, it has to be handed over again.
-    async fn deleted(&self, spot: &Spot, ids: &[Arc<str>]) -> Result<(), NotTaken>;
+    async fn deleted(&self, channel_ref: &ChannelRef, ids: &[Arc<str>]) -> Result<(), InboundError>;
 
     /// A channel was read after a downtime: so many messages were handed over, and this was left out. That nothing was missed is not put on
     /// record; the same gap is, once.
-    async fn caught_up(&self, spot: &Spot, read: u32, missed: Option<Missed>) -> Result<(), NotTaken>;
+    async fn caught_up(&self, channel_ref: &ChannelRef, read: u32, missed: Option<Missed>) -> Result<(), InboundError>;
 
     /// A channel is gone for good, and with it what was said in it and in its threads.
-    async fn channel_gone(&self, guild: &GuildId, channel: &ChannelId) -> Result<(), NotTaken>;
+    async fn channel_gone(&self, guild: &GuildId, channel: &ChannelId) -> Result<(), InboundError>;
 
     /// The bot is in a guild no more: what goes on there ends. What is on record stays, should it come back.
-    async fn guild_gone(&self, guild: &GuildId) -> Result<(), NotTaken>;
+    async fn guild_gone(&self, guild: &GuildId) -> Result<(), InboundError>;
 
     /// Every guild in which somebody lives in one of these channels, direct messages among them, in the order of ids.
     fn guilds(&self, channels: Serves) -> Vec<GuildId>;

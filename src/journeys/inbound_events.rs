@@ -24,16 +24,18 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, Reader};
 use crate::ports::backend::messages::HistoryMessage;
 use crate::ports::chat_platform::fake::FakePlatform;
-use crate::ports::company::Company;
-use crate::ports::hearing::{Answered, Answers, Hearing, NotTaken, Reached, Spot, Taken, Utterance};
+use crate::ports::inbound_events::{
+    Acceptance, Answered, Answers, ChannelRef, InboundError, InboundEvents, InboundMessage, Reached,
+};
+use crate::ports::membership::MembershipPort;
 
 /// Another channel of the guild.
-fn other() -> Spot {
-    Spot { channel: "discord:20".into(), ..general() }
+fn other() -> ChannelRef {
+    ChannelRef { channel: "discord:20".into(), ..general() }
 }
 
 /// A thread in the channel.
-fn thread() -> Spot {
+fn thread() -> ChannelRef {
     abroad::thread("discord:11")
 }
 
@@ -50,12 +52,15 @@ async fn with(world: World) -> World {
     world
 }
 
-fn hearing(world: &World) -> Inbound {
+fn inbound_events(world: &World) -> Inbound {
     Inbound::new(world.context.clone())
 }
 
-fn by(user: &str, utterance: Utterance) -> Utterance {
-    Utterance { from: Author { id: format!("discord:{user}").into(), name: user.into(), role: Role::Person }, ..utterance }
+fn by(user: &str, inbound_message: InboundMessage) -> InboundMessage {
+    InboundMessage {
+        from: Author { id: format!("discord:{user}").into(), name: user.into(), role: Role::Person },
+        ..inbound_message
+    }
 }
 
 /// Ana says something in the channel, and it is new.
@@ -63,18 +68,18 @@ async fn say(world: &World, id: &str, text: &str) -> Seq {
     say_in(world, &general(), ana(world, id, text)).await
 }
 
-async fn say_in(world: &World, spot: &Spot, utterance: Utterance) -> Seq {
-    let taken = hearing(world).said(spot, utterance).await.unwrap();
+async fn say_in(world: &World, channel_ref: &ChannelRef, inbound_message: InboundMessage) -> Seq {
+    let taken = inbound_events(world).said(channel_ref, inbound_message).await.unwrap();
     world.rest().await;
     match taken {
-        Taken::New(seq) => seq,
+        Acceptance::New(seq) => seq,
         other => panic!("not new: {other:?}"),
     }
 }
 
 /// The message of this number as it is on record.
-async fn message(world: &World, spot: &Spot, seq: Seq) -> Message {
-    let channel_key = ChannelKey::new(&spot.guild, &spot.channel);
+async fn message(world: &World, channel_ref: &ChannelRef, seq: Seq) -> Message {
+    let channel_key = ChannelKey::new(&channel_ref.guild, &channel_ref.channel);
     match Reader::new(&*world.store).event(&channel_key, seq).await.unwrap().map(|recorded| recorded.event) {
         Some(Event::Said { message, .. }) => message,
         other => panic!("{other:?} is no message"),
@@ -82,8 +87,8 @@ async fn message(world: &World, spot: &Spot, seq: Seq) -> Message {
 }
 
 /// How many events a channel has.
-async fn events(world: &World, spot: &Spot) -> usize {
-    let channel_key = ChannelKey::new(&spot.guild, &spot.channel);
+async fn events(world: &World, channel_ref: &ChannelRef) -> usize {
+    let channel_key = ChannelKey::new(&channel_ref.guild, &channel_ref.channel);
     let range = Range { after: Seq::NONE, before: None, limit: usize::MAX, newest_first: false };
     Reader::new(&*world.store).events(&channel_key, range).await.unwrap().len()
 }
@@ -93,13 +98,13 @@ async fn what_is_heard_twice_is_on_record_once_also_after_a_crash() {
     let world = world().await;
     let seq = say(&world, "100", "hello").await;
 
-    let again = hearing(&world).said(&general(), ana(&world, "100", "hello, changed")).await.unwrap();
+    let again = inbound_events(&world).said(&general(), ana(&world, "100", "hello, changed")).await.unwrap();
     let world = world.crash().await;
-    let after_a_crash = hearing(&world).said(&general(), ana(&world, "100", "hello")).await.unwrap();
-    let elsewhere = hearing(&world).said(&thread(), ana(&world, "100", "hello")).await.unwrap();
+    let after_a_crash = inbound_events(&world).said(&general(), ana(&world, "100", "hello")).await.unwrap();
+    let elsewhere = inbound_events(&world).said(&thread(), ana(&world, "100", "hello")).await.unwrap();
 
-    assert_eq!([again, after_a_crash], [Taken::Known(seq); 2]);
-    assert!(matches!(elsewhere, Taken::New(_)), "{elsewhere:?}");
+    assert_eq!([again, after_a_crash], [Acceptance::Known(seq); 2]);
+    assert!(matches!(elsewhere, Acceptance::New(_)), "{elsewhere:?}");
     assert_eq!(world.history("discord:10").await, said(&[("Ana", "hello")]));
 }
 
@@ -107,11 +112,11 @@ async fn what_is_heard_twice_is_on_record_once_also_after_a_crash() {
 async fn whatever_is_on_its_way_when_the_scribe_dies_is_on_record_once_when_it_is_said_again() {
     for tick in 0..6 {
         let mut world = world().await;
-        let ears = hearing(&world);
+        let ears = inbound_events(&world);
         let heard: Vec<_> = (0..20)
             .map(|number| {
-                let (ears, utterance) = (ears.clone(), ana(&world, &number.to_string(), &format!("message {number}")));
-                tokio::spawn(async move { ears.said(&general(), utterance).await })
+                let (ears, inbound_message) = (ears.clone(), ana(&world, &number.to_string(), &format!("message {number}")));
+                tokio::spawn(async move { ears.said(&general(), inbound_message).await })
             })
             .collect();
         for _ in 0..tick {
@@ -122,7 +127,7 @@ async fn whatever_is_on_its_way_when_the_scribe_dies_is_on_record_once_when_it_i
 
         for (number, heard) in heard.into_iter().enumerate() {
             let mut outcome = heard.await.unwrap();
-            while let Err(NotTaken::Later { after, .. }) = outcome {
+            while let Err(InboundError::Later { after, .. }) = outcome {
                 world.pass(after.as_secs_f64()).await;
                 let again = ana(&world, &number.to_string(), &format!("message {number}"));
                 outcome = ears.said(&general(), again).await;
@@ -143,11 +148,11 @@ async fn what_is_said_one_after_the_other_is_on_record_in_that_order_in_every_ch
     let world = world().await;
     world.backend.admit(&other(), &"aria".into()).await.unwrap();
 
-    let talk = |spot: Spot| {
-        let (ears, world) = (hearing(&world), &world);
+    let talk = |channel_ref: ChannelRef| {
+        let (ears, world) = (inbound_events(&world), &world);
         async move {
             for number in 0..50 {
-                ears.said(&spot, ana(world, &number.to_string(), &number.to_string())).await.unwrap();
+                ears.said(&channel_ref, ana(world, &number.to_string(), &number.to_string())).await.unwrap();
             }
         }
     };
@@ -163,19 +168,19 @@ async fn what_is_said_one_after_the_other_is_on_record_in_that_order_in_every_ch
 #[tokio::test(start_paused = true)]
 async fn where_nobody_lives_nothing_is_heard_and_nothing_is_kept() {
     let world = world().await;
-    let elsewhere = Spot { guild: "discord:2".into(), ..general() };
+    let elsewhere = ChannelRef { guild: "discord:2".into(), ..general() };
 
-    for spot in [other(), elsewhere.clone(), Spot { parent: Some(other().channel), ..thread() }] {
-        assert!(!hearing(&world).listens(&spot));
-        assert_eq!(hearing(&world).said(&spot, ana(&world, "100", "Ari?")).await, Ok(Taken::Not));
-        assert_eq!(hearing(&world).reached(&spot).await, Ok(None));
-        assert_eq!(hearing(&world).caught_up(&spot, 3, None).await, Ok(()));
-        assert_eq!(hearing(&world).edited(&spot, "100", "Ari!".into()).await, Ok(()));
-        assert_eq!(hearing(&world).deleted(&spot, &["100".into()]).await, Ok(()));
+    for channel_ref in [other(), elsewhere.clone(), ChannelRef { parent: Some(other().channel), ..thread() }] {
+        assert!(!inbound_events(&world).listens(&channel_ref));
+        assert_eq!(inbound_events(&world).said(&channel_ref, ana(&world, "100", "Ari?")).await, Ok(Acceptance::Not));
+        assert_eq!(inbound_events(&world).reached(&channel_ref).await, Ok(None));
+        assert_eq!(inbound_events(&world).caught_up(&channel_ref, 3, None).await, Ok(()));
+        assert_eq!(inbound_events(&world).edited(&channel_ref, "100", "Ari!".into()).await, Ok(()));
+        assert_eq!(inbound_events(&world).deleted(&channel_ref, &["100".into()]).await, Ok(()));
     }
 
-    for spot in [other(), elsewhere.clone(), thread()] {
-        assert_eq!(events(&world, &spot).await, 0);
+    for channel_ref in [other(), elsewhere.clone(), thread()] {
+        assert_eq!(events(&world, &channel_ref).await, 0);
     }
     let unknown = ChannelKey::new(&elsewhere.guild, &elsewhere.channel);
     assert_eq!(Reader::new(&*world.store).channel_no(&unknown).await.unwrap(), None);
@@ -184,10 +189,10 @@ async fn where_nobody_lives_nothing_is_heard_and_nothing_is_kept() {
 #[tokio::test(start_paused = true)]
 async fn a_thread_and_a_direct_message_become_rooms_with_the_first_message() {
     let world = world().await;
-    assert!(hearing(&world).listens(&thread()) && hearing(&world).listens(&direct()));
+    assert!(inbound_events(&world).listens(&thread()) && inbound_events(&world).listens(&direct()));
 
     let in_thread = say_in(&world, &thread(), ana(&world, "1", "Bruno?")).await;
-    let directly = say_in(&world, &direct(), Utterance { to_all: true, ..ana(&world, "1", "hello") }).await;
+    let directly = say_in(&world, &direct(), InboundMessage { to_all: true, ..ana(&world, "1", "hello") }).await;
 
     assert_eq!(message(&world, &thread(), in_thread).await.address.companions, ["bruno".into()]);
     assert_eq!(message(&world, &direct(), directly).await.address.companions, ["aria".into()]);
@@ -200,21 +205,21 @@ async fn a_thread_and_a_direct_message_become_rooms_with_the_first_message() {
 async fn how_far_a_channel_is_on_record_is_told_by_the_newest_id() {
     let world = world().await;
     let since = world.context.memberships.get(&general().channel).unwrap().created_at;
-    let nothing = hearing(&world).reached(&general()).await.unwrap();
+    let nothing = inbound_events(&world).reached(&general()).await.unwrap();
     say(&world, "100", "one").await;
     say(&world, "101", "two").await;
     for _ in 0..200 {
-        hearing(&world).caught_up(&general(), 1, None).await.unwrap();
+        inbound_events(&world).caught_up(&general(), 1, None).await.unwrap();
     }
 
-    let reached = hearing(&world).reached(&general()).await.unwrap();
-    let of_thread = hearing(&world).reached(&thread()).await.unwrap();
+    let reached = inbound_events(&world).reached(&general()).await.unwrap();
+    let of_thread = inbound_events(&world).reached(&thread()).await.unwrap();
 
     assert_eq!(nothing, Some(Reached { newest: None, since }));
     assert_eq!(reached, Some(Reached { newest: Some("101".into()), since }));
     assert_eq!(of_thread, Some(Reached { newest: None, since }));
-    hearing(&world).deleted(&general(), &["101".into()]).await.unwrap();
-    let newest = hearing(&world).reached(&general()).await.unwrap().unwrap().newest;
+    inbound_events(&world).deleted(&general(), &["101".into()]).await.unwrap();
+    let newest = inbound_events(&world).reached(&general()).await.unwrap().unwrap().newest;
     assert_eq!(newest.as_deref(), Some("100"), "what is gone is asked for again, and is not there");
 }
 
@@ -226,7 +231,7 @@ async fn what_was_said_while_nobody_lived_there_is_not_to_be_read_either() {
     for companion in ["aria", "bruno"] {
         world.backend.dismiss(&general(), &companion.into()).await.unwrap();
     }
-    assert_eq!(hearing(&world).reached(&general()).await, Ok(None));
+    assert_eq!(inbound_events(&world).reached(&general()).await, Ok(None));
 
     world.pass(3_600.0).await;
     let since = world.context.clock.now();
@@ -234,8 +239,12 @@ async fn what_was_said_while_nobody_lived_there_is_not_to_be_read_either() {
     world.pass(60.0).await;
     world.backend.admit(&general(), &"bruno".into()).await.unwrap();
 
-    for spot in [general(), thread()] {
-        assert_eq!(hearing(&world).reached(&spot).await.unwrap().map(|reached| reached.since), Some(since), "{spot:?}");
+    for channel_ref in [general(), thread()] {
+        assert_eq!(
+            inbound_events(&world).reached(&channel_ref).await.unwrap().map(|reached| reached.since),
+            Some(since),
+            "{channel_ref:?}"
+        );
     }
 }
 
@@ -243,22 +252,22 @@ async fn what_was_said_while_nobody_lived_there_is_not_to_be_read_either() {
 async fn the_guilds_of_a_platform_are_those_in_which_somebody_lives() {
     let world = world().await;
     world.open("lobby", &["aria"]).await;
-    let far = Spot { guild: "discord:3".into(), channel: "discord:30".into(), parent: None };
+    let far = ChannelRef { guild: "discord:3".into(), channel: "discord:30".into(), parent: None };
     world.backend.admit(&far, &"aria".into()).await.unwrap();
     say_in(&world, &direct(), ana(&world, "1", "hello")).await;
 
-    assert_eq!(hearing(&world).guilds(is_of_discord), ["discord:1", "discord:3", "dm:discord:77"].map(Into::into));
-    assert_eq!(hearing(&world).guilds(|_| false), []);
+    assert_eq!(inbound_events(&world).guilds(is_of_discord), ["discord:1", "discord:3", "dm:discord:77"].map(Into::into));
+    assert_eq!(inbound_events(&world).guilds(|_| false), []);
 
     world.backend.dismiss(&far, &"aria".into()).await.unwrap();
-    assert_eq!(hearing(&world).guilds(is_of_discord), ["discord:1", "dm:discord:77"].map(Into::into));
+    assert_eq!(inbound_events(&world).guilds(is_of_discord), ["discord:1", "dm:discord:77"].map(Into::into));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_says_nothing_is_not_heard() {
     let world = world().await;
 
-    assert_eq!(hearing(&world).said(&general(), ana(&world, "1", " \n")).await, Ok(Taken::Not));
+    assert_eq!(inbound_events(&world).said(&general(), ana(&world, "1", " \n")).await, Ok(Acceptance::Not));
     assert_eq!(world.history("discord:10").await, []);
 }
 
@@ -266,7 +275,8 @@ async fn what_says_nothing_is_not_heard() {
 async fn what_was_said_while_nobody_lived_there_is_not_read_when_somebody_does_again() {
     let world = world().await;
     say_in(&world, &thread(), ana(&world, "1", "hello")).await;
-    let since = async |spot: Spot| hearing(&world).reached(&spot).await.unwrap().map(|reached| reached.since);
+    let since =
+        async |channel_ref: ChannelRef| inbound_events(&world).reached(&channel_ref).await.unwrap().map(|reached| reached.since);
     let before = since(general()).await.unwrap();
     for companion in ["aria", "bruno"] {
         world.backend.dismiss(&general(), &companion.into()).await.unwrap();
@@ -281,7 +291,7 @@ async fn what_was_said_while_nobody_lived_there_is_not_read_when_somebody_does_a
     }
 
     let world = world.crash().await;
-    let since = async |spot: Spot| hearing(&world).reached(&spot).await.unwrap().unwrap().since;
+    let since = async |channel_ref: ChannelRef| inbound_events(&world).reached(&channel_ref).await.unwrap().unwrap().since;
     assert!(before < back);
     assert!(since(general()).await >= back && since(thread()).await >= back);
     assert_eq!(since(general()).await, since(thread()).await);
@@ -292,12 +302,12 @@ async fn what_was_said_while_nobody_lived_there_is_not_read_when_somebody_does_a
 async fn what_a_companion_said_hides_nothing_that_was_not_heard() {
     let platform = Arc::new(FakePlatform::default());
     let world = World::over(platform).await;
-    let lobby = Spot { guild: "home".into(), channel: "console:lobby".into(), parent: None };
+    let lobby = ChannelRef { guild: "home".into(), channel: "console:lobby".into(), parent: None };
     world.side.answers([Ok("Me.\nYES"), Ok("No.\nNO")]);
     say_in(&world, &lobby, ana(&world, "0", "Ari?")).await;
     world.pass(20.0).await;
 
-    let reached = hearing(&world).reached(&lobby).await.unwrap().unwrap();
+    let reached = inbound_events(&world).reached(&lobby).await.unwrap().unwrap();
 
     assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari?"), ("aria", "Hello!")]));
     assert_eq!(reached.newest.as_deref(), Some("0"));

@@ -8,7 +8,7 @@ use tertulia::domain::id::{ChannelId, GuildId, Seq};
 use tertulia::domain::message::Role;
 use tertulia::domain::moment::Moment;
 use tertulia::ports::chat_platform::Serves;
-use tertulia::ports::hearing::{Hearing, Missed, NotTaken, Reached, Spot, Taken, Utterance};
+use tertulia::ports::inbound_events::{Acceptance, ChannelRef, InboundError, InboundEvents, InboundMessage, Missed, Reached};
 use tertulia::ports::notes::{Notes, Unkept};
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -28,7 +28,7 @@ pub struct Core {
 #[derive(Default)]
 struct Kept {
     homes: BTreeMap<ChannelId, (GuildId, Moment)>,
-    said: Vec<(Spot, Utterance)>,
+    said: Vec<(ChannelRef, InboundMessage)>,
     gone: Vec<String>,
     read: Vec<(ChannelId, u32, Option<Missed>)>,
     notes: BTreeMap<(String, String), Vec<u8>>,
@@ -51,14 +51,14 @@ impl Core {
     /// What is on record of a channel: who said what.
     pub fn texts(&self, id: Id) -> Vec<String> {
         let kept = self.kept.lock().unwrap();
-        let there = kept.said.iter().filter(|(spot, _)| spot.channel == channel(id));
-        there.map(|(_, utterance)| format!("{}: {}", utterance.from.name, utterance.text)).collect()
+        let there = kept.said.iter().filter(|(channel_ref, _)| channel_ref.channel == channel(id));
+        there.map(|(_, inbound_message)| format!("{}: {}", inbound_message.from.name, inbound_message.text)).collect()
     }
 
     /// What was said last in a channel.
-    pub fn last(&self, id: Id) -> (Spot, Utterance) {
+    pub fn last(&self, id: Id) -> (ChannelRef, InboundMessage) {
         let kept = self.kept.lock().unwrap();
-        kept.said.iter().rfind(|(spot, _)| spot.channel == channel(id)).expect("something was said").clone()
+        kept.said.iter().rfind(|(channel_ref, _)| channel_ref.channel == channel(id)).expect("something was said").clone()
     }
 
     /// What is gone: channels and guilds.
@@ -129,58 +129,60 @@ impl Core {
 }
 
 #[async_trait]
-impl Hearing for Core {
-    fn listens(&self, spot: &Spot) -> bool {
+impl InboundEvents for Core {
+    fn listens(&self, channel_ref: &ChannelRef) -> bool {
         let kept = self.kept.lock().unwrap();
         let lives = |id: &ChannelId| kept.homes.contains_key(id);
-        spot.guild.as_str().starts_with("dm:") || lives(&spot.channel) || spot.parent.as_ref().is_some_and(lives)
+        channel_ref.guild.as_str().starts_with("dm:")
+            || lives(&channel_ref.channel)
+            || channel_ref.parent.as_ref().is_some_and(lives)
     }
 
-    async fn reached(&self, spot: &Spot) -> Result<Option<Reached>, NotTaken> {
+    async fn reached(&self, channel_ref: &ChannelRef) -> Result<Option<Reached>, InboundError> {
         let kept = self.kept.lock().unwrap();
-        let home = kept.homes.get(&spot.channel).or_else(|| kept.homes.get(spot.parent.as_ref()?));
-        let there = kept.said.iter().filter(|(said, _)| said.channel == spot.channel);
-        let newest = there.map(|(_, utterance)| utterance.id.clone()).max_by_key(|id| id.parse::<u64>().unwrap());
+        let home = kept.homes.get(&channel_ref.channel).or_else(|| kept.homes.get(channel_ref.parent.as_ref()?));
+        let there = kept.said.iter().filter(|(said, _)| said.channel == channel_ref.channel);
+        let newest = there.map(|(_, inbound_message)| inbound_message.id.clone()).max_by_key(|id| id.parse::<u64>().unwrap());
         Ok(home.map(|(_, since)| Reached { newest, since: *since }))
     }
 
-    async fn said(&self, spot: &Spot, utterance: Utterance) -> Result<Taken, NotTaken> {
-        self.let_in(&spot.channel).await;
-        if utterance.from.role == Role::Bot {
-            return Ok(Taken::Not);
+    async fn said(&self, channel_ref: &ChannelRef, inbound_message: InboundMessage) -> Result<Acceptance, InboundError> {
+        self.let_in(&channel_ref.channel).await;
+        if inbound_message.from.role == Role::Bot {
+            return Ok(Acceptance::Not);
         }
         Ok(self.change(|kept| {
-            if let Some(at) = kept.said.iter().position(|(_, said)| said.id == utterance.id) {
-                return Taken::Known(Seq(at as u64));
+            if let Some(at) = kept.said.iter().position(|(_, said)| said.id == inbound_message.id) {
+                return Acceptance::Known(Seq(at as u64));
             }
-            kept.said.push((spot.clone(), utterance));
-            Taken::New(Seq(kept.said.len() as u64))
+            kept.said.push((channel_ref.clone(), inbound_message));
+            Acceptance::New(Seq(kept.said.len() as u64))
         }))
     }
 
-    async fn edited(&self, _: &Spot, id: &str, text: Arc<str>) -> Result<(), NotTaken> {
+    async fn edited(&self, _: &ChannelRef, id: &str, text: Arc<str>) -> Result<(), InboundError> {
         self.change(|kept| {
             kept.said.iter_mut().filter(|(_, said)| *said.id == *id).for_each(|(_, said)| said.text = text.clone())
         });
         Ok(())
     }
 
-    async fn deleted(&self, _: &Spot, ids: &[Arc<str>]) -> Result<(), NotTaken> {
+    async fn deleted(&self, _: &ChannelRef, ids: &[Arc<str>]) -> Result<(), InboundError> {
         self.change(|kept| kept.said.retain(|(_, said)| !ids.contains(&said.id)));
         Ok(())
     }
 
-    async fn caught_up(&self, spot: &Spot, read: u32, missed: Option<Missed>) -> Result<(), NotTaken> {
-        self.change(|kept| kept.read.push((spot.channel.clone(), read, missed)));
+    async fn caught_up(&self, channel_ref: &ChannelRef, read: u32, missed: Option<Missed>) -> Result<(), InboundError> {
+        self.change(|kept| kept.read.push((channel_ref.channel.clone(), read, missed)));
         Ok(())
     }
 
-    async fn channel_gone(&self, _: &GuildId, channel: &ChannelId) -> Result<(), NotTaken> {
+    async fn channel_gone(&self, _: &GuildId, channel: &ChannelId) -> Result<(), InboundError> {
         self.change(|kept| kept.gone.push(channel.to_string()));
         Ok(())
     }
 
-    async fn guild_gone(&self, guild: &GuildId) -> Result<(), NotTaken> {
+    async fn guild_gone(&self, guild: &GuildId) -> Result<(), InboundError> {
         self.change(|kept| kept.gone.push(format!("guild {guild}")));
         Ok(())
     }

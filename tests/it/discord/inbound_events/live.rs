@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tertulia::ports::chat_platform::{ChatPlatform as _, Part};
-use tertulia::ports::hearing::Answered;
+use tertulia::ports::inbound_events::Answered;
 
 use super::super::counterpart::channels::{Kind, Overwrite};
 use super::super::counterpart::id::Id;
@@ -71,13 +71,13 @@ async fn threads_posts_and_direct_messages_are_heard_as_what_they_are() {
     let (talk, _) = discord.direct(ana, "psst");
 
     core.until("all of it", |core| [thread, post, talk].iter().all(|id| !core.texts(*id).is_empty())).await;
-    let spot = |id| {
-        let (spot, utterance) = core.last(id);
-        (spot.guild.to_string(), spot.parent.map(|parent| parent.to_string()), utterance.to_all)
+    let channel_ref = |id| {
+        let (channel_ref, inbound_message) = core.last(id);
+        (channel_ref.guild.to_string(), channel_ref.parent.map(|parent| parent.to_string()), inbound_message.to_all)
     };
-    assert_eq!(spot(thread), (format!("discord:{guild}"), Some(format!("discord:{general}")), false));
-    assert_eq!(spot(post), (format!("discord:{guild}"), Some(format!("discord:{forum}")), false));
-    assert_eq!(spot(talk), (format!("dm:discord:{talk}"), None, true));
+    assert_eq!(channel_ref(thread), (format!("discord:{guild}"), Some(format!("discord:{general}")), false));
+    assert_eq!(channel_ref(post), (format!("discord:{guild}"), Some(format!("discord:{forum}")), false));
+    assert_eq!(channel_ref(talk), (format!("dm:discord:{talk}"), None, true));
     let titles = [thread, post, talk].map(|id| process.discord.title(&format!("discord:{id}").as_str().into()).expect("a title"));
     assert_eq!(titles, ["aside · #general · Home", "Summer · #plans · Home", "direct message with Ana"]);
 }
@@ -138,9 +138,9 @@ async fn our_own_posts_are_known_as_ours_and_strangers_as_bots() {
     let answer = discord.reply(ana, general, ours, "Hello, Mira", false);
     core.until("the answer", |core| core.texts(general).len() == 1).await;
 
-    let (_, utterance) = core.last(general);
-    assert_eq!(*utterance.id, *answer.to_string());
-    assert_eq!(utterance.answers.expect("an answer").by, Some(Answered::Ours(Some("Mira".into()))));
+    let (_, inbound_message) = core.last(general);
+    assert_eq!(*inbound_message.id, *answer.to_string());
+    assert_eq!(inbound_message.answers.expect("an answer").by, Some(Answered::Ours(Some("Mira".into()))));
     core.until("the mark", |core| core.mark(general).is_some()).await;
     assert!(core.mark(general).expect("a mark") < answer.to_string());
 }

@@ -10,7 +10,7 @@ use crate::journal::reader::{ReadError, Reader};
 
 /// Who is not to be heard. Cheap to clone; all clones are one.
 #[derive(Clone, Default)]
-pub struct Ignored(Arc<Shared>);
+pub struct OptOuts(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
@@ -19,14 +19,14 @@ struct Shared {
     changes: Mutex<()>,
 }
 
-impl Ignored {
+impl OptOuts {
     /// Takes in whom the store has. Needed before anything is heard.
     ///
     /// # Errors
     /// What is stored cannot be read.
     pub async fn read(&self, reader: &Reader<'_>) -> Result<(), ReadError> {
         for ward in (0..=u8::MAX).map(Ward) {
-            for (guild, person) in reader.ignored(ward).await? {
+            for (guild, person) in reader.opt_outs(ward).await? {
                 self.note(&guild, &person, true);
             }
         }

@@ -5,7 +5,7 @@ use futures_util::StreamExt;
 use super::*;
 use crate::ports::backend::Backend;
 use crate::ports::backend::keeping::{ExportForm, ExportQuery};
-use crate::ports::hearing::Missed;
+use crate::ports::inbound_events::Missed;
 use crate::replay::Script;
 
 fn missed(before: &str) -> Option<Missed> {
@@ -16,13 +16,13 @@ fn missed(before: &str) -> Option<Missed> {
 async fn that_a_channel_was_read_is_on_record_with_what_is_missing() {
     let world = world().await;
 
-    hearing(&world).caught_up(&general(), 0, None).await.unwrap();
-    hearing(&world).caught_up(&general(), 12, None).await.unwrap();
-    hearing(&world).caught_up(&general(), 500, missed("200")).await.unwrap();
-    hearing(&world).caught_up(&general(), 3, missed("200")).await.unwrap();
+    inbound_events(&world).caught_up(&general(), 0, None).await.unwrap();
+    inbound_events(&world).caught_up(&general(), 12, None).await.unwrap();
+    inbound_events(&world).caught_up(&general(), 500, missed("200")).await.unwrap();
+    inbound_events(&world).caught_up(&general(), 3, missed("200")).await.unwrap();
     let world = world.crash().await;
-    hearing(&world).caught_up(&general(), 0, missed("200")).await.unwrap();
-    hearing(&world).caught_up(&general(), 0, missed("300")).await.unwrap();
+    inbound_events(&world).caught_up(&general(), 0, missed("200")).await.unwrap();
+    inbound_events(&world).caught_up(&general(), 0, missed("300")).await.unwrap();
 
     let told = world.told("discord:10", "caught_up").await;
     let told: Vec<_> = told.iter().map(|event| json!([event["read"], event["missed"]])).collect();
@@ -38,7 +38,7 @@ async fn it_fires_nothing_and_lets_everybody_sleep() {
     let asked = world.side.asked.lock().unwrap().len();
     let decided = world.decisions("discord:10").await.len();
 
-    hearing(&world).caught_up(&general(), 2, missed("200")).await.unwrap();
+    inbound_events(&world).caught_up(&general(), 2, missed("200")).await.unwrap();
     world.pass(1_000.0).await;
 
     assert_eq!(world.side.asked.lock().unwrap().len(), asked);
@@ -51,7 +51,7 @@ async fn it_fires_nothing_and_lets_everybody_sleep() {
 async fn it_lies_in_the_export_and_a_script_says_what_it_lacks() {
     let world = world().await;
     say(&world, "1", "hello").await;
-    hearing(&world).caught_up(&general(), 2, missed("200")).await.unwrap();
+    inbound_events(&world).caught_up(&general(), 2, missed("200")).await.unwrap();
     let export = |form| {
         let query = ExportQuery { room: Some(room("discord:10")), form };
         async { world.backend.export(query).await.unwrap().map(|line| line.unwrap()).collect::<Vec<_>>().await }
@@ -71,7 +71,7 @@ async fn nobody_answers_the_talk_of_yesterday_and_it_is_in_the_history_with_its_
     for number in 0..30 {
         let at = yesterday + Duration::from_secs(number);
         let text = if number % 10 == 0 { "Ari?" } else { "and so on" };
-        say_in(&world, &general(), Utterance { at, ..ana(&world, &number.to_string(), text) }).await;
+        say_in(&world, &general(), InboundMessage { at, ..ana(&world, &number.to_string(), text) }).await;
     }
 
     world.pass(60.0).await;
@@ -89,7 +89,7 @@ async fn nobody_answers_the_talk_of_yesterday_and_it_is_in_the_history_with_its_
 async fn what_was_missed_for_a_few_minutes_is_answered() {
     let world = world().await;
     let at = world.context.clock.now() - Duration::from_secs(300);
-    say_in(&world, &general(), Utterance { at, ..ana(&world, "1", "Ari?") }).await;
+    say_in(&world, &general(), InboundMessage { at, ..ana(&world, "1", "Ari?") }).await;
 
     world.pass(5.0).await;
 
@@ -102,7 +102,7 @@ async fn nothing_is_said_in_the_future() {
     let now = world.context.clock.now();
     let at = now + Duration::from_secs(3_600);
 
-    say_in(&world, &general(), Utterance { at, ..ana(&world, "1", "hello") }).await;
+    say_in(&world, &general(), InboundMessage { at, ..ana(&world, "1", "hello") }).await;
 
     let at = history(&world).await[0].at;
     assert!(at <= world.context.clock.now().into(), "{at:?}");

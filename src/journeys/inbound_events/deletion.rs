@@ -12,7 +12,7 @@ async fn an_edit_replaces_the_words_wherever_they_are_to_be_read() {
     let world = world().await;
     say(&world, "1", "zebra").await;
 
-    hearing(&world).edited(&general(), "1", "giraffe".into()).await.unwrap();
+    inbound_events(&world).edited(&general(), "1", "giraffe".into()).await.unwrap();
     world.pass(60.0).await;
 
     assert_eq!(world.history("discord:10").await, said(&[("Ana", "giraffe")]));
@@ -27,9 +27,9 @@ async fn an_edit_that_changes_nothing_and_one_of_what_nobody_knows_leave_no_trac
     say(&world, "1", "hello").await;
     let before = events(&world, &general()).await;
 
-    hearing(&world).edited(&general(), "1", "hello".into()).await.unwrap();
-    hearing(&world).edited(&general(), "2", "hello?".into()).await.unwrap();
-    hearing(&world).edited(&thread(), "1", "hello?".into()).await.unwrap();
+    inbound_events(&world).edited(&general(), "1", "hello".into()).await.unwrap();
+    inbound_events(&world).edited(&general(), "2", "hello?".into()).await.unwrap();
+    inbound_events(&world).edited(&thread(), "1", "hello?".into()).await.unwrap();
 
     assert_eq!(events(&world, &general()).await, before);
     assert_eq!(events(&world, &thread()).await, 0);
@@ -40,11 +40,11 @@ async fn what_is_edited_to_nothing_is_taken_back() {
     let world = world().await;
     say(&world, "1", "zebra").await;
 
-    hearing(&world).edited(&general(), "1", "".into()).await.unwrap();
+    inbound_events(&world).edited(&general(), "1", "".into()).await.unwrap();
 
     assert_eq!(world.history("discord:10").await, []);
     assert_eq!(world.told("discord:10", "deleted").await.len(), 1);
-    hearing(&world).edited(&general(), "1", "zebra again".into()).await.unwrap();
+    inbound_events(&world).edited(&general(), "1", "zebra again".into()).await.unwrap();
     assert_eq!(world.history("discord:10").await, []);
 }
 
@@ -58,8 +58,8 @@ async fn what_is_taken_back_leaves_no_word_in_the_store() {
     world.pass(1_000.0).await;
 
     let ids = ["1", "2", "77"].map(Arc::from);
-    hearing(&world).deleted(&general(), &ids).await.unwrap();
-    hearing(&world).deleted(&general(), &ids).await.unwrap();
+    inbound_events(&world).deleted(&general(), &ids).await.unwrap();
+    inbound_events(&world).deleted(&general(), &ids).await.unwrap();
 
     assert_eq!(world.history("discord:10").await, said(&[("Ana", "kept")]));
     assert_eq!(world.told("discord:10", "deleted").await.len(), 1, "a bulk is one event");
@@ -69,8 +69,8 @@ async fn what_is_taken_back_leaves_no_word_in_the_store() {
     let channel_key = ChannelKey::new(&general().guild, &general().channel);
     let snapshot = Reader::new(&*world.store).restore(&channel_key).await.unwrap().snapshot.expect("the channel went to sleep");
     assert!(!serde_json::to_string(&snapshot).unwrap().contains("zebra"));
-    let again = hearing(&world).said(&general(), ana(&world, "1", "zebra one")).await.unwrap();
-    assert!(matches!(again, Taken::Known(_)), "{again:?}");
+    let again = inbound_events(&world).said(&general(), ana(&world, "1", "zebra one")).await.unwrap();
+    assert!(matches!(again, Acceptance::Known(_)), "{again:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -85,9 +85,9 @@ async fn who_has_taken_back_everything_is_named_nowhere_any_more() {
     };
     assert_eq!(entries().await, 1);
 
-    hearing(&world).deleted(&general(), &["1".into()]).await.unwrap();
+    inbound_events(&world).deleted(&general(), &["1".into()]).await.unwrap();
     assert_eq!(entries().await, 1);
-    hearing(&world).deleted(&general(), &["2".into()]).await.unwrap();
+    inbound_events(&world).deleted(&general(), &["2".into()]).await.unwrap();
 
     assert_eq!(entries().await, 0);
 }
@@ -97,7 +97,7 @@ async fn what_is_taken_back_is_not_answered() {
     let world = world().await;
     say(&world, "1", "hello").await;
 
-    hearing(&world).deleted(&general(), &["1".into()]).await.unwrap();
+    inbound_events(&world).deleted(&general(), &["1".into()]).await.unwrap();
     world.pass(60.0).await;
 
     assert_eq!(world.side.asked.lock().unwrap().len(), 0);
@@ -109,7 +109,7 @@ async fn a_deletion_that_a_crash_cut_short_is_finished_when_it_is_told_again() {
     say(&world, "1", "zebra").await;
     // The channel and the writer die with what is on its way.
     let cut_short = tokio::spawn({
-        let ears = hearing(&world);
+        let ears = inbound_events(&world);
         async move { ears.deleted(&general(), &["1".into()]).await }
     });
     for _ in 0..4 {
@@ -120,7 +120,7 @@ async fn a_deletion_that_a_crash_cut_short_is_finished_when_it_is_told_again() {
     drop(cut_short.await.unwrap());
 
     world.pass(2.0).await;
-    hearing(&world).deleted(&general(), &["1".into()]).await.unwrap();
+    inbound_events(&world).deleted(&general(), &["1".into()]).await.unwrap();
 
     assert_eq!(world.history("discord:10").await, []);
     let world = world.crash().await;
@@ -133,15 +133,15 @@ async fn a_statement_goes_as_a_whole_with_any_of_its_parts_and_is_changed_by_nob
     let platform = Arc::new(FakePlatform::default());
     let world = World::over(platform.clone()).await;
     platform.takes_at_most(32);
-    let lobby = Spot { guild: "home".into(), channel: "console:lobby".into(), parent: None };
+    let lobby = ChannelRef { guild: "home".into(), channel: "console:lobby".into(), parent: None };
     world.main.answers([Ok("First comes a sentence. Then there is another one.")]);
     world.side.answers([Ok("Me.\nYES"), Ok("No.\nNO")]);
     say_in(&world, &lobby, ana(&world, "100", "Ari?")).await;
     world.pass(20.0).await;
 
-    hearing(&world).edited(&lobby, "1", "First comes something else.".into()).await.unwrap();
+    inbound_events(&world).edited(&lobby, "1", "First comes something else.".into()).await.unwrap();
     let after_the_edit = world.history("lobby").await;
-    hearing(&world).deleted(&lobby, &["2".into()]).await.unwrap();
+    inbound_events(&world).deleted(&lobby, &["2".into()]).await.unwrap();
 
     assert_eq!(after_the_edit[1].1, "First comes a sentence. Then there is another one.");
     assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari?")]));
@@ -153,7 +153,7 @@ async fn what_is_taken_back_before_all_of_it_is_posted_is_not_read_on() {
         let platform = Arc::new(FakePlatform::default());
         let world = World::over(platform.clone()).await;
         platform.takes_at_most(32);
-        let lobby = Spot { guild: "home".into(), channel: "console:lobby".into(), parent: None };
+        let lobby = ChannelRef { guild: "home".into(), channel: "console:lobby".into(), parent: None };
         world.main.answers([Ok("First comes a sentence. Then there is another one.")]);
         world.side.answers([Ok("Me.\nYES"), Ok("No.\nNO")]);
         say_in(&world, &lobby, ana(&world, "100", "Ari?")).await;
@@ -163,7 +163,7 @@ async fn what_is_taken_back_before_all_of_it_is_posted_is_not_read_on() {
         world.pass(f64::from(tick) * 0.125).await;
 
         let mut tries = 0;
-        while hearing(&world).deleted(&lobby, &["1".into()]).await.is_err() {
+        while inbound_events(&world).deleted(&lobby, &["1".into()]).await.is_err() {
             tries += 1;
             world.pass(1.0).await;
         }

@@ -5,8 +5,8 @@ use crate::domain::message::Modality;
 use crate::ports::backend::Backend;
 use crate::ports::backend::messages::NewMessage;
 
-fn aloud(world: &World, id: &str, lull_endpoint: bool) -> Utterance {
-    Utterance { modality: Modality::Voice, lull_endpoint, ..ana(world, id, "the tide is turning") }
+fn aloud(world: &World, id: &str, lull_endpoint: bool) -> InboundMessage {
+    InboundMessage { modality: Modality::Voice, lull_endpoint, ..ana(world, id, "the tide is turning") }
 }
 
 #[tokio::test(start_paused = true)]

@@ -24,7 +24,9 @@ use crate::journal::membership::Membership;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::record::PartRecord;
 use crate::ports::chat_platform::Serves;
-use crate::ports::hearing::{Answers, Hearing, Missed, NotTaken, Reached, Spot, Taken, Utterance};
+use crate::ports::inbound_events::{
+    Acceptance, Answers, ChannelRef, InboundError, InboundEvents, InboundMessage, Missed, Reached,
+};
 use crate::telemetry::plain::Plain;
 use answered::replied;
 
@@ -36,40 +38,44 @@ const PAGE: usize = 128;
 const CLEARED_AT_ONCE: usize = 16;
 
 #[async_trait]
-impl Hearing for Inbound {
-    fn listens(&self, spot: &Spot) -> bool {
-        self.is_of_its_guild(spot) && changes::would_open(&self.context, spot)
+impl InboundEvents for Inbound {
+    fn listens(&self, channel_ref: &ChannelRef) -> bool {
+        self.is_of_its_guild(channel_ref) && changes::would_open(&self.context, channel_ref)
     }
 
-    async fn reached(&self, spot: &Spot) -> Result<Option<Reached>, NotTaken> {
-        if !self.listens(spot) {
+    async fn reached(&self, channel_ref: &ChannelRef) -> Result<Option<Reached>, InboundError> {
+        if !self.listens(channel_ref) {
             return Ok(None);
         }
-        let newest = self.newest_id(&channel_key_of(spot)).await.map_err(unread)?;
-        Ok(self.since(spot).map(|since| Reached { newest, since }))
+        let newest = self.newest_id(&channel_key_of(channel_ref)).await.map_err(unread)?;
+        Ok(self.since(channel_ref).map(|since| Reached { newest, since }))
     }
 
-    async fn said(&self, spot: &Spot, utterance: Utterance) -> Result<Taken, NotTaken> {
+    async fn said(&self, channel_ref: &ChannelRef, inbound_message: InboundMessage) -> Result<Acceptance, InboundError> {
         // What says nothing could not be told from what was taken back.
-        if !self.is_of_its_guild(spot) || self.is_ignored(spot, &utterance.from.id) || is_blank(&utterance.text) {
-            return Ok(Taken::Not);
+        if !self.is_of_its_guild(channel_ref)
+            || self.is_ignored(channel_ref, &inbound_message.from.id)
+            || is_blank(&inbound_message.text)
+        {
+            return Ok(Acceptance::Not);
         }
-        match changes::open_within(&self.context, spot).await {
+        match changes::open_within(&self.context, channel_ref).await {
             Ok(true) => {}
-            Ok(false) => return Ok(Taken::Not),
+            Ok(false) => return Ok(Acceptance::Not),
             Err(MembershipError::SharedName(shared)) => {
-                let channel = Plain(spot.channel.as_str());
+                let channel = Plain(channel_ref.channel.as_str());
                 tracing::warn!(%channel, %shared, "nobody can live here, and nothing that is said is heard; give one of the two another name");
-                return Ok(Taken::Not);
+                return Ok(Acceptance::Not);
             }
             Err(error) => return Err(membership_error(error)),
         }
-        let channel_key = channel_key_of(spot);
-        let reply_to = match &utterance.answers {
+        let channel_key = channel_key_of(channel_ref);
+        let reply_to = match &inbound_message.answers {
             Some(answers) => self.replied(&channel_key, answers).await.map_err(unread)?,
             None => None,
         };
-        let Utterance { id, from, text, own_words, modality, lull_endpoint, at, mentions, to_all, answers: _ } = utterance;
+        let InboundMessage { id, from, text, own_words, modality, lull_endpoint, at, mentions, to_all, answers: _ } =
+            inbound_message;
         let speech = Speech {
             id: Some(id),
             from,
@@ -83,31 +89,28 @@ impl Hearing for Inbound {
             said_at: Some(at),
         };
         let accepted = self.say(&channel_key, speech).await.map_err(refused)?;
-        Ok(accepted.map_or(
-            Taken::Not,
-            |accepted| {
-                if accepted.is_new { Taken::New(accepted.seq) } else { Taken::Known(accepted.seq) }
-            },
-        ))
+        Ok(accepted.map_or(Acceptance::Not, |accepted| {
+            if accepted.is_new { Acceptance::New(accepted.seq) } else { Acceptance::Known(accepted.seq) }
+        }))
     }
 
-    async fn edited(&self, spot: &Spot, id: &str, text: Arc<str>) -> Result<(), NotTaken> {
+    async fn edited(&self, channel_ref: &ChannelRef, id: &str, text: Arc<str>) -> Result<(), InboundError> {
         if is_blank(&text) {
-            return self.deleted(spot, &[id.into()]).await;
+            return self.deleted(channel_ref, &[id.into()]).await;
         }
-        let channel_key = channel_key_of(spot);
+        let channel_key = channel_key_of(channel_ref);
         let Some((seq, recorded)) = self.on_record(&channel_key, id).await.map_err(unread)? else { return Ok(()) };
         // What companions said, nobody but we could change, and we do not.
         let is_to_change = matches!(&recorded.event, Event::Said { message, .. }
-            if message.from.role != Role::Companion && !self.is_ignored(spot, &message.from.id));
+            if message.from.role != Role::Companion && !self.is_ignored(channel_ref, &message.from.id));
         if is_to_change {
             replace_words(&self.context, &channel_key, seq, text).await.map_err(rewrite_error)?;
         }
         Ok(())
     }
 
-    async fn deleted(&self, spot: &Spot, ids: &[Arc<str>]) -> Result<(), NotTaken> {
-        let (channel_key, reader) = (channel_key_of(spot), self.reader());
+    async fn deleted(&self, channel_ref: &ChannelRef, ids: &[Arc<str>]) -> Result<(), InboundError> {
+        let (channel_key, reader) = (channel_key_of(channel_ref), self.reader());
         // Before it is looked up what is on record: a statement comes there and leaves the outbox in one.
         let on_its_way = match self.on_its_way(&channel_key).await {
             // A statement that cannot be read is posted by nobody.
@@ -134,27 +137,27 @@ impl Hearing for Inbound {
         };
         if on_its_way.iter().any(may_be_known_soon) {
             let detail = "a statement is on its way, which this may be a part of".into();
-            return Err(NotTaken::Later { after: RETRY_AFTER, detail });
+            return Err(InboundError::Later { after: RETRY_AFTER, detail });
         }
         illegible.map_or(Ok(()), |error| Err(unread(error)))
     }
 
-    async fn caught_up(&self, spot: &Spot, read: u32, missed: Option<Missed>) -> Result<(), NotTaken> {
-        let is_kept = self.is_of_its_guild(spot) && self.context.memberships.get(&spot.channel).is_some();
+    async fn caught_up(&self, channel_ref: &ChannelRef, read: u32, missed: Option<Missed>) -> Result<(), InboundError> {
+        let is_kept = self.is_of_its_guild(channel_ref) && self.context.memberships.get(&channel_ref.channel).is_some();
         if !is_kept || (read == 0 && missed.is_none()) {
             return Ok(());
         }
         // A gap is told once, however often it is read up to it.
         let id = missed.as_ref().map(|missed| Arc::from(format!("gap:{}-{}", missed.after, missed.before)));
         let missed = missed.map(|Missed { after, before, why }| Gap { after, before, why: why.into() });
-        self.accept(&channel_key_of(spot), Event::CaughtUp { read, missed }, id).await.map(drop).map_err(refused)
+        self.accept(&channel_key_of(channel_ref), Event::CaughtUp { read, missed }, id).await.map(drop).map_err(refused)
     }
 
-    async fn channel_gone(&self, guild: &GuildId, channel: &ChannelId) -> Result<(), NotTaken> {
+    async fn channel_gone(&self, guild: &GuildId, channel: &ChannelId) -> Result<(), InboundError> {
         changes::gone(&self.context, guild, channel).await.map_err(membership_error)
     }
 
-    async fn guild_gone(&self, guild: &GuildId) -> Result<(), NotTaken> {
+    async fn guild_gone(&self, guild: &GuildId) -> Result<(), InboundError> {
         let all = self.context.memberships.all().into_iter();
         let actor_keys: Vec<_> = all
             .filter(|(_, membership)| membership.guild == *guild)
@@ -180,23 +183,23 @@ impl Inbound {
     }
 
     /// Nothing of one guild gets into another, whatever a platform tells.
-    fn is_of_its_guild(&self, spot: &Spot) -> bool {
-        self.context.memberships.guild_of(&spot.channel).is_none_or(|guild| guild == spot.guild)
+    fn is_of_its_guild(&self, channel_ref: &ChannelRef) -> bool {
+        self.context.memberships.guild_of(&channel_ref.channel).is_none_or(|guild| guild == channel_ref.guild)
     }
 
-    fn is_ignored(&self, spot: &Spot, author: &str) -> bool {
-        self.context.ignored.holds(&spot.guild, &PersonId::from(author))
+    fn is_ignored(&self, channel_ref: &ChannelRef, author: &str) -> bool {
+        self.context.opt_outs.holds(&channel_ref.guild, &PersonId::from(author))
     }
 
     /// Since when somebody lives there, or in the channel that a thread is in, by which it would. In a direct message that is none yet,
     /// nobody does before now.
-    fn since(&self, spot: &Spot) -> Option<Moment> {
+    fn since(&self, channel_ref: &ChannelRef) -> Option<Moment> {
         let memberships = &self.context.memberships;
-        let own = memberships.get(&spot.channel);
-        let within = own.as_ref().map_or(spot.parent.as_ref(), Membership::inherits_from);
+        let own = memberships.get(&channel_ref.channel);
+        let within = own.as_ref().map_or(channel_ref.parent.as_ref(), Membership::inherits_from);
         let parent = within.and_then(|parent| memberships.get(parent));
         let has_members = [&own, &parent].into_iter().flatten().map(Membership::lived_in_since).max();
-        has_members.or_else(|| Some(changes::would_be(&self.context, spot)?.created_at))
+        has_members.or_else(|| Some(changes::would_be(&self.context, channel_ref)?.created_at))
     }
 
     /// The id of the newest message that was heard; one whose words were taken out has no id any more. What companions said tells nothing:
@@ -247,43 +250,43 @@ impl Inbound {
     }
 }
 
-fn channel_key_of(spot: &Spot) -> ChannelKey {
-    ChannelKey::new(&spot.guild, &spot.channel)
+fn channel_key_of(channel_ref: &ChannelRef) -> ChannelKey {
+    ChannelKey::new(&channel_ref.guild, &channel_ref.channel)
 }
 
 fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
 }
 
-fn refused(error: writer::Refused) -> NotTaken {
+fn refused(error: writer::Refused) -> InboundError {
     match error {
         writer::Refused::Busy { retry_after } => {
-            NotTaken::Later { after: retry_after, detail: "too much waits to be stored".into() }
+            InboundError::Later { after: retry_after, detail: "too much waits to be stored".into() }
         }
         writer::Refused::WriteError(lost) => write_error(lost),
     }
 }
 
-fn write_error(lost: WriteError) -> NotTaken {
+fn write_error(lost: WriteError) -> InboundError {
     match lost {
         // A backup that is put back takes it in.
         WriteError::Unknown | WriteError::Unavailable(_) | WriteError::Unreadable(_) | WriteError::Deleted => {
-            NotTaken::Later { after: RETRY_AFTER, detail: lost.to_string() }
+            InboundError::Later { after: RETRY_AFTER, detail: lost.to_string() }
         }
         WriteError::Unfit(why) => broken(why),
     }
 }
 
-fn membership_error(error: MembershipError) -> NotTaken {
+fn membership_error(error: MembershipError) -> InboundError {
     match error {
-        MembershipError::SharedName(_) => NotTaken::Broken(error.to_string()),
+        MembershipError::SharedName(_) => InboundError::Broken(error.to_string()),
         MembershipError::Unstored(MetaWriteError::WriteError(lost)) => write_error(lost),
         MembershipError::Unstored(meta_write_error @ MetaWriteError::Exists { .. }) => broken(&meta_write_error.to_string()),
         MembershipError::Unheard(error) => refused(error),
     }
 }
 
-fn rewrite_error(error: RewriteError) -> NotTaken {
+fn rewrite_error(error: RewriteError) -> InboundError {
     match error {
         RewriteError::Unread(error) => unread(error),
         RewriteError::Unstored(error) => refused(error),
@@ -291,15 +294,15 @@ fn rewrite_error(error: RewriteError) -> NotTaken {
 }
 
 /// A store that does not answer may answer again; what is damaged stays so.
-fn unread(error: ReadError) -> NotTaken {
+fn unread(error: ReadError) -> InboundError {
     let detail = error.to_string();
-    if error.is_damage() { broken(&detail) } else { NotTaken::Later { after: RETRY_AFTER, detail } }
+    if error.is_damage() { broken(&detail) } else { InboundError::Later { after: RETRY_AFTER, detail } }
 }
 
 /// Something of ours is wrong; it is logged here.
-fn broken(detail: &str) -> NotTaken {
+fn broken(detail: &str) -> InboundError {
     tracing::error!(detail, "what was heard cannot be put on record");
-    NotTaken::Broken("the record cannot be read or written; the server's log says more".into())
+    InboundError::Broken("the record cannot be read or written; the server's log says more".into())
 }
 
 #[cfg(test)]
@@ -325,8 +328,8 @@ mod tests {
             (unread(ReadError::Gap { channel_key, expected: Seq(1), found: Seq(2) }), None),
         ] {
             let told = match &error {
-                NotTaken::Later { after, .. } => Some(*after),
-                NotTaken::Broken(_) => None,
+                InboundError::Later { after, .. } => Some(*after),
+                InboundError::Broken(_) => None,
             };
             assert_eq!(told, later, "{error}");
         }

@@ -7,18 +7,18 @@ use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::requests::write_meta;
 use crate::domain::id::{GuildId, PersonId, Ward};
 use crate::journal::key;
-use crate::journal::record::{IgnoredRecord, encode};
+use crate::journal::record::{OptOutRecord, encode};
 use crate::ports::backend::Refused;
-use crate::ports::ignoring::Ignoring;
+use crate::ports::opt_out::OptOut;
 use crate::ports::store::Write;
 
 /// Changes who is not to be heard, lastingly. What a person said before stays on record, and can be taken back as before; being forgotten
 /// makes nobody heard again.
-pub struct KeptIgnored {
+pub struct OptOutService {
     context: ActorContext,
 }
 
-impl KeptIgnored {
+impl OptOutService {
     /// Those of this system.
     pub fn new(context: ActorContext) -> Self {
         Self { context }
@@ -26,25 +26,25 @@ impl KeptIgnored {
 }
 
 #[async_trait]
-impl Ignoring for KeptIgnored {
+impl OptOut for OptOutService {
     fn is_ignored(&self, guild: &GuildId, person: &PersonId) -> bool {
-        self.context.ignored.holds(guild, person)
+        self.context.opt_outs.holds(guild, person)
     }
 
     async fn ignore(&self, guild: &GuildId, person: &PersonId, ignored: bool) -> Result<bool, Refused> {
-        let _lock = self.context.ignored.lock().await;
+        let _lock = self.context.opt_outs.lock().await;
         if self.is_ignored(guild, person) == ignored {
             return Ok(false);
         }
-        let key = key::ignored(guild, person);
+        let key = key::opt_out(guild, person);
         let write = if ignored {
-            let record = IgnoredRecord { guild: guild.clone(), person: person.clone(), since: self.context.clock.now() };
+            let record = OptOutRecord { guild: guild.clone(), person: person.clone(), since: self.context.clock.now() };
             Write::Put(key, encode(&record))
         } else {
             Write::Remove(key)
         };
         write_meta(&self.context, Ward::of(guild), vec![write]).await.map_err(not_now)?;
-        self.context.ignored.note(guild, person, ignored);
+        self.context.opt_outs.note(guild, person, ignored);
         Ok(true)
     }
 }

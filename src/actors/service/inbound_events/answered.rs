@@ -6,7 +6,7 @@ use crate::domain::id::Seq;
 use crate::domain::message::Role;
 use crate::domain::names::Names;
 use crate::journal::redaction::is_wordless;
-use crate::ports::hearing::Answered;
+use crate::ports::inbound_events::Answered;
 
 /// Whose message is answered: by the record, where the message is on it, and else by what the platform tells. None: nobody's in particular.
 /// A message of ours whose name no companion of the guild bears any more is nobody's; so is one that bore none.

@@ -1,10 +1,10 @@
 //! People who do not want to be heard.
 
 use super::*;
-use crate::actors::membership::ignoring::KeptIgnored;
+use crate::actors::membership::opt_out::OptOutService;
 use crate::ports::backend::Backend;
 use crate::ports::backend::keeping::Forget;
-use crate::ports::ignoring::Ignoring;
+use crate::ports::opt_out::OptOut;
 
 #[tokio::test(start_paused = true)]
 async fn nobody_hears_a_person_who_does_not_want_to_be_heard() {
@@ -13,9 +13,9 @@ async fn nobody_hears_a_person_who_does_not_want_to_be_heard() {
     assert_eq!(ignore(&world, "1", true).await, (true, true));
     let before = events(&world, &general()).await;
 
-    assert_eq!(hearing(&world).said(&general(), ana(&world, "2", "Ari?")).await, Ok(Taken::Not));
-    hearing(&world).edited(&general(), "1", "after".into()).await.unwrap();
-    assert_eq!(hearing(&world).said(&thread(), ana(&world, "3", "Ari?")).await, Ok(Taken::Not));
+    assert_eq!(inbound_events(&world).said(&general(), ana(&world, "2", "Ari?")).await, Ok(Acceptance::Not));
+    inbound_events(&world).edited(&general(), "1", "after".into()).await.unwrap();
+    assert_eq!(inbound_events(&world).said(&thread(), ana(&world, "3", "Ari?")).await, Ok(Acceptance::Not));
 
     assert_eq!(events(&world, &general()).await, before);
     assert_eq!(world.history("discord:10").await, said(&[("Ana", "before")]));
@@ -29,11 +29,11 @@ async fn what_they_said_before_can_be_taken_back_and_who_turns_to_them_turns_to_
     ignore(&world, "1", true).await;
     let bob = |id: &str, text: &str| by("6", ana(&world, id, text));
 
-    let mention = Utterance { mentions: vec!["discord:5".into()], ..bob("2", "hi") };
+    let mention = InboundMessage { mentions: vec!["discord:5".into()], ..bob("2", "hi") };
     let mention = say_in(&world, &general(), mention).await;
     let answers = Some(Answers { message: "1".into(), by: None });
-    let reply = say_in(&world, &general(), Utterance { answers, ..bob("3", "hi") }).await;
-    hearing(&world).deleted(&general(), &["1".into()]).await.unwrap();
+    let reply = say_in(&world, &general(), InboundMessage { answers, ..bob("3", "hi") }).await;
+    inbound_events(&world).deleted(&general(), &["1".into()]).await.unwrap();
 
     for seq in [mention, reply] {
         assert!(message(&world, &general(), seq).await.address.others);
@@ -44,7 +44,7 @@ async fn what_they_said_before_can_be_taken_back_and_who_turns_to_them_turns_to_
 #[tokio::test(start_paused = true)]
 async fn it_holds_in_one_guild_over_crashes_and_being_forgotten_until_it_is_taken_back() {
     let world = world().await;
-    let elsewhere = Spot { guild: "discord:2".into(), channel: "discord:30".into(), parent: None };
+    let elsewhere = ChannelRef { guild: "discord:2".into(), channel: "discord:30".into(), parent: None };
     world.backend.admit(&elsewhere, &"aria".into()).await.unwrap();
     say(&world, "1", "before").await;
     assert_eq!(ignore(&world, "1", true).await, (true, true));
@@ -54,7 +54,7 @@ async fn it_holds_in_one_guild_over_crashes_and_being_forgotten_until_it_is_take
     world.backend.forget(Forget { guild: "discord:1".into(), person: "discord:5".into(), answers: false }).await.unwrap();
     let world = world.crash().await;
 
-    assert_eq!(hearing(&world).said(&general(), ana(&world, "2", "hi")).await, Ok(Taken::Not));
+    assert_eq!(inbound_events(&world).said(&general(), ana(&world, "2", "hi")).await, Ok(Acceptance::Not));
     say_in(&world, &elsewhere, ana(&world, "2", "hi")).await;
     say_in(&world, &general(), by("6", ana(&world, "3", "hi"))).await;
     assert_eq!(ignore(&world, "1", false).await, (true, false));
@@ -66,7 +66,7 @@ async fn it_holds_in_one_guild_over_crashes_and_being_forgotten_until_it_is_take
 /// Whether it was otherwise before, and what it is now.
 async fn ignore(world: &World, guild: &str, ignored: bool) -> (bool, bool) {
     let (guild, ana) = (format!("discord:{guild}").into(), PersonId::from("discord:5"));
-    let ignoring = KeptIgnored::new(world.context.clone());
+    let ignoring = OptOutService::new(world.context.clone());
     let changed = ignoring.ignore(&guild, &ana, ignored).await.unwrap();
     (changed, ignoring.is_ignored(&guild, &ana))
 }

@@ -10,19 +10,19 @@ use crate::domain::names::SharedName;
 use crate::journal::membership::Membership;
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::{MOST_IN_A_ROOM, Room, RoomId};
-use crate::ports::company::Company;
-use crate::ports::hearing::Spot;
+use crate::ports::inbound_events::ChannelRef;
+use crate::ports::membership::MembershipPort;
 
 /// Companions that are named where one is unknown.
 const MOST_NAMED: usize = 20;
 
 #[async_trait]
-impl Company for ActorBackend {
-    async fn admit(&self, spot: &Spot, companion: &CompanionId) -> Result<(Room, bool), Refused> {
-        let id = self.entered(spot)?;
+impl MembershipPort for ActorBackend {
+    async fn admit(&self, channel_ref: &ChannelRef, companion: &CompanionId) -> Result<(Room, bool), Refused> {
+        let id = self.entered(channel_ref)?;
         // Two that are let in at once are both in.
         let lock = self.context.memberships.lock().await;
-        let (known, mut membership) = self.membership_at(spot)?;
+        let (known, mut membership) = self.membership_at(channel_ref)?;
         if known && membership.companions.contains(companion) {
             return Ok((self.viewed(id, &membership).await?, false));
         }
@@ -36,7 +36,7 @@ impl Company for ActorBackend {
             )));
         }
         membership.stands_alone |= is_new && membership.within.is_some();
-        changes::update_membership(&self.context, &lock, &spot.channel, membership.clone()).await.map_err(|error| match error {
+        changes::update_membership(&self.context, &lock, &channel_ref.channel, membership.clone()).await.map_err(|error| match error {
             MembershipError::SharedName(SharedName { name, first, second }) => {
                 let other = if first == *companion { second } else { first };
                 Refused::Conflict(format!(
@@ -48,39 +48,39 @@ impl Company for ActorBackend {
         Ok((self.viewed(id, &membership).await?, is_new))
     }
 
-    async fn dismiss(&self, spot: &Spot, companion: &CompanionId) -> Result<bool, Refused> {
-        self.entered(spot)?;
+    async fn dismiss(&self, channel_ref: &ChannelRef, companion: &CompanionId) -> Result<bool, Refused> {
+        self.entered(channel_ref)?;
         let lock = self.context.memberships.lock().await;
-        let (_, mut membership) = self.membership_at(spot)?;
+        let (_, mut membership) = self.membership_at(channel_ref)?;
         if !membership.companions.remove(companion) {
             return Ok(false);
         }
         membership.externals.remove(companion);
         membership.overrides.remove(companion);
         membership.stands_alone = membership.within.is_some();
-        changes::update_membership(&self.context, &lock, &spot.channel, membership).await.map_err(membership_error)?;
+        changes::update_membership(&self.context, &lock, &channel_ref.channel, membership).await.map_err(membership_error)?;
         Ok(true)
     }
 }
 
 impl ActorBackend {
     /// The room that a channel is in which its platform lets companions.
-    fn entered(&self, spot: &Spot) -> Result<RoomId, Refused> {
-        let of = RoomId::of(&spot.channel).filter(|room| !self.is_written_here(room));
-        of.ok_or_else(|| invalid("channel", format!("{} is no channel that companions could be let into", spot.channel)))
+    fn entered(&self, channel_ref: &ChannelRef) -> Result<RoomId, Refused> {
+        let of = RoomId::of(&channel_ref.channel).filter(|room| !self.is_written_here(room));
+        of.ok_or_else(|| invalid("channel", format!("{} is no channel that companions could be let into", channel_ref.channel)))
     }
 
     /// Who lives in a channel, or would as soon as something is said there; whether it is a room already.
-    fn membership_at(&self, spot: &Spot) -> Result<(bool, Membership), Refused> {
-        match self.context.memberships.get(&spot.channel) {
-            Some(known) if known.guild == spot.guild => Ok((true, known)),
-            Some(known) => Err(Refused::Conflict(format!("{} belongs to guild {}, for good", spot.channel, known.guild))),
+    fn membership_at(&self, channel_ref: &ChannelRef) -> Result<(bool, Membership), Refused> {
+        match self.context.memberships.get(&channel_ref.channel) {
+            Some(known) if known.guild == channel_ref.guild => Ok((true, known)),
+            Some(known) => Err(Refused::Conflict(format!("{} belongs to guild {}, for good", channel_ref.channel, known.guild))),
             None => {
                 let empty = || Membership {
-                    within: spot.parent.clone(),
-                    ..Membership::empty(spot.guild.clone(), self.context.clock.now())
+                    within: channel_ref.parent.clone(),
+                    ..Membership::empty(channel_ref.guild.clone(), self.context.clock.now())
                 };
-                Ok((false, changes::would_be(&self.context, spot).unwrap_or_else(empty)))
+                Ok((false, changes::would_be(&self.context, channel_ref).unwrap_or_else(empty)))
             }
         }
     }
