@@ -59,7 +59,7 @@ impl InterjectionPolicy {
 #[serde(rename_all = "snake_case")]
 pub enum Check {
     /// Nothing but that its message is unsettled.
-    MembershipError,
+    Unsettled,
     /// The counter must still have reached its threshold.
     Counter,
     /// Nothing may have been said since its message.
@@ -83,8 +83,8 @@ impl Waiting {
     /// The stronger of two, of equals the newer; unchecked if either is.
     fn merged_with(self, newer: Self) -> Self {
         let kept = if newer.trigger >= self.trigger { newer } else { self };
-        let unchecked = self.check == Check::MembershipError || newer.check == Check::MembershipError;
-        Self { check: if unchecked { Check::MembershipError } else { kept.check }, urgent: self.urgent || newer.urgent, ..kept }
+        let unchecked = self.check == Check::Unsettled || newer.check == Check::Unsettled;
+        Self { check: if unchecked { Check::Unsettled } else { kept.check }, urgent: self.urgent || newer.urgent, ..kept }
     }
 }
 
@@ -249,7 +249,7 @@ impl Gate {
             newest.is_some()
                 && waiting.message > self.cursor
                 && match waiting.check {
-                    Check::MembershipError => true,
+                    Check::Unsettled => true,
                     Check::Counter => self.is_interjection_due(),
                     Check::Quiet => newest.is_none_or(|newest| newest <= waiting.message),
                 }
@@ -284,7 +284,7 @@ impl Gate {
         }
         let Some(wish) = self.wish.take().filter(|wish| wish.message > self.cursor) else { return };
         let (trigger, message) = (wish.trigger, wish.message);
-        let kept = Waiting { trigger, message, check: Check::MembershipError, urgent: false };
+        let kept = Waiting { trigger, message, check: Check::Unsettled, urgent: false };
         let newer = self.waiting.take();
         self.waiting = Some(newer.map_or(kept, |newer| kept.merged_with(newer)));
     }
@@ -309,7 +309,7 @@ impl Gate {
             let retry = Waiting {
                 trigger: unanswered.trigger,
                 message: unanswered.message,
-                check: Check::MembershipError,
+                check: Check::Unsettled,
                 urgent: false,
             };
             let newer = self.waiting.take();

@@ -139,7 +139,7 @@ impl Conversation {
             let takes_part = left_out != Some(companion) && asked.iter().all(|(other, _)| other != companion);
             let newest = self.window.newest(companion, gate.cursor).map(|entry| entry.seq);
             if let Some(message) = newest.filter(|_| takes_part && self.is_ready(companion, gate, world)) {
-                let waiting = Waiting { trigger: Trigger::Lull, message, check: Check::MembershipError, urgent: false };
+                let waiting = Waiting { trigger: Trigger::Lull, message, check: Check::Unsettled, urgent: false };
                 asked.push((companion.clone(), waiting));
             }
         }

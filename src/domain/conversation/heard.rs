@@ -58,7 +58,7 @@ impl Conversation {
             cancel_lull(companion, gate, notes);
             let Some(policy) = world.policies.get(companion) else { continue };
             if is_statement {
-                let check = Check::MembershipError;
+                let check = Check::Unsettled;
                 gate.fire(Waiting { trigger: Trigger::Turn, message: seq, check, urgent: false });
             } else {
                 pass_rows(companion, gate, seq, message, now, policy, notes);
@@ -116,7 +116,7 @@ impl Conversation {
             gate.waiting = self.window.buffer(companion, gate.cursor).rev().find(is_address).map(|entry| Waiting {
                 trigger: Trigger::DirectAddress,
                 message: entry.seq,
-                check: Check::MembershipError,
+                check: Check::Unsettled,
                 urgent: entry.message.from.role == Role::Person,
             });
         }
@@ -275,11 +275,11 @@ fn pass_rows(
     let is_voice = message.modality == Modality::Voice;
     let fired = |trigger, check, urgent| Waiting { trigger, message: seq, check, urgent };
     if message.address.includes(companion) {
-        gate.fire(fired(Trigger::DirectAddress, Check::MembershipError, message.from.role == Role::Person));
+        gate.fire(fired(Trigger::DirectAddress, Check::Unsettled, message.from.role == Role::Person));
     } else if gate.is_interjection_due() {
         gate.fire(fired(Trigger::Interjection, Check::Counter, false));
     } else if is_voice && message.lull_endpoint {
-        gate.fire(fired(Trigger::Lull, Check::MembershipError, false));
+        gate.fire(fired(Trigger::Lull, Check::Unsettled, false));
     } else {
         let timeout = if is_voice { policy.voice_lull_timeout } else { policy.text_lull_timeout };
         arm_lull(companion, gate, now + timeout, notes);

@@ -88,25 +88,25 @@ fn the_strongest_trigger_waits_and_of_equals_the_newer() {
     gate.fire(waiting(Trigger::Interjection, 5, Check::Counter));
     assert_eq!(gate.waiting, Some(waiting(Trigger::Interjection, 5, Check::Counter)));
 
-    gate.fire(waiting(Trigger::DirectAddress, 6, Check::MembershipError));
+    gate.fire(waiting(Trigger::DirectAddress, 6, Check::Unsettled));
     gate.fire(waiting(Trigger::Interjection, 7, Check::Counter));
-    assert_eq!(gate.waiting, Some(waiting(Trigger::DirectAddress, 6, Check::MembershipError)));
+    assert_eq!(gate.waiting, Some(waiting(Trigger::DirectAddress, 6, Check::Unsettled)));
 }
 
 #[test]
 fn triggers_that_merge_go_unchecked_if_either_would() {
     let mut gate = Gate::new(Seq::NONE);
 
-    gate.fire(waiting(Trigger::Lull, 4, Check::MembershipError));
+    gate.fire(waiting(Trigger::Lull, 4, Check::Unsettled));
     gate.fire(waiting(Trigger::Interjection, 5, Check::Counter));
 
-    assert_eq!(gate.waiting, Some(waiting(Trigger::Interjection, 5, Check::MembershipError)));
+    assert_eq!(gate.waiting, Some(waiting(Trigger::Interjection, 5, Check::Unsettled)));
 }
 
 #[test]
 fn a_waiting_trigger_goes_as_soon_as_its_message_settles() {
     let mut gate = Gate::new(Seq::NONE);
-    gate.fire(waiting(Trigger::DirectAddress, 6, Check::MembershipError));
+    gate.fire(waiting(Trigger::DirectAddress, 6, Check::Unsettled));
 
     gate.settle(Seq(5));
     assert!(gate.waiting.is_some());

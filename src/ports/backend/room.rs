@@ -98,7 +98,7 @@ pub struct Room {
     /// The guild that it belongs to, for good.
     pub guild: GuildId,
     /// The channel that this is a thread in, if what is changed there holds here.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "lives_by", skip_serializing_if = "Option::is_none")]
     pub inherits_from: Option<ChannelId>,
     /// Who is in it, in the order of ids.
     pub companions: Vec<RoomCompanion>,
