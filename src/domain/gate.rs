@@ -306,12 +306,8 @@ impl Gate {
     /// there any more.
     pub(super) fn retry(&mut self, unanswered: Evaluation, is_there: bool, pause: Duration, now: Moment) {
         if is_there && unanswered.message > self.cursor {
-            let retry = Waiting {
-                trigger: unanswered.trigger,
-                message: unanswered.message,
-                check: Check::Unsettled,
-                urgent: false,
-            };
+            let retry =
+                Waiting { trigger: unanswered.trigger, message: unanswered.message, check: Check::Unsettled, urgent: false };
             let newer = self.waiting.take();
             self.waiting = Some(newer.map_or(retry, |newer| retry.merged_with(newer)));
         }

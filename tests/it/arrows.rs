@@ -135,7 +135,7 @@ const GROUND: &[&str] = &[
     "runtime::hub",
     "runtime::in_flight",
     "runtime::context",
-    "runtime::places",
+    "runtime::actor_keys",
     "runtime::supervision",
     "runtime::watchdog",
 ];
