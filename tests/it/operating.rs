@@ -76,11 +76,38 @@ fn every_link_of_a_document_leads_to_a_file_and_to_a_heading_that_is_there() {
     assert_eq!(broken, [""; 0]);
 }
 
+#[test]
+fn every_rule_that_the_code_names_is_in_the_specification() {
+    let (mut sources, mut missing, mut named) = (BTreeMap::new(), Vec::new(), 0);
+    ["src", "tests", "benches"].map(|folder| gather(&root().join(folder), &mut sources));
+    // Built from parts, so that this file names no rule.
+    let specification = ["docs", "design", ""].join("/");
+    for (path, source) in &sources {
+        for reference in source.split(&specification).skip(1) {
+            let Some((page, rest)) = reference.split_once(".md ") else { continue };
+            let rule = rest.split(|char: char| !char.is_ascii_alphanumeric() && char != '-').next().unwrap_or_default();
+            if rule.split_once('-').is_none_or(|(letter, number)| letter.len() != 1 || number.parse::<u32>().is_err()) {
+                continue;
+            }
+            named += 1;
+            if !read(&format!("{specification}{page}.md")).contains(&format!("**{rule}**")) {
+                missing.push(format!("{path}: {page}.md {rule}"));
+            }
+        }
+    }
+
+    assert!(named > 40, "{named} references");
+    assert_eq!(missing, [""; 0]);
+}
+
 /// The documents of the repository, by their paths from its root.
 fn pages() -> Vec<String> {
     let named = ["README.md", "CHANGELOG.md", "src/README.md", "src/adapters/discord/README.md", "dashboards/README.md"];
-    let docs = fs::read_dir(root().join("docs")).expect("a folder").map(|entry| entry.expect("an entry").file_name());
-    let docs = docs.map(|name| format!("docs/{}", name.to_string_lossy())).filter(|path| path.ends_with(".md"));
+    let docs = ["docs", "docs/design", "docs/adr"].into_iter().flat_map(|folder| {
+        let names = fs::read_dir(root().join(folder)).expect("a folder").map(|entry| entry.expect("an entry").file_name());
+        names.map(move |name| format!("{folder}/{}", name.to_string_lossy()))
+    });
+    let docs = docs.filter(|path| path.ends_with(".md"));
     named.map(str::to_owned).into_iter().chain(docs).collect()
 }
 
