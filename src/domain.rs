@@ -1,5 +1,7 @@
 //! What is decided, pure and synchronous: no runtime, no clock, no randomness, no IO.
 
+#![warn(missing_docs)]
+
 pub mod address;
 pub mod answer;
 pub mod audience;

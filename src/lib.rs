@@ -1,6 +1,5 @@
 #![doc = include_str!("README.md")]
 #![forbid(unsafe_code)]
-#![warn(missing_docs)]
 
 pub mod actors;
 pub mod adapters;

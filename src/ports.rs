@@ -1,5 +1,7 @@
 //! What the core needs from outside, as traits.
 
+#![warn(missing_docs)]
+
 pub mod backend;
 pub mod chat_platform;
 pub mod clock;

@@ -2,6 +2,8 @@
 //!
 //! A section is a module with a struct and its `check`, and one line in `sections!` below.
 
+#![warn(missing_docs)]
+
 pub mod closing;
 pub mod companion;
 pub mod console;

@@ -28,7 +28,6 @@ pub struct Happening {
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-#[expect(missing_docs, reason = "docs/design/replay.md R-9 documents every field; the names are its names")]
 pub enum What {
     /// Something was said.
     Message { seq: Seq, from: String, text: String },
