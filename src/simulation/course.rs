@@ -160,6 +160,8 @@ async fn come_to_rest(life: &Life) {
         match (trouble, quiet_since) {
             (None, None) => {
                 quiet_since = Some(now);
+                // The last batch may be stored without being acknowledged yet.
+                stage.pass(Duration::from_secs(1)).await;
                 checks::of_quiet(life);
             }
             (None, Some(since)) if now - since > ASLEEP_WITHIN => return,

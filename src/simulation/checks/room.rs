@@ -262,7 +262,10 @@ impl<'a> Record<'a> {
                     self.broken(format_args!("{} statements in a row without a human: {seq} by {companion}", self.streak));
                 }
             }
-            None if self.dropped.remove(&ticket) => self.told.reach("posted though it was dropped"),
+            None if self.dropped.remove(&ticket) => {
+                self.longest_streak += 1;
+                self.told.reach("posted though it was dropped");
+            }
             None => self.broken(format_args!("{companion} says {seq} for reply {ticket}, which is not owed (any more)")),
         }
     }
