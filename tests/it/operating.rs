@@ -12,7 +12,9 @@ use yaml_rust2::{Yaml, YamlLoader};
 fn every_setting_that_operators_are_told_of_is_one_and_has_this_default() {
     let settings = settings();
     let sections: Vec<_> = settings.keys().map(String::as_str).collect();
-    let pages: Vec<_> = pages().into_iter().filter(|page| page.starts_with("docs/")).map(|page| read(&page)).collect();
+    // The page on telemetry names spans that look like settings.
+    let names_settings = |page: &String| page.starts_with("docs/") && page != "docs/design/telemetry.md";
+    let pages: Vec<_> = pages().into_iter().filter(names_settings).map(|page| read(&page)).collect();
 
     let named: Vec<_> = pages
         .iter()
