@@ -2,7 +2,7 @@
 //!
 //! A channel hands it what a question or a statement is made from. Its questions go to the pool, which has them worded when their turn comes;
 //! a statement is asked for by a [`reply`], which gets its words here. A companion that dies takes its questions along: they are cancelled,
-//! and asked again by their channels, which learn it by the drop of [`DecisionRequest::arrival`](super::messages::companion::Asking). A question that it cannot ask
+//! and asked again by their channels, which learn it by the drop of [`DecisionRequest::arrival`](super::messages::companion::DecisionRequest). A question that it cannot ask
 //! must not take it along, again and again, and with it the guild: it fails alone; and so does one that cannot be worded, in the pool.
 
 mod pending_calls;

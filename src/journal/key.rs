@@ -72,7 +72,7 @@ pub fn dead_letter(ward: Ward, channel: ChannelNo, seq: Seq) -> Key {
     dead_letters(ward, channel).number(seq.0)
 }
 
-/// What all keys of [`set_aside`] of a channel begin with.
+/// What all keys of [`dead_letter`] of a channel begin with.
 pub fn dead_letters(ward: Ward, channel: ChannelNo) -> Key {
     Key::new(ward, Kind::DeadLetter).channel(channel)
 }

@@ -53,7 +53,7 @@ pub struct OpenOptions {
     pub deadline: Duration,
     /// How many bytes of pages sled keeps in memory.
     pub cache_bytes: u64,
-    /// The id that a new store gets, from [`Rng::id`](crate::ports::rng::Chance::id).
+    /// The id that a new store gets, from [`Rng::id`](crate::ports::rng::Rng::id).
     pub new_id: u128,
     /// What it measures with.
     pub instruments: Instruments,
