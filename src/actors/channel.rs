@@ -73,7 +73,7 @@ pub struct Arguments {
     pub context: Arc<ActorContext>,
     /// What the guild has used.
     pub budgets: Arc<GuildBudgets>,
-    /// What it has in hand, for whoever looks at why it died.
+    /// Marks the event in flight, so that a message that kills the channel is found.
     pub in_flight: Arc<InFlight>,
 }
 

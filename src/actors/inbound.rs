@@ -7,7 +7,7 @@ use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Accept, Accepted, Refused, WriteError, WriterMessage};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::writer::requests::tell_scribe;
+use crate::actors::writer::requests::send_to_writer;
 use crate::domain::address::{self, Heard};
 use crate::domain::event::Event;
 use crate::domain::id::{CompanionId, Seq};
@@ -92,7 +92,7 @@ impl Inbound {
         }
         let (reply, accepted) = Reply::awaited();
         let accept = Accept { channel_key: channel_key.clone(), at: None, event, id, reply };
-        tell_scribe(&self.context, WriterMessage::Accept(accept))?;
+        send_to_writer(&self.context, WriterMessage::Accept(accept))?;
         accepted.await.unwrap_or(Err(WriteError::Unknown.into()))
     }
 

@@ -53,7 +53,7 @@ survives! {
     a_companion_that_dies_answers_once: CompanionKey("home".into(), "aria".into());
     a_guild_that_dies_answers_once: GuildKey("home".into());
     the_guilds_that_die_answer_once: GuildsKey();
-    a_scribe_that_dies_loses_nothing: WriterKey();
+    a_writer_that_dies_loses_nothing: WriterKey();
     a_switchboard_that_dies_loses_nothing: SwitchboardKey();
     a_pool_that_dies_loses_nothing: PoolKey();
 }

@@ -121,7 +121,7 @@ async fn channels_that_die_together_all_come_back_with_what_they_had() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guild_does_not_pay_for_a_scribe_that_dies() {
+async fn a_guild_does_not_pay_for_a_writer_that_dies() {
     let mut world = World::with_overlay(plenty()).await;
     world.others_may_die();
     let rooms: Vec<String> = (0..80).map(|number| format!("room-{number}")).collect();

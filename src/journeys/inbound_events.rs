@@ -109,7 +109,7 @@ async fn what_is_heard_twice_is_on_record_once_also_after_a_crash() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_is_on_its_way_when_the_scribe_dies_is_on_record_once_when_it_is_said_again() {
+async fn whatever_is_on_its_way_when_the_writer_dies_is_on_record_once_when_it_is_said_again() {
     for tick in 0..6 {
         let mut world = world().await;
         let ears = inbound_events(&world);

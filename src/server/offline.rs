@@ -93,7 +93,7 @@ async fn answer<T>(
     work: impl AsyncFnOnce(&ActorBackend, &ActorContext) -> T,
 ) -> Result<T, Ended> {
     let context = context(loaded, store.clone());
-    let (writer, ended) = Actor::spawn(None, Writer, scribe_arguments(&context))
+    let (writer, ended) = Actor::spawn(None, Writer, writer_arguments(&context))
         .await
         .map_err(|error| Ended::Failed(anyhow::anyhow!("the writer cannot be started: {error}")))?;
     let registration = context.directory.register(&WriterKey(), &writer);
@@ -124,7 +124,7 @@ fn context(loaded: Loaded, store: Arc<SledStore>) -> ActorContext {
     })
 }
 
-fn scribe_arguments(context: &ActorContext) -> writer::Arguments {
+fn writer_arguments(context: &ActorContext) -> writer::Arguments {
     let failed = context.store_failed.clone();
     writer::Arguments {
         platforms: context.platforms.clone(),

@@ -180,7 +180,7 @@ impl State {
         }
         let (inbound, channel_key, myself) =
             (Inbound::new(ActorContext::clone(&self.context)), self.channel_key.clone(), self.myself.clone());
-        let begin_change = self.context.memberships.begin_change(&channel_key.channel);
+        let change = self.context.memberships.begin_change(&channel_key.channel);
         tokio::spawn(async move {
             for event in news {
                 if let Err(error) = inbound.accept(&channel_key, event, None).await {
@@ -188,7 +188,7 @@ impl State {
                     return;
                 }
             }
-            drop(begin_change);
+            drop(change);
             // What changed meanwhile was not looked at. A channel that is gone looks when it is back.
             let _ = myself.cast(ChannelMessage::ResidenceChanged);
         });

@@ -1,8 +1,8 @@
 //! Finds the message for which a channel dies when it goes on from its record.
 //!
-//! A message that kills while it is handled is in hand. What goes on from a record goes on from everything in it that is still open, so
+//! A message that kills while it is handled is in flight. What goes on from a record goes on from everything in it that is still open, so
 //! nothing is. Whoever comes after a channel that died there goes on in its mind first, with one message more each time: the one with which
-//! that kills is in hand then, and is counted and set aside like any other. Of two that kill only together the later one is: without it the
+//! that kills is in flight then, and is counted, and becomes a dead letter, like any other. Of two that kill only together the later one is: without it the
 //! earlier does no harm.
 //!
 //! Over what a companion hangs that makes words of it, a question or a reply, is found the same way: the channel words it in its place.

@@ -18,7 +18,7 @@ use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{DeleteExpired, MetaWriteError, WriteError, WriterMessage};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::writer::requests::{fence, look, tell_scribe, the_scribe};
+use crate::actors::writer::requests::{fence, look, send_to_writer, writer_ref};
 use crate::actors::writer::{Pace, Sweep};
 use crate::domain::event::Recorded;
 use crate::domain::id::{GuildId, Seq, Ward};
@@ -204,7 +204,7 @@ pub async fn delete_before(context: &ActorContext, channel_key: &ChannelKey, bef
     if is_clear {
         return Ok(0);
     }
-    let writer = the_scribe(context)?;
+    let writer = writer_ref(context)?;
     let sweep = Sweep { store: context.store.clone(), writer, channel_key: channel_key.clone(), no, below, pace: Pace::Patient };
     Ok(sweep.remove_all().await?)
 }
@@ -292,7 +292,7 @@ async fn renew_snapshot(
     if conversation.let_go(gone) || below > head.lowest {
         let snapshot = Some(encode_snapshot(last, &conversation));
         let (reply, done) = Reply::awaited();
-        tell_scribe(
+        send_to_writer(
             context,
             WriterMessage::DeleteExpired(DeleteExpired { channel_key: channel_key.clone(), below, snapshot, reply }),
         )?;

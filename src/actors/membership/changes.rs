@@ -63,13 +63,13 @@ async fn change(context: &ActorContext, channel: &ChannelId, mut membership: Mem
     }
     store_membership(context, channel, &membership).await?;
     let before = context.memberships.outdated(channel).map(|(recorded, _)| recorded).or_else(|| context.memberships.get(channel));
-    let begin_change = context.memberships.begin_change(channel);
+    let change = context.memberships.begin_change(channel);
     context.memberships.put(channel, membership.clone())?;
     // On record before anybody can say something here: who comes later has not heard what was said before. What is missed here for a
     // failure, the channel makes up for.
     let channel_key = ChannelKey::new(&membership.guild, channel);
     let recorded = record(context, &channel_key, news(before.as_ref(), &membership)).await;
-    drop(begin_change);
+    drop(change);
     tell_guild(context, &membership.guild, channel);
     tell_threads(context, channel).await;
     Ok(recorded?)
@@ -218,11 +218,11 @@ async fn enter(
     membership: Membership,
 ) -> Result<(), MembershipError> {
     let guild = membership.guild.clone();
-    let begin_change = context.memberships.begin_change(channel);
+    let change = context.memberships.begin_change(channel);
     record(context, &ChannelKey::new(&guild, channel), news(before, &membership)).await?;
     store_membership(context, channel, &membership).await?;
     context.memberships.put(channel, membership)?;
-    drop(begin_change);
+    drop(change);
     tell_guild(context, &guild, channel);
     Ok(())
 }
@@ -288,21 +288,21 @@ async fn store_membership(context: &ActorContext, channel: &ChannelId, membershi
 
 async fn store(context: &ActorContext, ward: Ward, writes: Vec<Write>) -> Result<(), MetaWriteError> {
     let (reply, done) = Reply::awaited();
-    ask_scribe(context, WriterMessage::WriteMeta(WriteMeta { ward, writes, fresh: Vec::new(), reply }))?;
+    send_to_writer(context, WriterMessage::WriteMeta(WriteMeta { ward, writes, fresh: Vec::new(), reply }))?;
     done.await.unwrap_or(Err(WriteError::Unknown.into()))
 }
 
 /// The history first: as long as a part is left, the room is found, and can be taken away again.
 async fn take_away(context: &ActorContext, channel_key: &ChannelKey) -> Result<(), MetaWriteError> {
     let (reply, done) = Reply::awaited();
-    ask_scribe(context, WriterMessage::DeleteChannel(DeleteChannel { channel_key: channel_key.clone(), reply }))?;
+    send_to_writer(context, WriterMessage::DeleteChannel(DeleteChannel { channel_key: channel_key.clone(), reply }))?;
     done.await.unwrap_or(Err(WriteError::Unknown))?;
     // A residence that nothing leads to does no harm, and is written over when the room is made again.
     store(context, Ward(0), vec![Write::Remove(key::room(&channel_key.channel))]).await?;
     store(context, channel_key.ward(), vec![Write::Remove(membership::key(channel_key))]).await
 }
 
-fn ask_scribe(context: &ActorContext, message: WriterMessage) -> Result<(), WriteError> {
+fn send_to_writer(context: &ActorContext, message: WriterMessage) -> Result<(), WriteError> {
     let is_asked = context.directory.find(&WriterKey()).is_some_and(|writer| writer.cast(message).is_ok());
     if is_asked { Ok(()) } else { Err(WriteError::Unavailable("the writer is being restarted".into())) }
 }

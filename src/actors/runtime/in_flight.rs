@@ -52,18 +52,18 @@ impl InFlight {
         Self { is_resuming: AtomicBool::new(itself), is_in_words: AtomicBool::new(over_words), ..Self::default() }
     }
 
-    /// The event in hand, if there is one; and nothing is from now on.
+    /// Takes the event in flight, if there is one.
     pub fn take(&self) -> Option<Seq> {
         Some(Seq(self.event.swap(0, Ordering::AcqRel))).filter(|seq| *seq != Seq::NONE)
     }
 
-    /// This event is in hand from now on.
+    /// Marks this event as in flight.
     pub fn hold(&self, seq: Seq) {
         self.event.store(seq.0, Ordering::Release);
         at_message(seq);
     }
 
-    /// Nothing is in hand any more.
+    /// Clears the mark.
     pub fn lay_down(&self) {
         self.hold(Seq::NONE);
     }

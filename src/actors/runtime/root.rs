@@ -137,7 +137,7 @@ impl State {
     fn spec(&self, child: Child) -> ChildSpec {
         let context = self.context.clone();
         match child {
-            Child::Writer => ChildSpec::of(Lasting::Permanent, move || (Writer, scribe_arguments(&context))),
+            Child::Writer => ChildSpec::of(Lasting::Permanent, move || (Writer, writer_arguments(&context))),
             Child::SideModels => ChildSpec::of(Lasting::Permanent, move || {
                 let (settings, rng) = (context.settings.models.clone(), context.rng.clone());
                 (SideModels { settings, rng, instruments: context.recorder.instruments().clone() }, ())
@@ -199,7 +199,7 @@ impl State {
     }
 }
 
-fn scribe_arguments(context: &ActorContext) -> writer::Arguments {
+fn writer_arguments(context: &ActorContext) -> writer::Arguments {
     let (deliverer, failed) = (context.clone(), context.store_failed.clone());
     writer::Arguments {
         platforms: context.platforms.clone(),

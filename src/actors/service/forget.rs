@@ -8,7 +8,7 @@ use super::desk::{damaged, rewrite_error, unavailable, unread};
 use crate::actors::erasure::deletion::{Told, answers_to, has_illegible_snapshot, let_go, take_words_out, told_of};
 use crate::actors::erasure::retention::without_person;
 use crate::actors::messages::writer::WriteError;
-use crate::actors::writer::requests::{remove_from_index, the_scribe};
+use crate::actors::writer::requests::{remove_from_index, writer_ref};
 use crate::actors::writer::{Leaving, Pace, Sweep, strike};
 use crate::domain::event::Event;
 use crate::domain::id::{GuildId, PersonId, Seq, Ward};
@@ -215,7 +215,7 @@ impl ActorBackend {
     /// What a deletion of the whole channel left, because it was interrupted, nobody can read; but there it is.
     async fn sweep(&self, channel_key: &ChannelKey, head: &Head) -> Result<(), WriteError> {
         let (Some(no), below @ Seq(1..)) = (head.no, head.swept_below) else { return Ok(()) };
-        let (store, writer) = (self.context.store.clone(), the_scribe(&self.context)?);
+        let (store, writer) = (self.context.store.clone(), writer_ref(&self.context)?);
         Sweep { store, writer, channel_key: channel_key.clone(), no, below, pace: Pace::AtOnce }.remove_all().await.map(drop)
     }
 
@@ -232,7 +232,7 @@ impl ActorBackend {
         if let Some(newest) = full.last_key_value().map(|(newest, _)| *newest) {
             let keys: Vec<Key> = full.into_values().flatten().collect();
             for keys in keys.chunks(PAGE) {
-                strike(&the_scribe(&self.context)?, channel_key, newest, keys.to_vec(), last).await?;
+                strike(&writer_ref(&self.context)?, channel_key, newest, keys.to_vec(), last).await?;
             }
         }
         for stretch in open.into_keys() {

@@ -32,7 +32,7 @@ const ASKED_AGAIN: Duration = Duration::from_millis(20);
 /// It was not stored, or may not have been.
 pub async fn write_meta(context: &ActorContext, ward: Ward, writes: Vec<Write>) -> Result<(), MetaWriteError> {
     let (reply, done) = Reply::awaited();
-    tell_scribe(context, WriterMessage::WriteMeta(WriteMeta { ward, writes, fresh: Vec::new(), reply }))?;
+    send_to_writer(context, WriterMessage::WriteMeta(WriteMeta { ward, writes, fresh: Vec::new(), reply }))?;
     done.await.unwrap_or(Err(WriteError::Unknown.into()))
 }
 
@@ -47,7 +47,10 @@ pub async fn redact_events(
     writes: Vec<Write>,
 ) -> Result<(), WriteError> {
     let (reply, done) = Reply::awaited();
-    tell_scribe(context, WriterMessage::RedactEvents(RedactEvents { channel_key: channel_key.clone(), events, writes, reply }))?;
+    send_to_writer(
+        context,
+        WriterMessage::RedactEvents(RedactEvents { channel_key: channel_key.clone(), events, writes, reply }),
+    )?;
     done.await.unwrap_or(Err(WriteError::Unknown))
 }
 
@@ -56,14 +59,14 @@ pub async fn redact_events(
 /// # Errors
 /// Some of them may still be listed: the same again goes on.
 pub async fn remove_from_index(context: &ActorContext, channel_key: &ChannelKey, leaving: Leaving<'_>) -> Result<(), WriteError> {
-    writer::remove_from_index(&*context.store, &the_scribe(context)?, channel_key, leaving).await
+    writer::remove_from_index(&*context.store, &writer_ref(context)?, channel_key, leaving).await
 }
 
 /// Who writes.
 ///
 /// # Errors
 /// It is being restarted: nothing was stored.
-pub fn the_scribe(context: &ActorContext) -> Result<ActorRef<WriterMessage>, WriteError> {
+pub fn writer_ref(context: &ActorContext) -> Result<ActorRef<WriterMessage>, WriteError> {
     context.directory.find(&WriterKey()).ok_or_else(being_restarted)
 }
 
@@ -73,7 +76,7 @@ pub fn the_scribe(context: &ActorContext) -> Result<ActorRef<WriterMessage>, Wri
 /// The writer is being restarted, or writes nothing any more.
 pub async fn fence(context: &ActorContext, channel_key: &ChannelKey) -> Result<Seq, WriteError> {
     let (reply, done) = Reply::awaited();
-    tell_scribe(context, WriterMessage::Fence(Fence { channel_key: channel_key.clone(), reply }))?;
+    send_to_writer(context, WriterMessage::Fence(Fence { channel_key: channel_key.clone(), reply }))?;
     done.await.unwrap_or(Err(WriteError::Unknown))
 }
 
@@ -107,8 +110,8 @@ pub async fn drained(context: &ActorContext, channel_key: &ChannelKey) -> Result
 ///
 /// # Errors
 /// It is being restarted: nothing was stored.
-pub fn tell_scribe(context: &ActorContext, message: WriterMessage) -> Result<(), WriteError> {
-    the_scribe(context)?.cast(message).map_err(|_| being_restarted())
+pub fn send_to_writer(context: &ActorContext, message: WriterMessage) -> Result<(), WriteError> {
+    writer_ref(context)?.cast(message).map_err(|_| being_restarted())
 }
 
 fn being_restarted() -> WriteError {

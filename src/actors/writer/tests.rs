@@ -246,7 +246,7 @@ async fn a_ward_that_somebody_else_took_ends_all_writing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_killed_scribe_answers_everybody_and_its_successor_goes_on_with_the_numbers() {
+async fn a_killed_writer_answers_everybody_and_its_successor_goes_on_with_the_numbers() {
     let world = World::new().await;
     world.hear("lobby", "one", None).await.unwrap().unwrap();
     world.store.hold();
@@ -268,7 +268,7 @@ async fn a_killed_scribe_answers_everybody_and_its_successor_goes_on_with_the_nu
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_to_a_scribe_that_is_gone_is_answered() {
+async fn a_message_to_a_writer_that_is_gone_is_answered() {
     let world = World::new().await;
     world.writer.stop_and_wait(None, None).await.unwrap();
 

@@ -50,7 +50,7 @@ survives! {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_scribe_that_dies_loses_no_vote() {
+async fn a_writer_that_dies_loses_no_vote() {
     for moment in MOMENTS {
         let mut world = salon().await;
 

@@ -40,7 +40,7 @@ pub(super) fn expect(props: &Props, witness: &Witness, expected: &mut Expected) 
             KeptWhat::Sent => "posted",
             KeptWhat::Unconfirmed => "unconfirmed",
             KeptWhat::DeadLetter => {
-                let is_told = witness.has_scribe_told(kept.at, kept.on_its_way);
+                let is_told = witness.has_writer_told(kept.at, kept.on_its_way);
                 expected.count("tertulia_messages_set_aside_total{}", 1, is_told);
                 continue;
             }

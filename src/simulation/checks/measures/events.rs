@@ -37,7 +37,7 @@ pub(super) fn expect(props: &Props, witness: &Witness, expected: &mut Expected) 
 fn by_scribe(committed: &[Committed], witness: &Witness, expected: &mut Expected) {
     let (mut batches, mut guarded) = (BTreeSet::new(), BTreeSet::new());
     for entry in committed.iter().filter(|entry| witness.is_of(entry)) {
-        let is_told = witness.has_scribe_told(entry.at, entry.on_its_way);
+        let is_told = witness.has_writer_told(entry.at, entry.on_its_way);
         expected.count("tertulia_journal_events_total{}", 1, is_told);
         if batches.insert(entry.on_its_way.batch) {
             expected.count("tertulia_journal_append_duration_seconds_count{}", 1, is_told);

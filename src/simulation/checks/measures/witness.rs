@@ -38,7 +38,7 @@ impl Witness {
     }
 
     /// The writer that handed it to the store lived to tell of it.
-    pub(super) fn has_scribe_told(&self, at: Duration, on_its_way: OnItsWay) -> bool {
+    pub(super) fn has_writer_told(&self, at: Duration, on_its_way: OnItsWay) -> bool {
         self.went_on(at) && !self.has_ended(&Who::Writer, on_its_way.asked, at)
     }
 
