@@ -12,10 +12,11 @@ use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::guilds::GuildsMessage;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer;
-use crate::actors::messages::writer::{DeleteChannel, MetaWriteError, WriteError, WriteMeta, WriterMessage};
-use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, GuildsKey, WriterKey};
+use crate::actors::messages::writer::{DeleteChannel, MetaWriteError, WriteError, WriterMessage};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, GuildsKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::hub::Live;
+use crate::actors::writer::requests::{send_to_writer, write_meta};
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Ward};
 use crate::domain::names::SharedName;
@@ -282,14 +283,8 @@ fn news(before: Option<&Membership>, after: &Membership) -> Vec<Event> {
 async fn store_membership(context: &ActorContext, channel: &ChannelId, membership: &Membership) -> Result<(), MetaWriteError> {
     let channel_key = ChannelKey::new(&membership.guild, channel);
     let record = RoomRecord { room: channel.clone(), guild: membership.guild.clone(), created_at: membership.created_at };
-    store(context, channel_key.ward(), vec![Write::Put(membership::key(&channel_key), encode(membership))]).await?;
-    store(context, Ward(0), vec![Write::Put(key::room(channel), encode(&record))]).await
-}
-
-async fn store(context: &ActorContext, ward: Ward, writes: Vec<Write>) -> Result<(), MetaWriteError> {
-    let (reply, done) = Reply::awaited();
-    send_to_writer(context, WriterMessage::WriteMeta(WriteMeta { ward, writes, fresh: Vec::new(), reply }))?;
-    done.await.unwrap_or(Err(WriteError::Unknown.into()))
+    write_meta(context, channel_key.ward(), vec![Write::Put(membership::key(&channel_key), encode(membership))]).await?;
+    write_meta(context, Ward(0), vec![Write::Put(key::room(channel), encode(&record))]).await
 }
 
 /// The history first: as long as a part is left, the room is found, and can be taken away again.
@@ -298,13 +293,8 @@ async fn take_away(context: &ActorContext, channel_key: &ChannelKey) -> Result<(
     send_to_writer(context, WriterMessage::DeleteChannel(DeleteChannel { channel_key: channel_key.clone(), reply }))?;
     done.await.unwrap_or(Err(WriteError::Unknown))?;
     // A residence that nothing leads to does no harm, and is written over when the room is made again.
-    store(context, Ward(0), vec![Write::Remove(key::room(&channel_key.channel))]).await?;
-    store(context, channel_key.ward(), vec![Write::Remove(membership::key(channel_key))]).await
-}
-
-fn send_to_writer(context: &ActorContext, message: WriterMessage) -> Result<(), WriteError> {
-    let is_asked = context.directory.find(&WriterKey()).is_some_and(|writer| writer.cast(message).is_ok());
-    if is_asked { Ok(()) } else { Err(WriteError::Unavailable("the writer is being restarted".into())) }
+    write_meta(context, Ward(0), vec![Write::Remove(key::room(&channel_key.channel))]).await?;
+    write_meta(context, channel_key.ward(), vec![Write::Remove(membership::key(channel_key))]).await
 }
 
 /// Lets a guild know that who lives in a channel has changed. A guild that is not there is opened, and reads it then.
