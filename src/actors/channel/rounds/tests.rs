@@ -83,8 +83,8 @@ async fn a_manager_that_ends_its_round_too_early_is_told_to_wait() {
 
     state.round_due(round);
 
-    let ManagerMessage::Wait(question_timeouts) = next(&mut told).await else { panic!("it waits for nothing else") };
-    assert!(question_timeouts > Duration::from_secs(10) && question_timeouts <= Duration::from_secs(20), "{question_timeouts:?}");
+    let ManagerMessage::Wait(wait) = next(&mut told).await else { panic!("it waits for nothing else") };
+    assert!(wait > Duration::from_secs(10) && wait <= Duration::from_secs(20), "{wait:?}");
     assert!(state.conversation.round().is_some());
 }
 
