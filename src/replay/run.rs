@@ -7,10 +7,10 @@ use super::happening::{Happening, What};
 use super::players::{Lists, Players, Question, Turns};
 use super::script::{Answer, Deed, Saying, Script};
 use crate::domain::address::{self, Heard};
-use crate::domain::answer;
+use crate::domain::answer::Verdict;
 use crate::domain::budget::Ledger;
 use crate::domain::conversation::{Conversation, Input, Output, Rules, World};
-use crate::domain::event::{Event, Recorded};
+use crate::domain::event::{Evaluated, Event, Recorded};
 use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::{ChannelId, CompanionId, Seq, Ticket, TurnId};
 use crate::domain::message::{Author, Message, Role};
@@ -62,9 +62,11 @@ pub fn run_with(script: &Script, players: &mut dyn Players) -> Result<Vec<Happen
 enum Arrival {
     /// A decision in two lines, or in a round a vote.
     Side {
-        ticket: Ticket,
+        evaluated: Box<Evaluated>,
         answer: Answer,
         is_vote: bool,
+        /// The answer before could not be read.
+        is_repeat: bool,
     },
     Main {
         ticket: Ticket,
@@ -85,7 +87,8 @@ impl Arrival {
 
     fn ticket(&self) -> Ticket {
         match self {
-            Self::Side { ticket, .. } | Self::Main { ticket, .. } | Self::Judge { ticket, .. } => *ticket,
+            Self::Side { evaluated, .. } => evaluated.ticket,
+            Self::Main { ticket, .. } | Self::Judge { ticket, .. } => *ticket,
         }
     }
 }
@@ -175,7 +178,7 @@ impl<'a> Run<'a> {
         match place.1 {
             Kind::Answer => {
                 let Some(arrival) = self.arrivals.remove(&place) else { return Ok(()) };
-                self.step(&place.2, arrived(arrival));
+                self.arrived(&place.2, arrival);
             }
             Kind::Script => {
                 let Some(index) = self.events.remove(&place) else { return Ok(()) };
@@ -268,6 +271,37 @@ impl<'a> Run<'a> {
         self.step(channel, Input::Heard(Box::new(Recorded { seq, at: self.now, handled: seq, turn: None, event })));
     }
 
+    fn arrived(&mut self, channel: &str, arrival: Arrival) {
+        let input = match arrival {
+            Arrival::Side { evaluated, answer, is_vote, is_repeat } => match answer.outcome {
+                Ok(text) => {
+                    let vote = vote::read(&text, self.script.settings.prompt.verdict_words());
+                    if vote.verdict == Verdict::Unreadable && !is_repeat {
+                        self.put_question(channel, evaluated, is_vote, true);
+                        return;
+                    }
+                    Input::Answered { ticket: evaluated.ticket, vote, call: None }
+                }
+                Err(error) => Input::Unanswered { ticket: evaluated.ticket, error: error.into() },
+            },
+            Arrival::Main { ticket, answer } => match answer.outcome {
+                Ok(text) if text.trim().is_empty() => Input::ReplyFailed { ticket, error: "empty".into() },
+                Ok(text) => Input::Written { ticket, text: text.into() },
+                Err(error) => Input::ReplyFailed { ticket, error: error.into() },
+            },
+            Arrival::Judge { ticket, answer } => {
+                Input::Judged { ticket, score: answer.outcome.map_or(0.0, |text| repetition::read_score(&text)), call: None }
+            }
+        };
+        self.step(channel, input);
+    }
+
+    fn put_question(&mut self, channel: &str, evaluated: Box<Evaluated>, is_vote: bool, is_repeat: bool) {
+        let answer = self.ask(channel, Question::Decision { evaluated: &evaluated, is_vote });
+        let companion = evaluated.companion.clone();
+        self.expect(channel, Some(&companion), Arrival::Side { evaluated, answer, is_vote, is_repeat });
+    }
+
     fn step(&mut self, channel: &str, input: Input) {
         let Some(known) = self.channels.get_mut(channel) else { return };
         let mut jitter = || self.jitter.take(&self.script.jitter).copied().unwrap_or(0);
@@ -313,9 +347,7 @@ impl<'a> Run<'a> {
         match event {
             Event::Evaluated(evaluated) => {
                 let is_vote = self.channels[channel].conversation.round().is_some();
-                let answer = self.ask(channel, Question::Decision { evaluated: &evaluated, is_vote });
-                let arrival = Arrival::Side { ticket: evaluated.ticket, answer, is_vote };
-                self.expect(channel, Some(&evaluated.companion), arrival);
+                self.put_question(channel, Box::new(evaluated.clone()), is_vote, false);
                 let buffer = self.texts(channel, &evaluated.messages);
                 self.tell(
                     channel,
@@ -437,25 +469,5 @@ fn is_heard(output: &Output) -> bool {
             _ => false,
         },
         _ => false,
-    }
-}
-
-fn arrived(arrival: Arrival) -> Input {
-    match arrival {
-        Arrival::Side { ticket, answer, is_vote } => match answer.outcome {
-            Ok(text) => {
-                let vote = if is_vote { vote::read(&text) } else { answer::read(&text).into() };
-                Input::Answered { ticket, vote, call: None }
-            }
-            Err(error) => Input::Unanswered { ticket, error: error.into() },
-        },
-        Arrival::Main { ticket, answer } => match answer.outcome {
-            Ok(text) if text.trim().is_empty() => Input::ReplyFailed { ticket, error: "empty".into() },
-            Ok(text) => Input::Written { ticket, text: text.into() },
-            Err(error) => Input::ReplyFailed { ticket, error: error.into() },
-        },
-        Arrival::Judge { ticket, answer } => {
-            Input::Judged { ticket, score: answer.outcome.map_or(0.0, |text| repetition::read_score(&text)), call: None }
-        }
     }
 }

@@ -7,11 +7,10 @@ use crate::actors::messages::companion::CompanionMessage;
 use crate::actors::messages::models::Outcome;
 use crate::actors::models::asked_again_after;
 use crate::actors::runtime::actor_keys::CompanionKey;
-use crate::domain::answer;
 use crate::domain::conversation::Input;
 use crate::domain::id::Ticket;
 use crate::domain::vote::{self, Vote};
-use crate::ports::language_model::{AnswerFormat, Request};
+use crate::ports::language_model::Request;
 
 impl State {
     /// The companion died with the question in its hands, or is not there yet.
@@ -105,7 +104,7 @@ impl State {
         match &outcome.result {
             Ok(given) => {
                 let call = self.traces.call(ticket, asked, &given.text(), &outcome.facts);
-                let vote = vote.map_or_else(|| read(asked, &given.text()), |vote| *vote);
+                let vote = vote.map_or_else(|| vote::read(&given.text(), self.context.settings.prompt.verdict_words()), |vote| *vote);
                 self.step(Input::Answered { ticket, vote, call: Some(Box::new(call)) });
             }
             Err(error) => self.step(Input::Unanswered { ticket, error: error.code().into() }),
@@ -128,13 +127,5 @@ impl State {
             !is_cancelled
         });
         self.stop_delivery(ticket);
-    }
-}
-
-/// What an answer says, in the form that was asked for.
-fn read(asked: &Request, answer: &str) -> Vote {
-    match asked.format {
-        AnswerFormat::JsonObject => vote::read(answer),
-        AnswerFormat::Text | AnswerFormat::JsonSchema { .. } => answer::read(answer).into(),
     }
 }

@@ -14,8 +14,8 @@ const DECIDING: [&str; 4] = ["decision", "importance", "selected", "closing"];
 /// The objects of a text.
 #[derive(Debug, Default)]
 pub(super) struct Found<'a> {
-    /// Those that are whole and can be read, in order. Objects inside an object are not searched for.
-    pub whole: Vec<Object>,
+    /// Those that can be read, in order; one that does not end has the fields that are whole. Objects inside an object are not searched for.
+    pub objects: Vec<Object>,
     /// The text around the objects, without thoughts.
     pub prose: Vec<&'a str>,
     /// The text before the end of a thought that never began.
@@ -24,8 +24,8 @@ pub(super) struct Found<'a> {
     pub before_thought: Vec<Object>,
     /// An object begins somewhere, whole or not.
     pub has_begun: bool,
-    /// The last object that begins does not end.
-    pub is_cut: bool,
+    /// An object begins that cannot be read.
+    pub is_unreadable: bool,
 }
 
 /// One object, its fields by their names in lower case.
@@ -50,6 +50,11 @@ impl Object {
             Field::Object(_) => Some(&Value::Null),
             Field::Other(value) => Some(value),
         }
+    }
+
+    /// Whether it has only fields of a vote.
+    fn is_of_known_fields(&self) -> bool {
+        self.fields.keys().all(|name| name == "reason" || DECIDING.contains(&&**name))
     }
 
     /// The innermost object where each holds the next and nothing else: `{"vote": {…}}`.
@@ -111,7 +116,7 @@ pub(super) fn find(text: &str) -> Found<'_> {
                 Some((Tag::Close, end)) => {
                     if !is_thinking {
                         let mut before_thought = found.before_thought;
-                        before_thought.append(&mut found.whole);
+                        before_thought.append(&mut found.objects);
                         found = Found { unopened: Some(&text[..at - 1]), before_thought, ..Found::default() };
                     }
                     (from, at, is_thinking) = (end, end, false);
@@ -125,21 +130,27 @@ pub(super) fn find(text: &str) -> Found<'_> {
         } else if !is_thinking && begins_vote_without_quotes(&text[at + 1..]) {
             // It is no JSON, and what it quotes must not be taken for a plain answer.
             found.has_begun = true;
-            found.is_cut = true;
+            found.is_unreadable = true;
             return found;
         } else if is_thinking || !text[at + 1..].trim_start().starts_with('"') {
             at += 1;
         } else {
             found.has_begun = true;
             found.prose.push(&text[from..at]);
-            let Some((tidy, end)) = Tidying::run(&text[at..]) else {
-                found.is_cut = true;
-                return found;
-            };
-            // Too deep for the parser is as good as unreadable.
-            found.whole.extend(serde_json::from_str::<Object>(&tidy).map(Object::unwrapped));
-            at += end;
-            from = at;
+            match Tidying::run(&text[at..]) {
+                Tidied::Whole { tidy, end } => {
+                    // Too deep for the parser is as good as unreadable.
+                    found.objects.extend(serde_json::from_str::<Object>(&tidy).map(Object::unwrapped));
+                    at += end;
+                    from = at;
+                }
+                Tidied::Cut(tidy) => {
+                    let object = tidy.iter().find_map(|tidy| serde_json::from_str::<Object>(tidy).ok());
+                    found.is_unreadable = object.as_ref().is_none_or(|object| !object.is_of_known_fields());
+                    found.objects.extend(object);
+                    return found;
+                }
+            }
         }
     }
     if !is_thinking {
@@ -158,10 +169,24 @@ fn begins_vote_without_quotes(rest: &str) -> bool {
     is_field && rest.strip_prefix('\'').unwrap_or(rest).trim_start().starts_with(':')
 }
 
+/// One object as strict JSON.
+enum Tidied {
+    /// It ends.
+    Whole {
+        tidy: String,
+        /// Where it ends in the text, in bytes.
+        end: usize,
+    },
+    /// It does not end: with all that is there, and with its whole fields alone.
+    Cut([String; 2]),
+}
+
 /// Copies one object as strict JSON.
 struct Tidying<'a> {
     text: &'a str,
     tidy: String,
+    /// The length of `tidy` up to which the object's fields are whole.
+    whole: usize,
     depth: usize,
     /// A comma that is due before the next value.
     comma: bool,
@@ -170,20 +195,24 @@ struct Tidying<'a> {
 }
 
 impl<'a> Tidying<'a> {
-    /// The object that a text begins with, and where it ends; none if it does not end.
-    fn run(text: &'a str) -> Option<(String, usize)> {
-        let mut tidying = Self { text, tidy: String::new(), depth: 0, comma: false, word: None };
+    /// The object that a text begins with.
+    fn run(text: &'a str) -> Tidied {
+        let mut tidying = Self { text, tidy: String::new(), whole: 0, depth: 0, comma: false, word: None };
         let mut chars = text.char_indices();
         while let Some((at, c)) = chars.next() {
             if c == '"' {
                 tidying.end_word(at);
                 tidying.begin();
-                tidying.quote(&mut chars)?;
+                if tidying.quote(&mut chars).is_none() {
+                    break;
+                }
             } else if tidying.take(at, c) {
-                return Some((tidying.tidy, at + c.len_utf8()));
+                return Tidied::Whole { tidy: tidying.tidy, end: at + c.len_utf8() };
             }
         }
-        None
+        tidying.end_word(text.len());
+        let whole = tidying.tidy.get(..tidying.whole).filter(|whole| !whole.is_empty()).unwrap_or("{");
+        Tidied::Cut([format!("{}}}", tidying.tidy), format!("{whole}}}")])
     }
 
     /// Takes a character outside of texts, and tells whether the object ends with it.
@@ -194,7 +223,12 @@ impl<'a> Tidying<'a> {
         }
         self.end_word(at);
         match c {
-            ',' => self.comma = true,
+            ',' => {
+                self.comma = true;
+                if self.depth == 1 {
+                    self.whole = self.tidy.len();
+                }
+            }
             '{' | '[' => {
                 self.begin();
                 self.depth += 1;

@@ -71,7 +71,12 @@ pub(super) fn of(channel_key: &ChannelKey, events: &[Recorded], memberships: &Me
     }
 
     let companions: Vec<Value> = script.present.iter().map(|id| companion(id, channel_key, memberships)).collect();
-    let side = script.asked.iter().map(|(companion, ticket, _)| answer(companion, script.answers.get(ticket), "NO"));
+    let side = script.asked.iter().flat_map(|(companion, ticket, _)| {
+        let given = script.answers.get(ticket);
+        // What could not be read was asked once more.
+        let first = given.filter(|given| given.is_unreadable).map(|_| json!({ "companion": companion, "text": "unreadable", "delay": 0.0 }));
+        first.into_iter().chain([answer(companion, given, "NO")])
+    });
     let side: Vec<Value> = side.chain(script.judgements.iter().cloned()).collect();
     let main = script.owed.iter().map(|(companion, ticket, _)| answer(companion, script.statements.get(ticket), "ok"));
     let main: Vec<Value> = main.collect();
@@ -116,6 +121,7 @@ struct Script<'a> {
 struct Answer {
     outcome: Result<String, String>,
     delay: f64,
+    is_unreadable: bool,
 }
 
 impl Script<'_> {
@@ -149,7 +155,7 @@ impl Script<'_> {
             }
             Event::Decided(decided) => {
                 if let Some(ticket) = decided.ticket {
-                    self.answered(ticket, recorded.at, Ok(as_answered(decided)));
+                    self.answered(ticket, recorded.at, Ok(as_answered(decided)), decided.reason == Reason::Unreadable);
                 }
                 for companion in &decided.companions {
                     match (decided.trigger, decided.next_interjection_at, decided.threshold) {
@@ -231,14 +237,14 @@ impl Script<'_> {
         event
     }
 
-    fn answered(&mut self, ticket: Ticket, at: Moment, outcome: Result<String, String>) {
+    fn answered(&mut self, ticket: Ticket, at: Moment, outcome: Result<String, String>, is_unreadable: bool) {
         let asked = self.asked.iter().rev().find(|(_, known, _)| *known == ticket).map_or(at, |(.., asked)| *asked);
-        self.answers.insert(ticket, Answer { outcome, delay: at.since(asked).as_secs_f64() });
+        self.answers.insert(ticket, Answer { outcome, delay: at.since(asked).as_secs_f64(), is_unreadable });
     }
 
     fn stated(&mut self, ticket: Ticket, at: Moment, outcome: Result<String, String>) {
         let owed = self.owed.iter().rev().find(|(_, known, _)| *known == ticket).map_or(at, |(.., owed)| *owed);
-        self.statements.insert(ticket, Answer { outcome, delay: at.since(owed).as_secs_f64() });
+        self.statements.insert(ticket, Answer { outcome, delay: at.since(owed).as_secs_f64(), is_unreadable: false });
     }
 
     /// The side model never said how much the last messages repeat each other.
@@ -264,7 +270,10 @@ fn asked_about(recorded: &Recorded) -> Option<&Vec<Seq>> {
 /// An answer that is read as what was decided.
 fn as_answered(decided: &Decided) -> String {
     let why = decided.why.as_deref().unwrap_or_default();
-    let decision = if decided.reason == Reason::Unreadable { "unreadable" } else { decided.decision.as_str() };
+    if decided.reason == Reason::Unreadable {
+        return "unreadable".to_owned();
+    }
+    let decision = decided.decision.as_str();
     match &decided.vote {
         None => format!("{why}\n{decision}"),
         Some(vote) => {

@@ -36,7 +36,7 @@ async fn voted(model: &Rehearsal, seat: (&str, &str), trigger: Trigger, said: &[
     let text =
         model.ask(&asked(seat, Purpose::Vote { trigger }, said), None).await.expect("it always answers").text().into_owned();
     assert!(text.starts_with("{\"reason\":"), "{text}");
-    vote::read(&text)
+    vote::read(&text, Words::ENGLISH)
 }
 
 /// What is said after a message, with the stage of each statement, until nobody wants to speak.
