@@ -37,7 +37,7 @@ pub struct Speech {
     pub modality: Modality,
     /// A voice utterance that ends a lull.
     pub lull_endpoint: bool,
-    /// The mentioned members, by id or by a companion's name.
+    /// The mentioned people and companions, by id or by a companion's name.
     pub mentions: Vec<Arc<str>>,
     /// The message that this one answers.
     pub reply_to: Option<Replied>,
@@ -113,7 +113,7 @@ impl Inbound {
         }
         let address = names.as_deref().map(|names| {
             let named = address::resolve(names, is_companion, &Heard { to_all_of: &[], ..addressing });
-            // In a guild a message to the companions' shared account addresses only the companions that it names.
+            // In a guild a message to the companions' shared account addresses only those that it names, if it names any.
             let is_for_some = !channel_key.guild.is_direct() && present.iter().any(|companion| named.includes(companion));
             if present.is_empty() || is_for_some { named } else { address::resolve(names, is_companion, &addressing) }
         });

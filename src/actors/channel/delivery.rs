@@ -115,7 +115,7 @@ impl Arguments {
             // When a part was sent before a restart is unknown, so the time within which it can arrive counts from now.
             let mut lookups = Lookups::new(self.platform.capabilities().request_timeout);
             loop {
-                let wait = match self.post_commit_actions.parts[index].clone() {
+                let wait = match self.owed.parts[index].clone() {
                     PartRecord::Sent { .. } => break,
                     // The parts after it make no sense alone.
                     PartRecord::Unconfirmed => return Ok(None),
@@ -131,7 +131,7 @@ impl Arguments {
                 };
                 let Some(wait) = wait else { continue };
                 if !retry_delays.pause(wait, &mut self.stop).await {
-                    if matches!(self.post_commit_actions.parts[index], PartRecord::Sending { .. }) {
+                    if matches!(self.owed.parts[index], PartRecord::Sending { .. }) {
                         self.journal_part(index, PartRecord::Unconfirmed).await?;
                         self.count("unconfirmed");
                         return Ok(None);
@@ -146,7 +146,7 @@ impl Arguments {
     /// Sending panicked, and would panic again. The part that was being sent becomes unconfirmed, and the rest is not sent.
     async fn handle_panic(&mut self) -> Result<Option<&'static str>, WriteError> {
         tracing::error!(channel = %Plain(self.channel_key.channel.as_str()), "sending a statement panicked; its remaining parts are not sent");
-        let Some(index) = self.post_commit_actions.parts.iter().position(|part| matches!(part, PartRecord::Sending { .. })) else {
+        let Some(index) = self.owed.parts.iter().position(|part| matches!(part, PartRecord::Sending { .. })) else {
             self.count("failed");
             return Ok(Some("unreachable"));
         };
@@ -179,7 +179,7 @@ impl Arguments {
             Err(NotSent::Later { after, detail }) => {
                 tracing::debug!(channel = %Plain(self.channel_key.channel.as_str()), detail, "a part of a statement has to wait");
                 // On record it stays `Sending`, which costs one lookup after a crash.
-                self.post_commit_actions.parts[index] = PartRecord::Owed;
+                self.owed.parts[index] = PartRecord::Owed;
                 Ok(Ok(Some(Wait(after))))
             }
             Err(NotSent::Unknown { detail, within }) => {
@@ -190,7 +190,7 @@ impl Arguments {
             Err(NotSent::Refused(detail) | NotSent::Unpostable(detail)) => {
                 // The platform's adapter reports this to the operator, once per channel.
                 tracing::debug!(channel = %Plain(self.channel_key.channel.as_str()), detail, "the platform refused a statement");
-                self.post_commit_actions.parts[index] = PartRecord::Owed;
+                self.owed.parts[index] = PartRecord::Owed;
                 self.count("failed");
                 Ok(Err("refused"))
             }
@@ -244,19 +244,19 @@ impl Arguments {
 
     /// A part that was identified with a message that is on record now was identified wrongly. It must be looked up again.
     async fn recheck_parts_on_record(&mut self) {
-        for index in 0..self.post_commit_actions.parts.len() {
-            if let PartRecord::Sent { id } = &self.post_commit_actions.parts[index]
+        for index in 0..self.owed.parts.len() {
+            if let PartRecord::Sent { id } = &self.owed.parts[index]
                 // If the message cannot be read, the part keeps its id, and journaling it will be refused.
                 && self.is_on_record(id).await.unwrap_or(false)
             {
-                self.post_commit_actions.parts[index] = PartRecord::Sending { after: None };
+                self.owed.parts[index] = PartRecord::Sending { after: None };
             }
         }
     }
 
     /// The newest message in the channel before a part is sent.
     fn newest_before(&self, index: usize, part: &Part) -> Option<Arc<str>> {
-        let before = self.post_commit_actions.parts[..index].iter().rev().find_map(|earlier| match earlier {
+        let before = self.owed.parts[..index].iter().rev().find_map(|earlier| match earlier {
             PartRecord::Sent { id } => Some(id.clone()),
             _ => None,
         });
@@ -265,7 +265,7 @@ impl Arguments {
 
     /// Journals the state of a part.
     async fn journal_part(&mut self, index: usize, part: PartRecord) -> Result<(), WriteError> {
-        self.post_commit_actions.parts[index] = part;
+        self.owed.parts[index] = part;
         let (reply, committed) = Reply::awaited();
         let record = Record {
             channel_key: self.channel_key.clone(),
@@ -273,7 +273,7 @@ impl Arguments {
             made: Vec::new(),
             quiet: None,
             snapshot: None,
-            outbox: vec![OutboxWrite::Put(self.ticket, self.post_commit_actions.clone())],
+            outbox: vec![OutboxWrite::Put(self.ticket, self.owed.clone())],
             usage: std::mem::take(&mut self.used),
             reply,
         };
@@ -306,7 +306,7 @@ impl Arguments {
         Part {
             guild: self.channel_key.guild.clone(),
             channel: self.channel_key.channel.clone(),
-            companion: self.post_commit_actions.companion.clone(),
+            companion: self.owed.companion.clone(),
             name: self.name.clone(),
             picture: self.picture.clone(),
             text: text.into(),
@@ -316,16 +316,16 @@ impl Arguments {
 
     fn outcome(&self, texts: &[String], error: Option<&'static str>) -> Delivered {
         let is_sent = |part: &&PartRecord| matches!(part, PartRecord::Sent { .. } | PartRecord::Unconfirmed);
-        let posted = self.post_commit_actions.parts.iter().take_while(is_sent).count();
-        let text = if posted == texts.len() { self.post_commit_actions.text.clone() } else { Some(texts[..posted].join("\n").into()) };
-        let ids = self.post_commit_actions.parts.iter().filter_map(|part| match part {
+        let posted = self.owed.parts.iter().take_while(is_sent).count();
+        let text = if posted == texts.len() { self.owed.text.clone() } else { Some(texts[..posted].join("\n").into()) };
+        let ids = self.owed.parts.iter().filter_map(|part| match part {
             PartRecord::Sent { id } => Some(id.clone()),
             _ => None,
         });
         Delivered {
             text: text.unwrap_or_else(|| "".into()),
             ids: ids.collect(),
-            is_unconfirmed: self.post_commit_actions.parts.contains(&PartRecord::Unconfirmed),
+            is_unconfirmed: self.owed.parts.contains(&PartRecord::Unconfirmed),
             error,
         }
     }

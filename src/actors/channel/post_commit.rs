@@ -262,12 +262,12 @@ impl State {
         let (channel_key, context, channel) = (self.channel_key.clone(), self.context.clone(), self.myself.clone());
         let previous = self.conversation.summary().text.clone();
         tokio::spawn(async move {
-            let turn = context.pool.turn_to_summarise(&channel_key.guild, context.recorder.instruments()).await;
+            let permit = context.pool.summary_permit(&channel_key.guild, context.recorder.instruments()).await;
             // A channel that has stopped summarises again when it restarts.
             if channel.get_status() >= ActorStatus::Stopping {
                 return;
             }
-            if turn.is_none() {
+            if permit.is_none() {
                 let _ = channel.cast(ChannelMessage::Summarised { upto, text: None, outcome: None });
                 return;
             }
