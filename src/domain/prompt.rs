@@ -25,6 +25,12 @@ use transcript::transcript;
 /// How many settled turns a decision is shown (docs/design/gate.md G-26).
 pub const RECENT_TURNS: usize = 5;
 
+/// Added to a plain question whose first answer could not be read.
+pub const REPEAT_TEXT: &str = "Your last answer could not be read. Answer again, in the two lines that were asked for.";
+/// Added to a question for a vote whose first answer could not be read.
+pub const REPEAT_JSON: &str =
+    "Your last answer could not be read. Answer again with the JSON object alone: begin with { and end with }, with nothing around it.";
+
 /// What a model is told, and how large its parts are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
