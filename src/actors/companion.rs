@@ -17,21 +17,14 @@ use std::sync::Arc;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
-use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{CompanionMessage, DecisionInput, Evaluate, Speak, Words};
-use crate::actors::messages::turn_taking_manager::ManagerMessage;
-use crate::actors::models::Question;
-use crate::actors::runtime::actor_keys::{CompanionKey, TurnTakingManagerKey};
+use crate::actors::messages::companion::{CompanionMessage, Evaluate, Speak, Words};
+use crate::actors::runtime::actor_keys::CompanionKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Registration, Sort};
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
-use crate::domain::message::Message;
-use crate::domain::priority::Priority;
-use crate::domain::prompt::{self, Character, DecisionParts, Prompt};
-use crate::domain::question_context::{Line, Purpose, QuestionContext};
-use crate::journal::channel_key::ChannelKey;
-use crate::ports::language_model::{self, AnswerFormat, Asker, LazyRequest, ModelRole, Request};
+use crate::domain::prompt::Character;
+use crate::ports::language_model::Asker;
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
 use crate::telemetry::instruments::kinds::Counted;

@@ -179,7 +179,7 @@ impl Script<'_> {
                     self.judgements.push(json!({ "text": score.to_string(), "delay": delay }));
                 }
             }
-            Event::Unanswered { ticket, error, .. } => self.answered(*ticket, recorded.at, Err(error.to_string())),
+            Event::Unanswered { ticket, error, .. } => self.answered(*ticket, recorded.at, Err(error.to_string()), false),
             Event::ReplyOwed { companion, ticket, next_interjection_at, .. } => {
                 self.drew(companion, 0, *next_interjection_at);
                 // A clock may ring late; the script's does not.
@@ -316,8 +316,8 @@ fn unusual(settings: &Settings) -> Value {
 
 fn answer(companion: &CompanionId, answer: Option<&Answer>, otherwise: &str) -> Value {
     match answer {
-        Some(Answer { outcome: Ok(text), delay }) => json!({ "companion": companion, "text": text, "delay": delay }),
-        Some(Answer { outcome: Err(error), delay }) => json!({ "companion": companion, "error": error, "delay": delay }),
+        Some(Answer { outcome: Ok(text), delay, .. }) => json!({ "companion": companion, "text": text, "delay": delay }),
+        Some(Answer { outcome: Err(error), delay, .. }) => json!({ "companion": companion, "error": error, "delay": delay }),
         // It was dropped, or is still open: the next answer belongs to the next question.
         None => json!({ "companion": companion, "text": otherwise, "delay": NEVER_SECS }),
     }

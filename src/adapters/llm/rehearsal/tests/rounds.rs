@@ -1,7 +1,7 @@
 //! Companions among themselves: votes, statements, and the end.
 
 use super::*;
-use crate::domain::answer::Verdict;
+use crate::domain::answer::{Verdict, Words};
 use crate::domain::repetition::{THRESHOLD, lexical, read_score};
 use crate::domain::vote::{self, Vote};
 
