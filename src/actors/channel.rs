@@ -4,8 +4,7 @@
 //! fails is simply restarted.
 
 mod clock;
-mod conduct;
-mod delivering;
+mod deliveries;
 pub mod delivery;
 mod dry_run;
 pub mod folded;
@@ -18,6 +17,7 @@ mod questions;
 mod restore;
 mod rounds;
 mod spending;
+mod steps;
 mod traces;
 pub mod turn_taking_manager;
 
@@ -46,7 +46,7 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::record::{OutboxRecord, Used};
 use crate::telemetry::instruments::kinds::Counted;
 use clock::ChannelClock;
-use delivering::RunningDelivery;
+use deliveries::RunningDelivery;
 use interjection_policies::{InterjectionPolicies, SharedPolicies};
 use notes::Shown;
 use post_commit::PostCommitAction;
@@ -253,7 +253,7 @@ impl Actor for Channel {
                 state.note_journaled(first, last)?;
                 state.batch_committed(batch);
             }
-            ChannelMessage::Posted { result } => state.posted(result.map_err(restart_error)?)?,
+            ChannelMessage::Posted { result } => state.statement_recorded(result.map_err(restart_error)?)?,
             ChannelMessage::QuestionLost { ticket } => state.question_lost(ticket),
             ChannelMessage::QuestionUnasked { ticket } => state.question_unasked(ticket),
             ChannelMessage::AskAgain { ticket } => state.ask_again(ticket),
@@ -262,11 +262,11 @@ impl Actor for Channel {
             ChannelMessage::Words { from, message_id, text, reply } => state.external_statement(&from, message_id, text, reply),
             ChannelMessage::Judged { ticket, asked, outcome } => state.judged(ticket, &asked, *outcome),
             ChannelMessage::RoundDue(round) => state.round_due(round),
-            ChannelMessage::ManagerGone(manager) => state.manager_is_gone(manager),
+            ChannelMessage::ManagerGone(manager) => state.manager_stopped(manager),
             ChannelMessage::ReplyEnded { ticket, text, asked, outcome } => state.reply_ended(ticket, text, &asked, *outcome),
             ChannelMessage::Delivered { ticket, delivered } => state.delivered(ticket, *delivered),
             ChannelMessage::DeliveryGone(delivery) => state.delivery_stopped(delivery)?,
-            ChannelMessage::ReplyGone(reply) => state.reply_is_gone(reply),
+            ChannelMessage::ReplyGone(reply) => state.reply_stopped(reply),
             ChannelMessage::Unclaimed { asked, outcome } => state.record_unclaimed_usage(&asked, &outcome),
             ChannelMessage::Summarised { upto, text, outcome } => state.summarised(upto, text, outcome.as_deref()),
             ChannelMessage::LetGo(below) => state.drop_expired(below),
@@ -289,7 +289,7 @@ impl Actor for Channel {
         match event {
             SupervisionEvent::ActorTerminated(child, ..) | SupervisionEvent::ActorFailed(child, _) => {
                 let child = child.get_id();
-                let gone = if state.replies.contains_key(&child) {
+                let message = if state.replies.contains_key(&child) {
                     ChannelMessage::ReplyGone(child)
                 } else if state.deliveries.contains_key(&child) {
                     ChannelMessage::DeliveryGone(child)
@@ -297,7 +297,7 @@ impl Actor for Channel {
                     ChannelMessage::ManagerGone(child)
                 };
                 // Supervision events overtake the mailbox, where the child's last messages may still wait. A cast keeps those first.
-                let _ = state.myself.cast(gone);
+                let _ = state.myself.cast(message);
             }
             _ => {}
         }

@@ -139,7 +139,8 @@ impl State {
         let Speak { channel_key, statement, words } = speak;
         let Some(settings) = self.settings_in(&channel_key.channel) else { return };
         let (context, name) = (self.context.clone(), settings.name.clone());
-        let request = Box::new(move || reply::statement_request(&statement, &settings, channel_key.guild, &context.settings.prompt));
+        let request =
+            Box::new(move || reply::statement_request(&statement, &settings, channel_key.guild, &context.settings.prompt));
         // The reply may have been cancelled.
         let _ = words.send(Words { name, request });
     }
@@ -165,7 +166,12 @@ fn lazy_request(
     })
 }
 
-fn decision_request(base_request: Request, input: &DecisionInput, settings: &Settings, words: &settings::prompt::Prompt) -> Request {
+fn decision_request(
+    base_request: Request,
+    input: &DecisionInput,
+    settings: &Settings,
+    templates: &settings::prompt::Prompt,
+) -> Request {
     let recent: Vec<&Message> = input.recent.iter().map(|message| &**message).collect();
     let buffer: Vec<&Message> = input.buffer.iter().map(|message| &**message).collect();
     let parts = DecisionParts {
@@ -176,10 +182,10 @@ fn decision_request(base_request: Request, input: &DecisionInput, settings: &Set
         summary: input.summary.as_deref(),
         recent: &recent,
         buffer: &buffer,
-        notes: &repetition_note(input.is_repetitive, words).into_iter().collect::<Vec<_>>(),
+        notes: &repetition_note(input.is_repetitive, templates).into_iter().collect::<Vec<_>>(),
     };
     let Prompt { system, user, sizes } =
-        if input.is_vote { prompt::vote(&parts, words) } else { prompt::decision(&parts, words) };
+        if input.is_vote { prompt::vote(&parts, templates) } else { prompt::decision(&parts, templates) };
     let trigger = input.trigger;
     let context = QuestionContext {
         purpose: if input.is_vote { Purpose::Vote { trigger } } else { Purpose::Decision { trigger } },
@@ -190,8 +196,8 @@ fn decision_request(base_request: Request, input: &DecisionInput, settings: &Set
 }
 
 /// The warning that the last messages repeat each other, if they do.
-pub(super) fn repetition_note(is_repetitive: bool, words: &settings::prompt::Prompt) -> Option<&str> {
-    Some(words.repetition.as_str()).filter(|warning| is_repetitive && !warning.is_empty())
+pub(super) fn repetition_note(is_repetitive: bool, templates: &settings::prompt::Prompt) -> Option<&str> {
+    Some(templates.repetition.as_str()).filter(|warning| is_repetitive && !warning.is_empty())
 }
 
 /// The companion as its prompts show it.

@@ -5,11 +5,11 @@
 //! and model, and one circuit breaker per endpoint.
 
 pub mod breaker;
+pub mod failing_models;
 pub mod handle;
 mod measures;
 pub mod queue;
 pub mod schedule;
-pub mod failing_models;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -32,9 +32,9 @@ use crate::settings::models::Models as Settings;
 use crate::telemetry::instruments::Instruments;
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::plain::Plain;
+use failing_models::FailingModels;
 use measures::Measures;
 use schedule::{Entry, Schedule, Step};
-use failing_models::FailingModels;
 use worker::Worker;
 
 /// The pause before a lost question is asked again. `losses` counts from 1. The first pauses are short, because the actor that lost it

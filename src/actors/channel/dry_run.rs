@@ -21,14 +21,15 @@ use crate::domain::window;
 use crate::journal::reader::Restored;
 
 /// How many of the newest messages are tried. More are hardly ever open, and the dry run blocks the channel while it runs.
-const SUSPECTS: usize = 256;
+const MAX_SUSPECTS: usize = 256;
 
 impl State {
     /// Resumes copies of this record, with one message more each time. It has no effect, unless one of the messages kills.
     pub(super) fn dry_run_resume(&mut self, restored: &Restored) {
         let Restored { snapshot, events, skip, .. } = restored;
         let is_suspect = |recorded: &&Recorded| matches!(recorded.event, Event::Said { .. }) && !skip.contains(&recorded.seq);
-        let mut suspects: Vec<Seq> = events.iter().rev().filter(is_suspect).take(SUSPECTS).map(|recorded| recorded.seq).collect();
+        let mut suspects: Vec<Seq> =
+            events.iter().rev().filter(is_suspect).take(MAX_SUSPECTS).map(|recorded| recorded.seq).collect();
         suspects.reverse();
         let Some(first) = suspects.first().and_then(|first| events.iter().position(|recorded| recorded.seq == *first)) else {
             return;
@@ -48,8 +49,8 @@ impl State {
 
     /// Builds prompts as a companion would, with one message of the window more each time.
     pub(super) fn dry_run_prompts(&mut self) {
-        let nobody = CompanionId::from("");
-        let character = Character { id: &nobody, name: "", persona: "", chattiness: "", tier: "" };
+        let no_companion = CompanionId::from("");
+        let character = Character { id: &no_companion, name: "", persona: "", chattiness: "", tier: "" };
         let entries: Vec<&window::Entry> = self.conversation.window().entries().collect();
         let messages: Vec<&Message> = entries.iter().map(|entry| &*entry.message).collect();
         for (at, entry) in entries.iter().enumerate() {

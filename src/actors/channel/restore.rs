@@ -49,7 +49,7 @@ async fn read(channel_key: &ChannelKey, context: &ActorContext, budgets: &GuildB
         reader.head(channel_key).await?;
         return Err(not_now);
     }
-    budgets.is_open.get_or_try_init(|| open(channel_key, context, budgets, reader)).await?;
+    budgets.is_open.get_or_try_init(|| load_usage(channel_key, context, budgets, reader)).await?;
     Ok(reader.restore(channel_key).await?)
 }
 
@@ -57,10 +57,10 @@ async fn read(channel_key: &ChannelKey, context: &ActorContext, budgets: &GuildB
 async fn fence(channel_key: &ChannelKey, context: &ActorContext) -> Result<(), CannotRestore> {
     for _ in 0..WRITER_ATTEMPTS {
         if let Some(writer) = context.directory.find(&WriterKey()) {
-            let (reply, settled) = Reply::awaited();
+            let (reply, fenced) = Reply::awaited();
             let fence = WriterMessage::Fence(Fence { channel_key: channel_key.clone(), reply });
             if writer.cast(fence).is_ok() {
-                match settled.await {
+                match fenced.await {
                     Ok(Ok(_)) => return Ok(()),
                     Ok(Err(WriteError::Unreadable(why))) => return Err(CannotRestore::Damaged(why.to_string())),
                     Ok(Err(_)) | Err(_) => {}
@@ -72,7 +72,7 @@ async fn fence(channel_key: &ChannelKey, context: &ActorContext) -> Result<(), C
     Err(CannotRestore::NotNow("the writer does not answer".into()))
 }
 
-async fn open(
+async fn load_usage(
     channel_key: &ChannelKey,
     context: &ActorContext,
     budgets: &GuildBudgets,
@@ -139,9 +139,9 @@ impl State {
         for action in open_actions {
             self.run(action);
         }
-        let meanwhile = self.received_while_restoring.take().unwrap_or_default();
-        self.taken_on(meanwhile.len());
-        for (recorded, committed) in meanwhile {
+        let received = self.received_while_restoring.take().unwrap_or_default();
+        self.taken_on(received.len());
+        for (recorded, committed) in received {
             self.newest = self.newest.max(recorded.seq);
             if skip.contains(&recorded.seq) {
                 self.conversation.pass_over(&recorded);

@@ -53,13 +53,20 @@ impl Traces {
     pub(super) fn follow(&mut self, made: &[Made], conversation: &Conversation, context: &ActorContext) -> Vec<TraceRecord> {
         let (now, mut records) = (context.clock.now(), Vec::new());
         for Made { event, turn, .. } in made {
-            self.take(event, *turn, now, context, &mut records);
+            self.apply_event(event, *turn, now, context, &mut records);
         }
         self.end_turns(conversation, now, &mut records);
         records
     }
 
-    fn take(&mut self, event: &Event, turn: Option<TurnId>, now: Moment, context: &ActorContext, records: &mut Vec<TraceRecord>) {
+    fn apply_event(
+        &mut self,
+        event: &Event,
+        turn: Option<TurnId>,
+        now: Moment,
+        context: &ActorContext,
+        records: &mut Vec<TraceRecord>,
+    ) {
         match event {
             Event::RoundOpened(opened) => {
                 let follows = self.posted.as_ref().filter(|(_, said)| *said == opened.message).map(|(posted, _)| posted.trace);
@@ -72,7 +79,8 @@ impl Traces {
             Event::Evaluated(evaluated) => records.extend(self.asked(evaluated, turn, now, context)),
             Event::Decided(decided) => self.decided(decided, turn, now, context, records),
             Event::Unanswered { companion, ticket, error, .. } => {
-                let call = self.take_pending_call(*ticket).unwrap_or_else(|| self.call_without_start(turn, Trigger::Lull, now, context));
+                let call =
+                    self.take_pending_call(*ticket).unwrap_or_else(|| self.call_without_start(turn, Trigger::Lull, now, context));
                 self.unanswered.insert(companion.clone(), (call.turn.trace, call.turn.message));
                 let open = self.open(Some(call.turn.id), now, context);
                 match &mut open.round {

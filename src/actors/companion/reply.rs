@@ -120,11 +120,11 @@ async fn request_builder(reply: &Arguments, deadline: Instant) -> Option<Words> 
     let at = CompanionKey(reply.channel_key.guild.clone(), reply.companion.clone());
     let mut losses = 0;
     loop {
-        let (sender, words) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let speak = Speak { channel_key: reply.channel_key.clone(), statement: reply.statement.clone(), words: sender };
         if let Some(companion) = reply.context.directory.find(&at) {
             let _ = companion.cast(CompanionMessage::Word(Box::new(speak)));
-            if let Ok(Ok(words)) = tokio::time::timeout_at(deadline, words).await {
+            if let Ok(Ok(words)) = tokio::time::timeout_at(deadline, receiver).await {
                 return Some(words);
             }
         }
@@ -139,10 +139,15 @@ async fn request_builder(reply: &Arguments, deadline: Instant) -> Option<Words> 
 }
 
 /// The request for a statement, with its prompt.
-pub(super) fn statement_request(statement: &Statement, settings: &Settings, guild: GuildId, words: &settings::prompt::Prompt) -> Request {
+pub(super) fn statement_request(
+    statement: &Statement,
+    settings: &Settings,
+    guild: GuildId,
+    templates: &settings::prompt::Prompt,
+) -> Request {
     let recent: Vec<&Message> = statement.recent.iter().map(|message| &**message).collect();
     let snapshot: Vec<&Message> = statement.snapshot.iter().map(|message| &**message).collect();
-    let notes = [prompt::closing_note(statement.closing, words), repetition_note(statement.is_repetitive, words)];
+    let notes = [prompt::closing_note(statement.closing, templates), repetition_note(statement.is_repetitive, templates)];
     let prompt = prompt::statement(
         &StatementParts {
             character: character(settings),
@@ -155,14 +160,14 @@ pub(super) fn statement_request(statement: &Statement, settings: &Settings, guil
             snapshot: &snapshot,
             notes: &notes.into_iter().flatten().collect::<Vec<_>>(),
         },
-        words,
+        templates,
     );
     let request = Request {
         model: settings.model.main.clone(),
         companion: Some(asker(settings)),
         messages: language_model::Message::prompt(prompt.system, prompt.user),
         sizes: prompt.sizes,
-        ..Request::new(ModelRole::Main, guild, words.max_main_answer_tokens)
+        ..Request::new(ModelRole::Main, guild, templates.max_main_answer_tokens)
     };
     request.with(QuestionContext {
         purpose: Purpose::Statement { trigger: statement.trigger, closing: statement.closing },

@@ -419,8 +419,9 @@ impl Schedule {
         for (_, lane) in self.lanes.iter_mut().filter(|(key, _)| key.at == *at) {
             let Concurrency { most, guild_share: share } = lane.limits;
             while lane.running < most && breaker.allows_call(now) {
-                let may_ask =
-                    |guild: &GuildId| lane.running_by_guild.get(guild).copied().unwrap_or(0) < current_share(&lane.slowed, guild, share);
+                let may_ask = |guild: &GuildId| {
+                    lane.running_by_guild.get(guild).copied().unwrap_or(0) < current_share(&lane.slowed, guild, share)
+                };
                 let Some(call) = lane.queue.pop(may_ask) else { break };
                 let Some(open) = self.open.get_mut(&call) else { continue };
                 lane.enter(&open.entry.guild);

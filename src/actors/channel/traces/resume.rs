@@ -23,7 +23,7 @@ impl Traces {
         let discarded = &mut Vec::new();
         for recorded in earlier.iter().chain(events) {
             self.receive(recorded, recorded.at);
-            self.take(&recorded.event, recorded.turn, recorded.at, context, discarded);
+            self.apply_event(&recorded.event, recorded.turn, recorded.at, context, discarded);
         }
         self.end_turns(conversation, now, discarded);
         self.add_missing_turns(conversation, now, context);

@@ -165,14 +165,18 @@ impl State {
             return;
         }
         if is_unconfirmed {
-            tracing::warn!(channel = %Plain(self.channel_key.channel.as_str()), companion = %Plain(companion.as_str()), "a statement was sent without a confirmation; it counts as posted");
+            tracing::warn!(
+                channel = %Plain(self.channel_key.channel.as_str()),
+                companion = %Plain(companion.as_str()),
+                "a statement was sent without a confirmation; it counts as posted"
+            );
         }
         self.post(&companion, ticket, text, ids, waiter);
     }
 
     /// A statement is on record, unless one of its messages is already there as a different message. Then the channel restarts from its
     /// record, and the delivery detects the mistake.
-    pub(super) fn posted(&self, accepted: Accepted) -> Result<(), ActorProcessingErr> {
+    pub(super) fn statement_recorded(&self, accepted: Accepted) -> Result<(), ActorProcessingErr> {
         match accepted.is_new {
             true => Ok(()),
             false => Err("a statement was posted under the id of another message on record".into()),

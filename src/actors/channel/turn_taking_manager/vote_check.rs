@@ -39,15 +39,15 @@ mod tests {
         let asked = ["aria", "ben", "zed"].map(CompanionId::from);
         let mut round = Round::new(Seq(7), Moment::ZERO, Moment::ZERO, &[known], &asked);
         round.submit(listening(&"ben".into(), Seq(7), false, Stage::None));
-        let objection = |from: &str, message: u64, is_external| {
+        let vote_error = |from: &str, message: u64, is_external| {
             VoteError::of_vote(&listening(&from.into(), Seq(message), false, Stage::None), &round, &asked, is_external)
         };
 
-        assert_eq!(objection("zed", 7, true), None);
-        assert_eq!(objection("zed", 6, true), Some(VoteError::OtherRound { given: "6".into(), open: "7".into() }));
-        assert_eq!(objection("aria", 7, false), Some(VoteError::NotExternal { from: "aria".into() }));
-        assert_eq!(objection("ben", 7, true), Some(VoteError::Twice { from: "ben".into() }));
-        assert_eq!(objection("cleo", 7, true), Some(VoteError::NotAsked { from: "cleo".into() }));
-        assert_eq!(objection("vera", 7, true), Some(VoteError::NotAsked { from: "vera".into() }));
+        assert_eq!(vote_error("zed", 7, true), None);
+        assert_eq!(vote_error("zed", 6, true), Some(VoteError::OtherRound { given: "6".into(), open: "7".into() }));
+        assert_eq!(vote_error("aria", 7, false), Some(VoteError::NotExternal { from: "aria".into() }));
+        assert_eq!(vote_error("ben", 7, true), Some(VoteError::Twice { from: "ben".into() }));
+        assert_eq!(vote_error("cleo", 7, true), Some(VoteError::NotAsked { from: "cleo".into() }));
+        assert_eq!(vote_error("vera", 7, true), Some(VoteError::NotAsked { from: "vera".into() }));
     }
 }

@@ -209,7 +209,8 @@ impl State {
             // The channel is not restored. A caller without an answer reads the record itself.
             return;
         }
-        let look = Look { conversation: self.conversation.clone(), asked: self.asked_in_round.clone(), since: self.traces.since() };
+        let look =
+            Look { conversation: self.conversation.clone(), asked: self.asked_in_round.clone(), since: self.traces.since() };
         // The caller may have stopped waiting.
         let _ = reply.send(Box::new(look));
     }
@@ -378,9 +379,9 @@ impl State {
         let name = known.map_or_else(|| companion.as_str().into(), |known| known.name);
         let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
         let is_companion = |id: &str| memberships.lives_in(&self.channel_key.guild, id);
-        let heard = Heard { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[] };
+        let addressing = Heard { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[] };
         let names = memberships.names(&self.channel_key.guild);
-        let address = names.map(|names| address::resolve(&names, is_companion, &heard)).unwrap_or_default();
+        let address = names.map(|names| address::resolve(&names, is_companion, &addressing)).unwrap_or_default();
         let message = Message { id: ids.first().cloned(), address, modality: Modality::Text, lull_endpoint: false, text, from };
         let mut usage = vec![Used::Statement { companion: companion.clone() }];
         usage.extend(self.traces.take_usage(ticket));
