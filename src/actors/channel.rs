@@ -78,9 +78,9 @@ pub struct GuildBudgets {
     /// The usage that counts against the budgets.
     pub ledger: std::sync::Mutex<Ledger>,
     /// Set once the usage from before the start is in the ledger.
-    pub is_open: OnceCell<()>,
+    pub is_loaded: OnceCell<()>,
     /// When each used-up budget of the guild last silenced a companion.
-    pub refused: std::sync::Mutex<BTreeMap<Budget, Moment>>,
+    pub last_refused: std::sync::Mutex<BTreeMap<Budget, Moment>>,
     /// The policies are mostly the same in all channels of a guild.
     policies: SharedPolicies,
 }
@@ -129,10 +129,10 @@ pub struct State {
     /// When the channel next checks whether it can sleep. `None` until it is restored.
     sleep_at: Option<Moment>,
     /// Judgements that are queued in the pool.
-    calls: HashMap<Ticket, CallId>,
+    judgement_calls: HashMap<Ticket, CallId>,
     /// Questions in flight, with the companions that they were handed to.
-    asked: HashMap<Ticket, CompanionId>,
-    tries: HashMap<Ticket, u32>,
+    asked_companions: HashMap<Ticket, CompanionId>,
+    attempts: HashMap<Ticket, u32>,
     question_timeouts: QuestionTimeouts,
     replies: HashMap<ActorId, (Ticket, ractor::ActorCell)>,
     deliveries: HashMap<ActorId, RunningDelivery>,
@@ -153,7 +153,7 @@ pub struct State {
     unrecorded_usage: Vec<Used>,
     shown: Shown,
     /// When the channel began to read its record.
-    began: tokio::time::Instant,
+    restore_started: tokio::time::Instant,
     _counted: Counted,
 }
 
@@ -211,9 +211,9 @@ impl Actor for Channel {
             channel_clock,
             alarm: None,
             sleep_at: None,
-            calls: HashMap::new(),
-            asked: HashMap::new(),
-            tries: HashMap::new(),
+            judgement_calls: HashMap::new(),
+            asked_companions: HashMap::new(),
+            attempts: HashMap::new(),
             question_timeouts: QuestionTimeouts::default(),
             replies: HashMap::new(),
             deliveries: HashMap::new(),
@@ -226,7 +226,7 @@ impl Actor for Channel {
             traces: Traces::default(),
             unrecorded_usage: Vec::new(),
             shown: Shown::default(),
-            began: tokio::time::Instant::now(),
+            restore_started: tokio::time::Instant::now(),
             _counted: counted,
         })
     }

@@ -201,7 +201,7 @@ impl Arguments {
         }
     }
 
-    /// Lookups up a part that may have been posted, soon and again until it can no longer arrive. Then it is certain whether it was posted.
+    /// Looks up a part that may have been posted, soon and again until it can no longer arrive. Then it is certain whether it was posted.
     async fn look_up(
         &mut self,
         index: usize,
@@ -247,7 +247,7 @@ impl Arguments {
         }
     }
 
-    /// Whether a message is on record already, and so is not a part of this statement: its parts are journaled only when it is complete.
+    /// Whether a message is on record already, and so is not a part of this statement: its messages are journaled only together with it.
     async fn is_on_record(&self, id: &str) -> Result<bool, ReadError> {
         Ok(Reader::new(&*self.context.store).message(&self.channel_key, id).await?.is_some())
     }

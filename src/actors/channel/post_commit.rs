@@ -160,8 +160,8 @@ impl State {
             Some(actor) => drop(actor.cast(CompanionMessage::Evaluate(Box::new(evaluate)))),
             None => drop(evaluate),
         }
-        self.asked.insert(ticket, companion.clone());
-        if let Entry::Vacant(first) = self.tries.entry(ticket) {
+        self.asked_companions.insert(ticket, companion.clone());
+        if let Entry::Vacant(first) = self.attempts.entry(ticket) {
             first.insert(0);
             self.wait_for(ticket);
         }
@@ -252,9 +252,9 @@ impl State {
             self.step(Input::ReplyFailed { ticket, error: "absent".into() });
             return;
         }
-        let tries = self.tries.entry(ticket).or_default();
-        *tries += 1;
-        if *tries < MAX_REPLY_ATTEMPTS {
+        let attempts = self.attempts.entry(ticket).or_default();
+        *attempts += 1;
+        if *attempts < MAX_REPLY_ATTEMPTS {
             let facts = ActorFacts {
                 sort: Sort::Reply.as_str(),
                 address: self.channel_key.channel.as_str(),

@@ -49,7 +49,7 @@ async fn read(channel_key: &ChannelKey, context: &ActorContext, budgets: &GuildB
         reader.head(channel_key).await?;
         return Err(not_now);
     }
-    budgets.is_open.get_or_try_init(|| load_usage(channel_key, context, budgets, reader)).await?;
+    budgets.is_loaded.get_or_try_init(|| load_usage(channel_key, context, budgets, reader)).await?;
     Ok(reader.restore(channel_key).await?)
 }
 
@@ -122,7 +122,7 @@ impl State {
         for recorded in &events {
             self.fold(recorded, skip.contains(&recorded.seq));
         }
-        let took = self.began.elapsed().as_secs_f64();
+        let took = self.restore_started.elapsed().as_secs_f64();
         self.context.recorder.instruments().channel_restore_duration.record(took, NONE);
         self.channel_clock = ChannelClock::new(self.conversation.clock());
         let open_actions = self.open_actions();

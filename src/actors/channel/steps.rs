@@ -101,7 +101,7 @@ impl State {
 
     pub(super) fn reply_ended(&mut self, ticket: Ticket, text: Result<Arc<str>, Arc<str>>, asked: &Request, outcome: Outcome) {
         self.replies.retain(|_, (reply, _)| *reply != ticket);
-        self.tries.remove(&ticket);
+        self.attempts.remove(&ticket);
         let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket) else {
             self.record_unclaimed_usage(asked, &outcome);
             return;

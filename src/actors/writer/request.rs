@@ -105,8 +105,8 @@ impl Request {
     }
 }
 
-/// Whether an administrative write of such a record removes words or names. Journal records are written this way only by sweeps, which remove
-/// events. Usage is otherwise recorded with events; it is written alone to remove a name.
+/// Whether an administrative write of such a record removes words or names. Sweeps remove events this way. Usage is otherwise recorded with events;
+/// it is written alone to remove a name.
 const fn is_written_to_erase(kind: Kind) -> bool {
     match kind {
         Kind::Journal | Kind::Usage => true,
