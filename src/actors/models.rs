@@ -39,7 +39,7 @@ use worker::Worker;
 
 /// The pause before a lost question is asked again. `losses` counts from 1. The first pauses are short, because the actor that lost it
 /// mostly restarts at once. Later ones last 50 ms.
-pub fn asked_again_after(losses: u32) -> Duration {
+pub fn pause_before_asking_again(losses: u32) -> Duration {
     Duration::from_millis((5 << losses.saturating_sub(1).min(4)).min(50))
 }
 

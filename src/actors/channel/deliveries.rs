@@ -51,15 +51,15 @@ impl State {
     /// journaled.
     pub(super) fn resume_deliveries(&mut self, owed: Vec<(Ticket, OutboxRecord)>) {
         let platform = self.context.platforms.of(&self.channel_key.channel).cloned();
-        let owed_now = self.conversation.floor().map(|floor| floor.ticket);
+        let owed_ticket = self.conversation.floor().map(|floor| floor.ticket);
         for (ticket, owed) in owed {
             match (owed.text.clone(), &platform) {
-                (Some(text), Some(_)) if owed_now == Some(ticket) => {
+                (Some(text), Some(_)) if owed_ticket == Some(ticket) => {
                     self.interrupted_delivery = Some(Box::new((ticket, owed)));
                     self.step(Input::Written { ticket, text });
                 }
                 (Some(_), Some(platform)) => self.start_delivery(ticket, owed, platform.clone(), None, true),
-                (None, _) if owed_now != Some(ticket) => self.remove_from_outbox(ticket),
+                (None, _) if owed_ticket != Some(ticket) => self.remove_from_outbox(ticket),
                 (None, _) | (Some(_), None) => {}
             }
         }
@@ -67,8 +67,8 @@ impl State {
 
     /// Removes a reply from the outbox that was owed before and no longer is. One that is being delivered is left to its delivery.
     pub(super) fn remove_dropped_reply(&mut self, owed: Option<Ticket>) {
-        let owed_now = self.conversation.floor().map(|floor| floor.ticket);
-        if let Some(ticket) = owed.filter(|_| owed_now != owed)
+        let owed_ticket = self.conversation.floor().map(|floor| floor.ticket);
+        if let Some(ticket) = owed.filter(|_| owed_ticket != owed)
             && self.deliveries.values().all(|delivery| delivery.ticket != ticket)
         {
             self.remove_from_outbox(ticket);

@@ -5,7 +5,7 @@ use super::{MAX_ASK_ATTEMPTS, State};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::CompanionMessage;
 use crate::actors::messages::models::Outcome;
-use crate::actors::models::asked_again_after;
+use crate::actors::models::pause_before_asking_again;
 use crate::actors::runtime::actor_keys::CompanionKey;
 use crate::domain::answer;
 use crate::domain::conversation::Input;
@@ -22,7 +22,7 @@ impl State {
         let attempts = self.attempts.entry(ticket).or_default();
         *attempts += 1;
         if *attempts < MAX_ASK_ATTEMPTS {
-            self.myself.send_after(asked_again_after(*attempts), move || ChannelMessage::AskAgain { ticket });
+            self.myself.send_after(pause_before_asking_again(*attempts), move || ChannelMessage::AskAgain { ticket });
         } else {
             self.give_up(ticket, "unreachable");
         }

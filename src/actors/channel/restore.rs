@@ -62,7 +62,7 @@ async fn fence(channel_key: &ChannelKey, context: &ActorContext) -> Result<(), C
             if writer.cast(fence).is_ok() {
                 match fenced.await {
                     Ok(Ok(_)) => return Ok(()),
-                    Ok(Err(WriteError::Unreadable(why))) => return Err(CannotRestore::Damaged(why.to_string())),
+                    Ok(Err(WriteError::Unreadable(reason))) => return Err(CannotRestore::Damaged(reason.to_string())),
                     Ok(Err(_)) | Err(_) => {}
                 }
             }
@@ -191,12 +191,12 @@ impl State {
     /// accepted for it stay stored.
     pub(super) fn not_restored(&self, error: CannotRestore) -> Result<(), ActorProcessingErr> {
         match error {
-            CannotRestore::Damaged(why) => {
-                self.in_flight.cannot_be_read(why);
+            CannotRestore::Damaged(reason) => {
+                self.in_flight.cannot_be_read(reason);
                 self.myself.stop(None);
                 Ok(())
             }
-            CannotRestore::NotNow(why) => Err(TakenAlong(why).into()),
+            CannotRestore::NotNow(reason) => Err(TakenAlong(reason).into()),
         }
     }
 

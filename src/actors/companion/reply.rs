@@ -11,7 +11,7 @@ use crate::actors::companion::{asker, character, repetition_note};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{CompanionMessage, Speak, Statement, Words};
 use crate::actors::messages::models::Outcome;
-use crate::actors::models::asked_again_after;
+use crate::actors::models::pause_before_asking_again;
 use crate::actors::runtime::actor_keys::CompanionKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Sort};
@@ -87,7 +87,7 @@ impl Actor for Reply {
             let pool = &reply.context.pool;
             let outcome = pool.answer_or(request.clone(), priority, deadline, drafts.clone(), unclaimed).await;
             losses += 1;
-            let pause = asked_again_after(losses);
+            let pause = pause_before_asking_again(losses);
             // A question that the pool lost is asked again, until the deadline.
             if !outcome.is_lost() || Instant::now() + pause >= deadline {
                 break outcome;
@@ -130,7 +130,7 @@ async fn request_builder(reply: &Arguments, deadline: Instant) -> Option<Words> 
         }
         reply.context.memberships.companion(&reply.channel_key.channel, &reply.companion)?;
         losses += 1;
-        let pause = asked_again_after(losses);
+        let pause = pause_before_asking_again(losses);
         if Instant::now() + pause >= deadline {
             return None;
         }

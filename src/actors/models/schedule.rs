@@ -161,7 +161,7 @@ impl Schedule {
             self.answer(now, call, Err(circuit_open(at, until.since(now))), &mut steps);
             return steps;
         }
-        if let Some(shed) = self.lane(&entry).queue.to_shed_for(entry.priority, call, &entry.guild) {
+        if let Some(shed) = self.lane(&entry).queue.question_to_shed(entry.priority, call, &entry.guild) {
             let event = self.open.get(&shed).map(|open| PoolEvent::Shed(open.entry.role, open.entry.priority));
             self.events.extend(event);
             self.answer(now, shed, Err(too_many(at.clone())), &mut steps);

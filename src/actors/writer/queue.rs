@@ -134,8 +134,8 @@ impl WriteQueue {
 
     /// Takes in a request. It becomes ready once its ward is held and its journal is open.
     pub(super) fn enqueue(&mut self, request: Request) {
-        if let Some(why) = &self.broken {
-            return request.fail(WriteError::Unavailable(why.clone()));
+        if let Some(reason) = &self.broken {
+            return request.fail(WriteError::Unavailable(reason.clone()));
         }
         let Some(channel_key) = request.channel_key().cloned() else {
             return self.enqueue_administrative(request);
@@ -224,7 +224,7 @@ impl WriteQueue {
     }
 
     /// Whether another group can be sent. A second one is sent only if enough requests wait.
-    fn is_free(&self) -> bool {
+    fn can_send_group(&self) -> bool {
         match self.in_flight.back() {
             None => true,
             // Its requests that must be retried come before all that wait.
@@ -244,7 +244,7 @@ impl WriteQueue {
 
     /// Forms the next group, if it can be sent now and something can be written. Returns it with its number.
     pub(super) fn form_group(&mut self) -> Option<(u64, Vec<Batch>)> {
-        if self.broken.is_some() || !self.is_free() {
+        if self.broken.is_some() || !self.can_send_group() {
             return None;
         }
         let mut positions: HashMap<ChannelKey, JournalPosition> = HashMap::new();
@@ -309,13 +309,13 @@ impl WriteQueue {
                 Ok(results) => self.conclude_each(planned, behind, retry, results),
                 Err(error) => {
                     self.ready.extend(retry);
-                    let why: Arc<str> = error.to_string().into();
+                    let reason: Arc<str> = error.to_string().into();
                     let error = match error {
-                        StoreError::Failed(_) => WriteError::Unavailable(why.clone()),
+                        StoreError::Failed(_) => WriteError::Unavailable(reason.clone()),
                         StoreError::Unknown(_) | StoreError::Damaged(_) => WriteError::Unknown,
                     };
                     planned.into_iter().for_each(|planned| planned.request.fail(error.clone()));
-                    self.fail_store(&why);
+                    self.fail_store(&reason);
                 }
             }
         }
@@ -344,15 +344,15 @@ impl WriteQueue {
                     if let Some(channel_key) = channel_key {
                         refused.insert(channel_key.clone());
                     }
-                    if let Err(why) = self.answer_existing_key(planned, &key, value) {
-                        broken.get_or_insert(why);
+                    if let Err(reason) = self.answer_existing_key(planned, &key, value) {
+                        broken.get_or_insert(reason);
                     }
                 }
                 Err(refusal @ (Refusal::Gap { .. } | Refusal::OldTerm { .. })) => {
                     // Another writer uses this ward.
-                    let why = refusal.to_string();
-                    self.fail(planned.request, WriteError::Unavailable(why.as_str().into()));
-                    broken.get_or_insert(why);
+                    let reason = refusal.to_string();
+                    self.fail(planned.request, WriteError::Unavailable(reason.as_str().into()));
+                    broken.get_or_insert(reason);
                 }
             }
         }
@@ -364,15 +364,15 @@ impl WriteQueue {
             self.ready = retry;
         }
         match broken {
-            Some(why) => self.fail_store(&why),
+            Some(reason) => self.fail_store(&reason),
             None => self.fail_ready_if_broken(),
         }
     }
 
     /// A group may be answered after the group before it has failed. Then its retries fail, too.
     fn fail_ready_if_broken(&mut self) {
-        if let Some(why) = self.broken.clone() {
-            self.ready.drain(..).for_each(|request| request.fail(WriteError::Unavailable(why.clone())));
+        if let Some(reason) = self.broken.clone() {
+            self.ready.drain(..).for_each(|request| request.fail(WriteError::Unavailable(reason.clone())));
         }
     }
 
@@ -400,9 +400,9 @@ impl WriteQueue {
                 Ok(())
             }
             request => {
-                let why = format!("the key {key} exists already: another writer uses this store");
-                self.fail(request, WriteError::Unavailable(why.as_str().into()));
-                Err(why)
+                let reason = format!("the key {key} exists already: another writer uses this store");
+                self.fail(request, WriteError::Unavailable(reason.as_str().into()));
+                Err(reason)
             }
         }
     }
@@ -456,12 +456,12 @@ impl WriteQueue {
     }
 
     /// Stops writing for good: fails all waiting requests and reports the failure of the store.
-    fn fail_store(&mut self, why: &str) {
+    fn fail_store(&mut self, reason: &str) {
         if self.broken.is_some() {
             return self.fail_ready_if_broken();
         }
-        let why: Arc<str> = why.into();
-        self.broken = Some(why.clone());
+        let reason: Arc<str> = reason.into();
+        self.broken = Some(reason.clone());
         self.waiting = 0;
         let administrative = std::mem::take(&mut self.wards).into_values().filter_map(|state| match state {
             WardState::Taking(waiters) => Some(waiters),
@@ -473,10 +473,10 @@ impl WriteQueue {
         });
         let waiting: Vec<_> = administrative.chain(self.ready.drain(..)).chain(self.journal_cache.give_up_all()).collect();
         for request in waiting {
-            request.fail(WriteError::Unavailable(why.clone()));
+            request.fail(WriteError::Unavailable(reason.clone()));
         }
         self.arguments.instruments.store_failures.add(1, NONE);
-        (self.arguments.report)(Fate::StoreFailed(why.to_string()));
+        (self.arguments.report)(Fate::StoreFailed(reason.to_string()));
     }
 
     /// The number of unanswered requests.
