@@ -1,15 +1,15 @@
-//! Who runs when: messages in, effects out, no decisions.
+//! The actors. They carry messages in and effects out; the domain decides.
 //!
-//! * [`messages`]: what actors tell each other.
-//! * [`runtime`]: the tree, what keeps it running, and what every actor works with.
+//! * [`messages`]: the actors' message types.
+//! * [`runtime`]: the supervision tree, the directory, and the context that every actor works with.
 //! * [`channel`]: runs a conversation, with the turn-taking manager of a round and the delivery of a statement.
-//! * [`companion`]: asks for a companion, and has its replies written.
+//! * [`companion`]: builds a companion's prompts, asks the side model, and writes replies.
 //! * [`writer`]: the one writer to the store.
-//! * [`models`]: the pool that asks models.
-//! * [`membership`]: who lives in which channel, and who is not to be heard.
-//! * [`erasure`]: what is deleted from the record.
-//! * [`inbound`]: the way in for what was heard.
-//! * [`service`]: what the console and the platforms ask.
+//! * [`models`]: the pool that queues calls to models.
+//! * [`membership`]: which companions are members of which channel, and who has opted out.
+//! * [`erasure`]: deletions, redactions and retention.
+//! * [`inbound`]: accepts inbound events.
+//! * [`service`]: serves the requests of the console and the platforms.
 
 pub mod channel;
 pub mod companion;

@@ -1,11 +1,10 @@
-//! A channel: runs its conversation, puts on record what it decides, and carries that out once it is committed.
+//! A channel: runs its conversation, journals the decisions, and carries them out once they are committed.
 //!
-//! Everything that matters is on record before it is acted on. What is kept here can be rebuilt from the store, so a channel that
-//! fails is simply started again.
+//! Every decision is on record before the channel acts on it. The state of this actor can be rebuilt from the store, so a channel that
+//! fails is simply restarted.
 
 mod clock;
-mod conduct;
-mod delivering;
+mod deliveries;
 pub mod delivery;
 mod dry_run;
 pub mod folded;
@@ -18,6 +17,7 @@ mod questions;
 mod restore;
 mod rounds;
 mod spending;
+mod steps;
 mod traces;
 pub mod turn_taking_manager;
 
@@ -46,66 +46,60 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::record::{OutboxRecord, Used};
 use crate::telemetry::instruments::kinds::Counted;
 use clock::ChannelClock;
-use delivering::Underway;
+use deliveries::RunningDelivery;
 use interjection_policies::{InterjectionPolicies, SharedPolicies};
 use notes::Shown;
 use post_commit::PostCommitAction;
 use question_timeouts::QuestionTimeouts;
-use rounds::{Managed, Selected, Words};
+use rounds::{RoundManager, Selected, StatementWaiter};
 use traces::Traces;
 
-/// A channel at rest that hears nothing for so long goes to sleep.
-const DOZE_AFTER: Duration = Duration::from_secs(300);
-/// A question that its companion lost is handed over again so many times, which takes two seconds.
-const ASK_AGAIN_AT_MOST: u32 = 43;
-/// A reply whose actor died is begun again so many times.
-const REPLY_AGAIN_AT_MOST: u32 = 3;
+/// A channel at rest goes to sleep after this time without an inbound event.
+const SLEEP_AFTER: Duration = Duration::from_secs(300);
+/// How often a question is handed to its companion in all, when the companion loses it. The attempts take two seconds.
+const MAX_ASK_ATTEMPTS: u32 = 43;
+/// How many deaths of its actor make a reply fail.
+const MAX_REPLY_ATTEMPTS: u32 = 3;
 
-/// The actor.
 pub struct Channel;
 
-/// Who it is and what it works with.
 #[derive(Clone)]
 pub struct Arguments {
-    /// Which channel.
     pub channel_key: ChannelKey,
-    /// What it works with.
     pub context: Arc<ActorContext>,
-    /// What the guild has used.
     pub budgets: Arc<GuildBudgets>,
     /// Marks the event in flight, so that a message that kills the channel is found.
     pub in_flight: Arc<InFlight>,
 }
 
-/// What a guild has used, shared by its channels; and how patient its companions are.
+/// A guild's usage and interjection policies, shared by its channels.
 #[derive(Debug, Default)]
 pub struct GuildBudgets {
-    /// What counts against its budgets.
+    /// The usage that counts against the budgets.
     pub ledger: std::sync::Mutex<Ledger>,
-    /// Whether what was used before the start is counted.
-    pub is_open: OnceCell<()>,
-    /// When somebody last had to be silent for want of each budget of the guild.
-    pub refused: std::sync::Mutex<BTreeMap<Budget, Moment>>,
-    /// Mostly the same in all of its channels.
+    /// Set once the usage from before the start is in the ledger.
+    pub is_loaded: OnceCell<()>,
+    /// When each used-up budget of the guild last silenced a companion.
+    pub last_refused: std::sync::Mutex<BTreeMap<Budget, Moment>>,
+    /// The policies are mostly the same in all channels of a guild.
     policies: SharedPolicies,
 }
 
 impl GuildBudgets {
-    /// What counts against its budgets, for as long as nothing is waited for.
+    /// Locks the ledger. The guard must not be held across an await.
     pub fn ledger(&self) -> std::sync::MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
-/// Something is on record that was never handed over: whoever should have done so died over it.
+/// The journal has events that were never dispatched to this channel, because the writer died before it dispatched them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("after event {known} comes {found}; what is in between was never handed over")]
-struct Missed {
+#[error("event {found} was dispatched after event {known}; the events in between were not dispatched")]
+struct MissedEvents {
     known: Seq,
     found: Seq,
 }
 
-/// What a channel keeps.
 pub struct State {
     channel_key: ChannelKey,
     context: Arc<ActorContext>,
@@ -114,57 +108,57 @@ pub struct State {
     myself: ActorRef<ChannelMessage>,
     registration: Option<Registration>,
     conversation: Conversation,
-    /// What was heard while the record was read; none once it was.
-    heard_meanwhile: Option<Vec<(Box<Recorded>, Moment)>>,
-    /// What stands below this was kept for long enough, and is let go of once the record is read.
-    let_go_below: Seq,
-    /// What follows once a batch is committed, by batch, oldest first.
-    owed: VecDeque<(u64, Vec<PostCommitAction>)>,
+    /// Events that arrived while the record was being read. `None` once the channel is restored.
+    received_while_restoring: Option<Vec<(Box<Recorded>, Moment)>>,
+    /// Events below this number have expired. They are dropped from memory once the channel is restored.
+    expired_below: Seq,
+    /// The actions to run once a batch is committed, by batch, oldest first.
+    post_commit_actions: VecDeque<(u64, Vec<PostCommitAction>)>,
     batches: u64,
     is_pending: bool,
-    /// The newest event that is known here; they are handed over one after the other.
+    /// The newest event that this channel knows. Events are dispatched in the order of their numbers.
     newest: Seq,
-    /// It is looked whether something was missed, once the record was read.
-    is_to_look_again: bool,
+    /// Once restored, check for events that were committed and never dispatched.
+    must_check_for_missed: bool,
     since_snapshot: u32,
-    last_heard: tokio::time::Instant,
-    /// How patient everyone is here, as of an edition of who lives where.
+    last_received: tokio::time::Instant,
+    /// The interjection policies of this channel, with the edition of the memberships that they were read from.
     policies: (u64, Arc<InterjectionPolicies>),
     channel_clock: ChannelClock,
     alarm: Option<Alarm>,
-    /// When it is looked whether it may sleep; none before its record was read.
-    doze_at: Option<Moment>,
-    /// Judgements that are with the pool.
-    calls: HashMap<Ticket, CallId>,
-    /// Questions, and the companions that have them.
-    asked: HashMap<Ticket, CompanionId>,
-    tries: HashMap<Ticket, u32>,
+    /// When the channel next checks whether it can sleep. `None` until it is restored.
+    sleep_at: Option<Moment>,
+    /// Judgements that are queued in the pool.
+    judgement_calls: HashMap<Ticket, CallId>,
+    /// Questions in flight, with the companions that they were handed to.
+    asked_companions: HashMap<Ticket, CompanionId>,
+    attempts: HashMap<Ticket, u32>,
     question_timeouts: QuestionTimeouts,
     replies: HashMap<ActorId, (Ticket, ractor::ActorCell)>,
-    deliveries: HashMap<ActorId, Underway>,
-    /// Where they go one after the other.
-    lane: Arc<tokio::sync::Mutex<()>>,
-    /// The statement that was on its way when the channel began.
-    owed_before: Option<Box<(Ticket, OutboxRecord)>>,
-    /// Who was asked in the newest round.
-    round_asked: Vec<CompanionId>,
-    /// The turn-taking manager of the round that is open.
-    manager: Option<Managed>,
+    deliveries: HashMap<ActorId, RunningDelivery>,
+    /// Held by a delivery while it runs, so that a channel's statements are posted one after the other.
+    delivery_lock: Arc<tokio::sync::Mutex<()>>,
+    /// The statement whose delivery a restart interrupted.
+    interrupted_delivery: Option<Box<(Ticket, OutboxRecord)>>,
+    /// The companions that were asked in the newest round.
+    asked_in_round: Vec<CompanionId>,
+    /// The turn-taking manager of the open round.
+    manager: Option<RoundManager>,
     /// The external companion that had the floor last.
     selected: Option<Selected>,
-    /// Whoever waits for its words to be accepted.
-    words: Option<Words>,
+    /// The external companion that waits for its statement to be accepted.
+    waiter: Option<StatementWaiter>,
     traces: Traces,
-    /// What was used and is not on record yet: it goes there with the next batch.
-    spent: Vec<Used>,
+    /// Usage that is not on record yet. The next batch records it.
+    unrecorded_usage: Vec<Used>,
     shown: Shown,
-    /// Since when it reads its record.
-    began: tokio::time::Instant,
+    /// When the channel began to read its record.
+    restore_started: tokio::time::Instant,
     _counted: Counted,
 }
 
-/// Nobody knows what is stored, or nothing can be stored now: not for anything that happened here, unless it cannot be recorded at all.
-fn begun_anew(lost: WriteError) -> ActorProcessingErr {
+/// The error that restarts the channel after a lost write. Only a record that can never be written counts as the channel's own failure.
+fn restart_error(lost: WriteError) -> ActorProcessingErr {
     match lost {
         WriteError::Unfit(_) => lost.into(),
         WriteError::Unknown | WriteError::Unavailable(_) | WriteError::Unreadable(_) | WriteError::Deleted => {
@@ -191,7 +185,7 @@ impl Actor for Channel {
 
     async fn pre_start(&self, myself: ActorRef<ChannelMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
         let Arguments { channel_key, context, budgets, in_flight } = arguments;
-        // Registered before the record is read: what is accepted after the reading finds its way here.
+        // Registered before the record is read, so that events accepted after the read are dispatched here.
         let registration = context.directory.register(&ChannelActorKey(channel_key.channel.clone()), &myself);
         restore::begin(channel_key.clone(), context.clone(), budgets.clone(), myself.clone());
         let channel_clock = ChannelClock::new(context.clock.now());
@@ -204,35 +198,35 @@ impl Actor for Channel {
             myself,
             registration: Some(registration),
             conversation: Conversation::default(),
-            heard_meanwhile: Some(Vec::new()),
-            let_go_below: Seq::NONE,
-            owed: VecDeque::new(),
+            received_while_restoring: Some(Vec::new()),
+            expired_below: Seq::NONE,
+            post_commit_actions: VecDeque::new(),
             batches: 0,
             is_pending: true,
             newest: Seq::NONE,
-            is_to_look_again: false,
+            must_check_for_missed: false,
             since_snapshot: 0,
-            last_heard: tokio::time::Instant::now(),
+            last_received: tokio::time::Instant::now(),
             policies: (u64::MAX, Arc::default()),
             channel_clock,
             alarm: None,
-            doze_at: None,
-            calls: HashMap::new(),
-            asked: HashMap::new(),
-            tries: HashMap::new(),
+            sleep_at: None,
+            judgement_calls: HashMap::new(),
+            asked_companions: HashMap::new(),
+            attempts: HashMap::new(),
             question_timeouts: QuestionTimeouts::default(),
             replies: HashMap::new(),
             deliveries: HashMap::new(),
-            lane: Arc::default(),
-            owed_before: None,
-            round_asked: Vec::new(),
+            delivery_lock: Arc::default(),
+            interrupted_delivery: None,
+            asked_in_round: Vec::new(),
             manager: None,
             selected: None,
-            words: None,
+            waiter: None,
             traces: Traces::default(),
-            spent: Vec::new(),
+            unrecorded_usage: Vec::new(),
             shown: Shown::default(),
-            began: tokio::time::Instant::now(),
+            restore_started: tokio::time::Instant::now(),
             _counted: counted,
         })
     }
@@ -248,38 +242,38 @@ impl Actor for Channel {
             ChannelMessage::Restored(Ok(restored)) => state.restored(*restored),
             ChannelMessage::Restored(Err(error)) => state.not_restored(error)?,
             ChannelMessage::Heard(recorded, committed) => {
-                state.follow(recorded.seq, recorded.seq)?;
-                if state.heard(recorded, committed) {
+                state.note_journaled(recorded.seq, recorded.seq)?;
+                if state.receive(recorded, committed) {
                     state.taken_on(1);
                 }
             }
             ChannelMessage::Recorded { batch, result } => {
-                // A lost write: nobody knows what is stored, so the channel begins anew from what is.
-                let Committed { first, last } = result.map_err(begun_anew)?;
-                state.follow(first, last)?;
-                state.recorded(batch);
+                // After a lost write nobody knows what is stored, so the channel restarts from its record.
+                let Committed { first, last } = result.map_err(restart_error)?;
+                state.note_journaled(first, last)?;
+                state.batch_committed(batch);
             }
-            ChannelMessage::Posted { result } => state.posted(result.map_err(begun_anew)?)?,
+            ChannelMessage::Posted { result } => state.statement_recorded(result.map_err(restart_error)?)?,
             ChannelMessage::QuestionLost { ticket } => state.question_lost(ticket),
             ChannelMessage::QuestionUnasked { ticket } => state.question_unasked(ticket),
             ChannelMessage::AskAgain { ticket } => state.ask_again(ticket),
             ChannelMessage::Answered { ticket, asked, outcome, vote } => state.answered(ticket, &asked, *outcome, vote),
-            ChannelMessage::Voted { state: ballot, reply } => state.voted(*ballot, reply),
-            ChannelMessage::Words { from, message_id, text, reply } => state.worded(&from, message_id, text, reply),
+            ChannelMessage::Voted { state: ballot, reply } => state.external_vote(*ballot, reply),
+            ChannelMessage::Words { from, message_id, text, reply } => state.external_statement(&from, message_id, text, reply),
             ChannelMessage::Judged { ticket, asked, outcome } => state.judged(ticket, &asked, *outcome),
             ChannelMessage::RoundDue(round) => state.round_due(round),
-            ChannelMessage::ManagerGone(manager) => state.manager_is_gone(manager),
+            ChannelMessage::ManagerGone(manager) => state.manager_stopped(manager),
             ChannelMessage::ReplyEnded { ticket, text, asked, outcome } => state.reply_ended(ticket, text, &asked, *outcome),
             ChannelMessage::Delivered { ticket, delivered } => state.delivered(ticket, *delivered),
-            ChannelMessage::DeliveryGone(delivery) => state.delivery_is_gone(delivery)?,
-            ChannelMessage::ReplyGone(reply) => state.reply_is_gone(reply),
+            ChannelMessage::DeliveryGone(delivery) => state.delivery_stopped(delivery)?,
+            ChannelMessage::ReplyGone(reply) => state.reply_stopped(reply),
             ChannelMessage::Unclaimed { asked, outcome } => state.record_unclaimed_usage(&asked, &outcome),
             ChannelMessage::Summarised { upto, text, outcome } => state.summarised(upto, text, outcome.as_deref()),
-            ChannelMessage::LetGo(below) => state.let_go(below),
-            ChannelMessage::Woken => state.woken()?,
+            ChannelMessage::LetGo(below) => state.drop_expired(below),
+            ChannelMessage::Woken => state.wake()?,
             ChannelMessage::ResidenceChanged => state.membership_changed(),
-            ChannelMessage::LookAgain => state.look_again(),
-            ChannelMessage::Fenced(last) => state.follow(last.next(), last)?,
+            ChannelMessage::LookAgain => state.check_for_missed_events(),
+            ChannelMessage::Fenced(last) => state.note_journaled(last.next(), last)?,
             ChannelMessage::Look(reply) => state.look(reply),
         }
         Ok(())
@@ -291,19 +285,19 @@ impl Actor for Channel {
         event: SupervisionEvent,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
-        // Replies, deliveries and the turn-taking manager are linked here. One that died is begun again while it is still needed.
+        // Replies, deliveries and the turn-taking manager are linked to the channel. One that died is restarted while it is still needed.
         match event {
             SupervisionEvent::ActorTerminated(child, ..) | SupervisionEvent::ActorFailed(child, _) => {
                 let child = child.get_id();
-                let gone = if state.replies.contains_key(&child) {
+                let message = if state.replies.contains_key(&child) {
                     ChannelMessage::ReplyGone(child)
                 } else if state.deliveries.contains_key(&child) {
                     ChannelMessage::DeliveryGone(child)
                 } else {
                     ChannelMessage::ManagerGone(child)
                 };
-                // Supervision overtakes the mailbox, where the child's last words may still wait: they come first.
-                let _ = state.myself.cast(gone);
+                // Supervision events overtake the mailbox, where the child's last messages may still wait. A cast keeps those first.
+                let _ = state.myself.cast(message);
             }
             _ => {}
         }

@@ -1,9 +1,11 @@
-//! A companion of a guild: has its settings in force, words its questions and its replies, and knows which of its calls are in flight.
+//! A companion of a guild: holds its settings in force, builds the prompts of its questions and replies, and tracks its calls in flight.
 //!
-//! A channel hands it what a question or a statement is made from. Its questions go to the pool, which has them worded when their turn comes;
-//! a statement is asked for by a [`reply`], which gets its words here. A companion that dies takes its questions along: they are cancelled,
-//! and asked again by their channels, which learn it by the drop of [`DecisionRequest::arrival`](super::messages::companion::DecisionRequest). A question that it cannot ask
-//! must not take it along, again and again, and with it the guild: it fails alone; and so does one that cannot be worded, in the pool.
+//! A channel sends it the inputs of a question or a statement. It queues questions in the pool, and the pool builds the prompt when it takes a
+//! question up. A [`reply`] asks for statements; it gets its prompt here. If a companion dies, its questions are cancelled. The drop of
+//! [`DecisionRequest::arrival`](super::messages::companion::DecisionRequest) notifies their channels, which ask again.
+//!
+//! A question that panics when it is asked must not kill the companion again and again, and with it the guild. So it fails alone. A question
+//! whose prompt cannot be built fails alone too, in the pool.
 
 mod pending_calls;
 pub mod reply;
@@ -36,20 +38,14 @@ use crate::telemetry::plain::Plain;
 use pending_calls::PendingCalls;
 use settings_cache::SettingsCache;
 
-/// The actor.
 pub struct Companion;
 
-/// Who it is and what it works with.
 pub struct Arguments {
-    /// Whose companion.
     pub guild: GuildId,
-    /// Which one.
     pub companion: CompanionId,
-    /// What it works with.
     pub context: Arc<ActorContext>,
 }
 
-/// What a companion keeps.
 pub struct State {
     guild: GuildId,
     companion: CompanionId,
@@ -87,21 +83,21 @@ impl Actor for Companion {
         let _at_work = at_work(Address::Companion(state.guild.clone(), state.companion.clone()));
         match message {
             CompanionMessage::Evaluate(evaluate) => {
-                // Nothing here could be left half done.
+                // A panic leaves no state here half changed.
                 if catch_unwind(AssertUnwindSafe(|| state.ask(*evaluate))).is_err() {
                     let (guild, companion) = (Plain(state.guild.as_str()), Plain(state.companion.as_str()));
-                    tracing::error!(%guild, %companion, "a question could not be asked; it is asked again, later and later");
+                    tracing::error!(%guild, %companion, "asking a question panicked; it is asked again after growing back-offs");
                 }
             }
             CompanionMessage::Cancel { channel, ticket } => state.pending_calls.cancel(&channel, ticket),
-            CompanionMessage::Word(speak) => state.word(*speak),
+            CompanionMessage::Word(speak) => state.send_statement_request(*speak),
         }
         Ok(())
     }
 }
 
 impl State {
-    /// As it is in this channel; none: it is configured no more.
+    /// Its settings in this channel. `None`: it is no longer configured.
     fn settings_in(&mut self, channel: &ChannelId) -> Option<Arc<Settings>> {
         self.settings_cache.of(channel, &self.companion, &self.context.memberships)
     }
@@ -109,7 +105,7 @@ impl State {
     fn ask(&mut self, evaluate: Evaluate) {
         let Evaluate { asking, input } = evaluate;
         let Some(settings) = self.settings_in(&asking.channel_key.channel) else {
-            // The channel is told that it left, and wants no answer then.
+            // The channel learns that the companion left, and then needs no answer.
             asking.arrival.send(Ok(()));
             return;
         };
@@ -130,7 +126,7 @@ impl State {
                     return;
                 }
                 match context.directory.find(&manager).filter(|_| is_vote) {
-                    // One that dies with it is replaced, and has it asked again.
+                    // If the manager dies with the answer, it is replaced, and the channel asks again.
                     Some(manager) => drop(manager.cast(ManagerMessage::Answered { ticket, asked, outcome })),
                     None => tell(ChannelMessage::Answered { ticket, asked, outcome, vote: None }),
                 }
@@ -139,37 +135,43 @@ impl State {
         starting_call.called(call);
     }
 
-    fn word(&mut self, speak: Speak) {
+    fn send_statement_request(&mut self, speak: Speak) {
         let Speak { channel_key, statement, words } = speak;
         let Some(settings) = self.settings_in(&channel_key.channel) else { return };
         let (context, name) = (self.context.clone(), settings.name.clone());
-        let request = Box::new(move || reply::worded(&statement, &settings, channel_key.guild, &context.settings.prompt));
-        // A reply that was cancelled needs none.
+        let request =
+            Box::new(move || reply::statement_request(&statement, &settings, channel_key.guild, &context.settings.prompt));
+        // The reply may have been cancelled.
         let _ = words.send(Words { name, request });
     }
 }
 
-/// Words a question when its turn comes.
+/// A question whose prompt is built when the pool takes it up.
 fn lazy_request(
     input: DecisionInput,
     settings: Arc<Settings>,
     channel_key: ChannelKey,
     context: Arc<ActorContext>,
 ) -> Arc<LazyRequest> {
-    let without_words = Request {
+    let base_request = Request {
         model: settings.model.side.clone(),
         companion: Some(asker(&settings)),
         format: if input.is_vote { AnswerFormat::JsonObject } else { AnswerFormat::Text },
         ..Request::new(ModelRole::Side, channel_key.guild.clone(), context.settings.prompt.max_side_answer_tokens)
     };
-    LazyRequest::later(without_words, move |without_words| {
+    LazyRequest::later(base_request, move |base_request| {
         let companion = &settings.id;
         let _at_work = at_work(Address::Companion(channel_key.guild.clone(), companion.clone())).about(&channel_key, companion);
-        worded(without_words, &input, &settings, &context.settings.prompt)
+        decision_request(base_request, &input, &settings, &context.settings.prompt)
     })
 }
 
-fn worded(without_words: Request, input: &DecisionInput, settings: &Settings, words: &settings::prompt::Prompt) -> Request {
+fn decision_request(
+    base_request: Request,
+    input: &DecisionInput,
+    settings: &Settings,
+    templates: &settings::prompt::Prompt,
+) -> Request {
     let recent: Vec<&Message> = input.recent.iter().map(|message| &**message).collect();
     let buffer: Vec<&Message> = input.buffer.iter().map(|message| &**message).collect();
     let parts = DecisionParts {
@@ -180,25 +182,25 @@ fn worded(without_words: Request, input: &DecisionInput, settings: &Settings, wo
         summary: input.summary.as_deref(),
         recent: &recent,
         buffer: &buffer,
-        notes: &repetition_note(input.is_repetitive, words).into_iter().collect::<Vec<_>>(),
+        notes: &repetition_note(input.is_repetitive, templates).into_iter().collect::<Vec<_>>(),
     };
     let Prompt { system, user, sizes } =
-        if input.is_vote { prompt::vote(&parts, words) } else { prompt::decision(&parts, words) };
+        if input.is_vote { prompt::vote(&parts, templates) } else { prompt::decision(&parts, templates) };
     let trigger = input.trigger;
     let context = QuestionContext {
         purpose: if input.is_vote { Purpose::Vote { trigger } } else { Purpose::Decision { trigger } },
         chattiness: settings.chattiness.clone(),
         newest: Line::newest_of(recent.iter().chain(&buffer).copied()),
     };
-    Request { messages: language_model::Message::prompt(system, user), sizes, ..without_words }.with(context)
+    Request { messages: language_model::Message::prompt(system, user), sizes, ..base_request }.with(context)
 }
 
-/// The warning that the last messages repeat each other, where they do.
-pub(super) fn repetition_note(is_repetitive: bool, words: &settings::prompt::Prompt) -> Option<&str> {
-    Some(words.repetition.as_str()).filter(|warning| is_repetitive && !warning.is_empty())
+/// The warning that the last messages repeat each other, if they do.
+pub(super) fn repetition_note(is_repetitive: bool, templates: &settings::prompt::Prompt) -> Option<&str> {
+    Some(templates.repetition.as_str()).filter(|warning| is_repetitive && !warning.is_empty())
 }
 
-/// A companion as its prompts show it.
+/// The companion as its prompts show it.
 pub(super) fn character(settings: &Settings) -> Character<'_> {
     Character {
         id: &settings.id,
@@ -209,7 +211,7 @@ pub(super) fn character(settings: &Settings) -> Character<'_> {
     }
 }
 
-/// A companion as whoever asks a model.
+/// The companion as the author of a request to a model.
 pub(super) fn asker(settings: &Settings) -> Asker {
     Asker { id: settings.id.clone(), name: settings.name.clone() }
 }

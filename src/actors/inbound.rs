@@ -1,4 +1,4 @@
-//! The way in: what was heard is resolved, accepted by the writer, and only then handled.
+//! The way in for inbound events. The addressed companions are resolved, the writer commits the event, and only then it is handled.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,70 +15,67 @@ use crate::domain::message::{Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 
-/// So much of what was accepted for a channel may wait for it; with more, nothing is accepted for it until it has caught up.
-const MOST_WAITING: usize = 4_096;
+/// How many accepted events of a channel can wait to be handled. Over this limit nothing is accepted for the channel until it has caught up.
+const MAX_WAITING: usize = 4_096;
 
-/// When to try again then.
+/// When the sender should try again then.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// What is accepted so much later than it was said says when it was said.
+/// A message that is accepted this much later than it was sent carries the time when it was sent.
 const LATE: Duration = Duration::from_secs(2);
 
-/// What somebody says.
+/// A message from outside.
 #[derive(Clone, Debug)]
 pub struct Speech {
-    /// The platform's id of it, or the sender's own; the same again is the same message.
+    /// The platform's id of the message, or the sender's own. A message with the same id is a duplicate.
     pub id: Option<Arc<str>>,
-    /// Who says it.
     pub from: Author,
-    /// What a model reads.
+    /// The text that a model reads.
     pub text: Arc<str>,
-    /// What they really wrote, where that is not the text: names are looked for in this alone.
+    /// The text that the author wrote, if it differs from `text`. Names are looked for only in this.
     pub own_words: Option<Arc<str>>,
-    /// Typed or spoken.
     pub modality: Modality,
     /// A voice utterance that ends a lull.
     pub lull_endpoint: bool,
-    /// Whom it mentions, by id or by a companion's name.
+    /// The mentioned people and companions, by id or by a companion's name.
     pub mentions: Vec<Arc<str>>,
-    /// What it answers.
+    /// The message that this one answers.
     pub reply_to: Option<Replied>,
-    /// It addresses all companions that are there, as in a direct message; outside of those, only the ones that it names, if it names any.
+    /// The message addresses all companions in the channel, as in a direct message. In a guild: only those that it names, if it names any.
     pub to_all: bool,
-    /// When it was said, where that is known better than by when it comes here.
+    /// When the message was sent, if that is known better than by its arrival here.
     pub said_at: Option<Moment>,
 }
 
-/// A message that is answered.
+/// A message that another one answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replied {
-    /// Its number, where it is on record.
+    /// Its number, if it is on record.
     pub seq: Option<Seq>,
-    /// Its author's id.
+    /// The author's id.
     pub author: Arc<str>,
-    /// What its author is.
+    /// The author's role.
     pub role: Role,
 }
 
-/// The way in. Cheap to clone.
+/// Accepts inbound events. Cheap to clone.
 #[derive(Clone)]
 pub struct Inbound {
     pub(super) context: ActorContext,
 }
 
 impl Inbound {
-    /// The way into this system.
     pub fn new(context: ActorContext) -> Self {
         Self { context }
     }
 
-    /// Accepts what is said: it is committed when this returns. None: it is not taken in at all (`gate.foreign_bots`).
+    /// Accepts a message. It is committed when this returns. `None`: it is ignored because of `gate.foreign_bots`.
     ///
     /// # Errors
-    /// It was not accepted, or nobody knows whether it was; say it again with the same id.
+    /// The message was not accepted, or nobody knows whether it was. Send it again with the same id.
     pub async fn say(&self, channel_key: &ChannelKey, speech: Speech) -> Result<Option<Accepted>, Refused> {
         let id = speech.id.clone();
-        let Some(event) = self.said(channel_key, speech) else { return Ok(None) };
+        let Some(event) = self.message_event(channel_key, speech) else { return Ok(None) };
         self.accept(channel_key, event, id).await.map(Some)
     }
 
@@ -87,7 +84,7 @@ impl Inbound {
     /// # Errors
     /// As [`say`](Self::say).
     pub async fn accept(&self, channel_key: &ChannelKey, event: Event, id: Option<Arc<str>>) -> Result<Accepted, Refused> {
-        if self.context.directory.waiting(&ChannelActorKey(channel_key.channel.clone())) >= MOST_WAITING {
+        if self.context.directory.waiting(&ChannelActorKey(channel_key.channel.clone())) >= MAX_WAITING {
             return Err(Refused::Busy { retry_after: RETRY_AFTER });
         }
         let (reply, accepted) = Reply::awaited();
@@ -96,29 +93,29 @@ impl Inbound {
         accepted.await.unwrap_or(Err(WriteError::Unknown.into()))
     }
 
-    fn said(&self, channel_key: &ChannelKey, speech: Speech) -> Option<Event> {
+    fn message_event(&self, channel_key: &ChannelKey, speech: Speech) -> Option<Event> {
         let memberships = &self.context.memberships;
         let is_companion = |id: &str| memberships.lives_in(&channel_key.guild, id);
         let names = memberships.names(&channel_key.guild);
-        let meant = |mention| names.as_deref().map_or(mention, |names| address::meant(names, mention));
-        let mentions: Vec<&str> = speech.mentions.iter().map(|mention| meant(&**mention)).collect();
+        let resolved = |mention| names.as_deref().map_or(mention, |names| address::meant(names, mention));
+        let mentions: Vec<&str> = speech.mentions.iter().map(|mention| resolved(&**mention)).collect();
         let present: Vec<CompanionId> =
             if speech.to_all { memberships.present(&channel_key.channel).into_keys().collect() } else { Vec::new() };
-        let heard = Heard {
+        let addressing = Heard {
             speaker: &speech.from,
             text: speech.own_words.as_ref().unwrap_or(&speech.text),
             mentions: &mentions,
             reply_to: speech.reply_to.as_ref().map(|replied| (&*replied.author, replied.role)),
             to_all_of: &present,
         };
-        if !address::admits(self.context.settings.gate.foreign_bots, is_companion, &heard) {
+        if !address::admits(self.context.settings.gate.foreign_bots, is_companion, &addressing) {
             return None;
         }
         let address = names.as_deref().map(|names| {
-            let named = address::resolve(names, is_companion, &Heard { to_all_of: &[], ..heard });
-            // In a guild the account that companions share carries a message to those whom it names.
+            let named = address::resolve(names, is_companion, &Heard { to_all_of: &[], ..addressing });
+            // In a guild a message to the companions' shared account addresses only those that it names, if it names any.
             let is_for_some = !channel_key.guild.is_direct() && present.iter().any(|companion| named.includes(companion));
-            if present.is_empty() || is_for_some { named } else { address::resolve(names, is_companion, &heard) }
+            if present.is_empty() || is_for_some { named } else { address::resolve(names, is_companion, &addressing) }
         });
         let address = address.unwrap_or_default();
         let said_at = speech.said_at.filter(|said_at| self.context.clock.now().since(*said_at) > LATE);

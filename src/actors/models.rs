@@ -1,15 +1,15 @@
-//! The pool: asks models for everybody, the urgent first, fairly, within limits, and answers every question exactly once.
+//! The pool: queues all calls to models, urgent ones first, fairly among guilds and within limits. It answers every question exactly once.
 //!
 //! The actor holds the questions and never awaits a network; each call is a task of its own that reports back. Side and main
 //! questions go through the same pool, with limits and queues per endpoint, role
 //! and model, and one circuit breaker per endpoint.
 
 pub mod breaker;
+pub mod failing_models;
 pub mod handle;
 mod measures;
 pub mod queue;
 pub mod schedule;
-pub mod trouble;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -32,34 +32,33 @@ use crate::settings::models::Models as Settings;
 use crate::telemetry::instruments::Instruments;
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::plain::Plain;
+use failing_models::FailingModels;
 use measures::Measures;
 use schedule::{Entry, Schedule, Step};
-use trouble::Troubles;
 use worker::Worker;
 
-/// How long after a question was lost for so many times, from 1, it is asked again: soon, for whoever had it is mostly back at once, and
-/// then every 50 ms.
-pub fn asked_again_after(losses: u32) -> Duration {
+/// The pause before a lost question is asked again. `losses` counts from 1. The first pauses are short, because the actor that lost it
+/// mostly restarts at once. Later ones last 50 ms.
+pub fn pause_before_asking_again(losses: u32) -> Duration {
     Duration::from_millis((5 << losses.saturating_sub(1).min(4)).min(50))
 }
 
 /// The pool's actor, named `side_models` in the tree.
 pub struct SideModels {
-    /// Limits.
+    /// The limits, timeouts and breakers.
     pub settings: Settings,
-    /// Spreads the tries of those who failed together.
+    /// Spreads the retries of calls that failed together.
     pub rng: Arc<dyn Rng>,
-    /// What it measures with.
     pub instruments: Instruments,
 }
 
-/// What the pool keeps; all of it may be lost, because dropping a question answers it.
+/// All of the pool's state can be lost, because dropping a question answers it.
 pub struct State {
     started: Instant,
     schedule: Schedule,
-    /// In the order in which they came: what is lost with the pool is told in that order.
+    /// In the order of arrival, so that questions lost with the pool are answered in that order.
     questions: BTreeMap<CallId, Waiting>,
-    troubles: Troubles,
+    failing_models: FailingModels,
     measures: Measures,
     alarm: Option<Alarm>,
     _counted: Counted,
@@ -92,7 +91,7 @@ impl Actor for SideModels {
             started: Instant::now(),
             schedule: Schedule::new(self.settings.clone()),
             questions: BTreeMap::new(),
-            troubles: Troubles::default(),
+            failing_models: FailingModels::default(),
             measures: Measures::new(self.instruments.clone()),
             alarm: None,
             _counted: self.instruments.actors.one([Sort::Models.as_str()]),
@@ -107,19 +106,19 @@ impl Actor for SideModels {
     ) -> Result<(), ActorProcessingErr> {
         let now = state.moment(Instant::now());
         let steps = match message {
-            PoolMessage::Ask(asked) => state.take_in(now, *asked),
+            PoolMessage::Ask(asked) => state.enqueue(now, *asked),
             PoolMessage::Cancel(call) => state.schedule.cancel(now, call),
             PoolMessage::Ended(call, result) => {
-                state.learn(call, result.as_ref().err());
+                state.note_result(call, result.as_ref().err());
                 state.schedule.ended(now, call, result, self.rng.fraction())
             }
             PoolMessage::Panicked(call) => {
-                state.tell_panic(call, "a model's call panicked; its question is answered without a model");
+                state.log_panic(call, "a model's call panicked; its question is answered without a model");
                 state.schedule.panicked(now, call)
             }
             PoolMessage::NoPrompt(call) => {
-                state.tell_panic(call, "a question panicked while it was put into words; no model was asked");
-                state.schedule.without_words(now, call)
+                state.log_panic(call, "building a question's prompt panicked; no model was asked");
+                state.schedule.prompt_failed(now, call)
             }
             PoolMessage::SummaryShed => {
                 state.measures.shed_summary();
@@ -143,7 +142,7 @@ impl State {
         Moment::ZERO + instant.saturating_duration_since(self.started)
     }
 
-    fn take_in(&mut self, now: Moment, asked: Asked) -> Vec<Step> {
+    fn enqueue(&mut self, now: Moment, asked: Asked) -> Vec<Step> {
         let Asked { call, priority, asked, deadline, job, reply } = asked;
         let entry = Entry {
             call,
@@ -159,14 +158,14 @@ impl State {
         self.schedule.ask(now, entry)
     }
 
-    fn learn(&mut self, call: CallId, failure: Option<&NoAnswer>) {
+    fn note_result(&mut self, call: CallId, failure: Option<&NoAnswer>) {
         if let Some(question) = self.questions.get(&call) {
             let Job { at, model, request, .. } = &question.job;
-            self.troubles.learn(at, &model.identity().model, request.role, &request.model, failure);
+            self.failing_models.note_result(at, &model.identity().model, request.role, &request.model, failure);
         }
     }
 
-    fn tell_panic(&self, call: CallId, what: &str) {
+    fn log_panic(&self, call: CallId, text: &str) {
         if let Some(question) = self.questions.get(&call) {
             let (endpoint, request) = (&*question.job.at.endpoint, &question.job.request);
             let companion = request.companion.as_ref().map_or("", |companion| companion.id.as_str());
@@ -175,7 +174,7 @@ impl State {
                 guild = %Plain(request.guild.as_str()),
                 companion = %Plain(companion),
                 role = request.role.as_str(),
-                "{what}"
+                "{text}"
             );
         }
     }
@@ -183,48 +182,48 @@ impl State {
     fn carry_out(&mut self, myself: &ActorRef<PoolMessage>, now: Moment, steps: Vec<Step>, instruments: &Instruments) {
         for step in steps {
             match step {
-                Step::Call(call, again) => self.call(myself, call, again, instruments.clone()),
-                Step::Answer { call, result, spent } => {
+                Step::Call(call, is_retry) => self.call(myself, call, is_retry, instruments.clone()),
+                Step::Answer { call, result, stats } => {
                     if let Err(failure @ NoAnswer::TimedOut { .. }) = &result
-                        && !spent.in_calls.is_zero()
+                        && !stats.in_calls.is_zero()
                     {
-                        // Its last call never came back.
-                        self.learn(call, Some(failure));
+                        // The last call did not return before the deadline.
+                        self.note_result(call, Some(failure));
                     }
                     let Some(Waiting { job, reply, worker }) = self.questions.remove(&call) else { continue };
                     drop(worker);
-                    self.measures.answered(job.request.role, spent);
+                    self.measures.answered(job.request.role, stats);
                     let facts = CallFacts {
                         service: job.at.service,
                         identity: job.model.identity().clone(),
-                        waited_ms: millis(spent.waited),
-                        model_ms: millis(spent.in_calls),
-                        attempts: spent.attempts,
+                        waited_ms: millis(stats.waited),
+                        model_ms: millis(stats.in_calls),
+                        attempts: stats.attempts,
                         usage: result.as_ref().map_or_else(|_| Usage::default(), |answer| answer.usage),
                     };
                     reply.send(Ok(Outcome { result, facts }));
                 }
                 Step::CircuitOpen(at, until) => {
                     let open_ms = until.since(now).as_millis() as u64;
-                    // That it fails was told when it began.
-                    tracing::debug!(endpoint = &*at.endpoint, open_ms, "endpoint failed several times in a row");
+                    // The failure itself was logged when it began.
+                    tracing::debug!(endpoint = &*at.endpoint, open_ms, "endpoint failed several stats in a row");
                 }
             }
         }
     }
 
-    fn call(&mut self, myself: &ActorRef<PoolMessage>, call: CallId, again: bool, instruments: Instruments) {
+    fn call(&mut self, myself: &ActorRef<PoolMessage>, call: CallId, is_retry: bool, instruments: Instruments) {
         let Some(question) = self.questions.get_mut(&call) else { return };
-        if again && let Some(drafts) = &question.job.drafts {
+        if is_retry && let Some(drafts) = &question.job.drafts {
             drop(drafts.send(Draft::Anew));
         }
         question.worker = Some(Worker::start(myself.clone(), call, question.job.clone(), instruments));
     }
 
     fn set_alarm(&mut self, myself: &ActorRef<PoolMessage>, now: Moment) {
-        // That an endpoint is left alone no more is to be seen although nobody asks it.
+        // Also wakes when a breaker half-opens, so that the gauge of open breakers falls although nobody asks.
         let next = self.schedule.next_wakeup().into_iter().chain(self.schedule.circuit_open(now)).min();
-        // One that rings before that is set again when it has rung: an alarm for each question would be much for nothing.
+        // An earlier alarm stays, and is set again when it has rung. A new alarm for each question would cost much without need.
         if self.alarm.as_ref().is_some_and(|alarm| alarm.at > now && next.is_none_or(|next| alarm.at <= next)) {
             return;
         }
@@ -240,7 +239,7 @@ impl State {
     }
 
     fn report(&self, now: Moment) -> PoolReport {
-        PoolReport { lanes: self.schedule.lanes(now), troubles: self.troubles.all() }
+        PoolReport { lanes: self.schedule.lanes(now), troubles: self.failing_models.all() }
     }
 }
 

@@ -1,10 +1,10 @@
-//! A channel's own time: it begins where its record ends, and goes on, whatever the machine's clock does.
+//! A channel's own clock. It starts where the record ends, and advances whatever the machine's clock does.
 
 use tokio::time::Instant;
 
 use crate::domain::moment::Moment;
 
-/// Time that never goes back and never stands still, and follows the machine's clock wherever that is ahead.
+/// A clock that never goes back and never stops. It follows the machine's clock when that is ahead.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChannelClock {
     from: Moment,
@@ -12,12 +12,12 @@ pub(super) struct ChannelClock {
 }
 
 impl ChannelClock {
-    /// Begins at this moment.
+    /// A clock that shows this moment now.
     pub(super) fn new(from: Moment) -> Self {
         Self { from, since: Instant::now() }
     }
 
-    /// The time now, when the machine's clock says this.
+    /// The time now; `machine` is what the machine's clock shows.
     pub(super) fn now(&mut self, machine: Moment) -> Moment {
         let here = self.from + self.since.elapsed();
         if machine > here {
@@ -37,7 +37,7 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     #[tokio::test(start_paused = true)]
-    async fn a_clock_that_was_set_back_neither_stops_time_nor_takes_it_back() {
+    async fn time_advances_when_the_machines_clock_is_set_back() {
         let noon = Moment::from_micros(43_200_000_000);
         let mut channel_clock = ChannelClock::new(noon);
 
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_clock_that_is_ahead_is_followed() {
+    async fn a_machine_clock_that_is_ahead_is_followed() {
         let noon = Moment::from_micros(43_200_000_000);
         let mut channel_clock = ChannelClock::new(noon);
 

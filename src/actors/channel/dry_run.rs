@@ -1,11 +1,11 @@
-//! Finds the message for which a channel dies when it goes on from its record.
+//! Finds the message that kills a channel when it resumes from its record.
 //!
-//! A message that kills while it is handled is in flight. What goes on from a record goes on from everything in it that is still open, so
-//! nothing is. Whoever comes after a channel that died there goes on in its mind first, with one message more each time: the one with which
-//! that kills is in flight then, and is counted, and becomes a dead letter, like any other. Of two that kill only together the later one is: without it the
-//! earlier does no harm.
+//! A message that kills its handler is in flight, so it is known. A channel that resumes continues everything that is open in its record, so no
+//! single message is in flight. After such a death the successor first does a dry run: it resumes copies of the conversation, with one message
+//! more each time. A message that kills the dry run is in flight, is counted, and becomes a dead letter like any other. Of two messages that
+//! kill only together, the later one becomes the dead letter: without it the earlier one does no harm.
 //!
-//! Over what a companion hangs that makes words of it, a question or a reply, is found the same way: the channel words it in its place.
+//! A message that makes a companion hang while it builds a prompt is found the same way: the channel builds the prompts in the companion's place.
 
 use std::collections::BTreeSet;
 
@@ -20,15 +20,16 @@ use crate::domain::trigger::Trigger;
 use crate::domain::window;
 use crate::journal::reader::Restored;
 
-/// The newest of so many messages is looked for: more are hardly ever open, and all of it happens at a stroke.
-const SUSPECTS: usize = 256;
+/// How many of the newest messages are tried. More are hardly ever open, and the dry run blocks the channel while it runs.
+const MAX_SUSPECTS: usize = 256;
 
 impl State {
-    /// Goes on from this record with one message more each time. Nothing comes of it, unless one of them kills.
-    pub(super) fn try_one_by_one(&mut self, restored: &Restored) {
+    /// Resumes copies of this record, with one message more each time. It has no effect, unless one of the messages kills.
+    pub(super) fn dry_run_resume(&mut self, restored: &Restored) {
         let Restored { snapshot, events, skip, .. } = restored;
         let is_suspect = |recorded: &&Recorded| matches!(recorded.event, Event::Said { .. }) && !skip.contains(&recorded.seq);
-        let mut suspects: Vec<Seq> = events.iter().rev().filter(is_suspect).take(SUSPECTS).map(|recorded| recorded.seq).collect();
+        let mut suspects: Vec<Seq> =
+            events.iter().rev().filter(is_suspect).take(MAX_SUSPECTS).map(|recorded| recorded.seq).collect();
         suspects.reverse();
         let Some(first) = suspects.first().and_then(|first| events.iter().position(|recorded| recorded.seq == *first)) else {
             return;
@@ -36,20 +37,20 @@ impl State {
         let mut before = snapshot.as_ref().map(|snapshot| snapshot.conversation.clone()).unwrap_or_default();
         self.with_world(|_, _, world| fold_all(&mut before, &events[..first], skip, world));
         let mut skip: BTreeSet<Seq> = skip.union(&suspects.iter().copied().collect()).copied().collect();
-        // What kills without any of them is in the record before them, and none of theirs.
-        self.with_world(|_, now, world| go_on_in_mind(before.clone(), now, &events[first..], &skip, world));
+        // First without any of the suspects. A death here is caused by the record before them.
+        self.with_world(|_, now, world| resume_copy(before.clone(), now, &events[first..], &skip, world));
         for suspect in suspects {
             skip.remove(&suspect);
             self.in_flight.hold(suspect);
-            self.with_world(|_, now, world| go_on_in_mind(before.clone(), now, &events[first..], &skip, world));
+            self.with_world(|_, now, world| resume_copy(before.clone(), now, &events[first..], &skip, world));
         }
         self.in_flight.lay_down();
     }
 
-    /// Words what a prompt may show, with one message more each time, as a companion would.
-    pub(super) fn try_words(&mut self) {
-        let nobody = CompanionId::from("");
-        let character = Character { id: &nobody, name: "", persona: "", chattiness: "", tier: "" };
+    /// Builds prompts as a companion would, with one message of the window more each time.
+    pub(super) fn dry_run_prompts(&mut self) {
+        let no_companion = CompanionId::from("");
+        let character = Character { id: &no_companion, name: "", persona: "", chattiness: "", tier: "" };
         let entries: Vec<&window::Entry> = self.conversation.window().entries().collect();
         let messages: Vec<&Message> = entries.iter().map(|entry| &*entry.message).collect();
         for (at, entry) in entries.iter().enumerate() {
@@ -71,8 +72,8 @@ impl State {
     }
 }
 
-fn go_on_in_mind(mut conversation: Conversation, now: Moment, events: &[Recorded], skip: &BTreeSet<Seq>, world: &mut World<'_>) {
-    // What is used up in mind is not used up.
+fn resume_copy(mut conversation: Conversation, now: Moment, events: &[Recorded], skip: &BTreeSet<Seq>, world: &mut World<'_>) {
+    // A dry run must not use up budgets.
     let mut ledger = world.ledger.clone();
     let mut world = World {
         channel: world.channel,

@@ -1,4 +1,4 @@
-//! How patient companions are in a channel: kept once for all channels of a guild in which it is the same.
+//! The interjection policies of a channel. Channels of a guild with equal policies share one copy in memory.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::CompanionId;
 
-/// How patient everyone is in a channel.
+/// The interjection policy of each companion in a channel.
 pub(super) type InterjectionPolicies = BTreeMap<CompanionId, InterjectionPolicy>;
 
-/// Those that some channel of a guild goes by, each once.
+/// The distinct policies that the channels of a guild use.
 #[derive(Debug, Default)]
 pub(super) struct SharedPolicies(Mutex<Vec<Weak<InterjectionPolicies>>>);
 
 impl SharedPolicies {
-    /// These, as another channel has them if one does.
+    /// The shared copy of these policies.
     pub(super) fn shared(&self, policies: InterjectionPolicies) -> Arc<InterjectionPolicies> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|known| known.strong_count() > 0);
@@ -34,9 +34,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn channels_in_which_everybody_is_as_patient_share_that_as_long_as_one_of_them_is_awake() {
+    fn channels_with_equal_policies_share_them_while_one_of_the_channels_runs() {
         let guild = SharedPolicies::default();
-        let of = |starting_interval| {
+        let policies = |starting_interval| {
             let (text_lull_timeout, voice_lull_timeout) = (Duration::from_secs(10), Duration::from_secs(5));
             InterjectionPolicies::from([(
                 "aria".into(),
@@ -44,12 +44,12 @@ mod tests {
             )])
         };
 
-        let [lobby, den, attic] = [9, 9, 3].map(|starting_interval| guild.shared(of(starting_interval)));
+        let [lobby, den, attic] = [9, 9, 3].map(|starting_interval| guild.shared(policies(starting_interval)));
 
         assert!(Arc::ptr_eq(&lobby, &den));
-        assert_eq!(*attic, of(3));
+        assert_eq!(*attic, policies(3));
         drop((lobby, den));
-        assert_eq!(guild.shared(of(9)).len(), 1);
-        assert_eq!(guild.0.lock().unwrap().len(), 2, "those that nobody goes by are forgotten");
+        assert_eq!(guild.shared(policies(9)).len(), 1);
+        assert_eq!(guild.0.lock().unwrap().len(), 2, "policies that no channel uses are dropped");
     }
 }

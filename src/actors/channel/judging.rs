@@ -1,4 +1,4 @@
-//! Has the side model judge whether companions go in circles (docs/design/closing.md C-13).
+//! Has the side model judge whether companions repeat themselves (docs/design/closing.md C-13).
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::domain::trigger::Trigger;
 use crate::ports::language_model::{self, LazyRequest, ModelRole, NoAnswer, Request};
 
 impl State {
-    /// Asks how much the last messages repeat each other, if that is still to be known.
+    /// Asks how much the last messages repeat each other, if that judgement is still open.
     pub(super) fn ask_for_judgement(&mut self, ticket: Ticket) {
         let Some((_, newest)) = self.conversation.open_judgement().filter(|(open, _)| *open == ticket) else { return };
-        // What was said since the statement that is judged does not count.
+        // Messages after the judged statement do not count.
         let upto = self.conversation.window().entries().rev().skip_while(|entry| entry.seq > newest);
         let entries = upto.take(JUDGED_MESSAGES);
         let mut messages: Vec<Arc<Message>> = entries.map(|entry| entry.message.clone()).collect();
@@ -31,68 +31,68 @@ impl State {
         let modality = messages.last().map_or(Modality::Text, |message| message.modality);
         let speaker = CompanionId::from(messages.last().map_or("", |message| &*message.from.id));
         let most = self.context.settings.prompt.max_side_answer_tokens;
-        let without_words = Request::new(ModelRole::Side, self.channel_key.guild.clone(), most);
+        let base_request = Request::new(ModelRole::Side, self.channel_key.guild.clone(), most);
         let (channel_key, context) = (self.channel_key.clone(), self.context.clone());
-        let request = LazyRequest::later(without_words, move |without_words| {
+        let request = LazyRequest::later(base_request, move |base_request| {
             let _at_work = at_work(Address::Companion(channel_key.guild.clone(), speaker.clone())).about(&channel_key, &speaker);
             let messages: Vec<&Message> = messages.iter().map(|message| &**message).collect();
             let Prompt { system, user, sizes } = prompt::judgement(&messages, &context.settings.prompt);
             let newest = Line::newest_of(messages.into_iter());
             let context = QuestionContext { purpose: Purpose::Judgement, chattiness: "".into(), newest };
-            Request { messages: language_model::Message::prompt(system, user), sizes, ..without_words }.with(context)
+            Request { messages: language_model::Message::prompt(system, user), sizes, ..base_request }.with(context)
         });
         let (channel, asked) = (self.myself.clone(), request.clone());
         let call = self.context.pool.ask(Question {
             request,
-            // The next round waits for it.
+            // Urgent, because the next round waits for it.
             priority: Priority::of(Trigger::Turn, modality),
             deadline: self.context.pool.deadline(ModelRole::Side),
             drafts: None,
             reply_to: Box::new(move |outcome| {
-                // A channel that is gone asks again when it is back.
+                // A channel that has stopped asks again when it restarts.
                 let _ = channel.cast(ChannelMessage::Judged { ticket, asked, outcome: Box::new(outcome) });
             }),
         });
-        self.calls.insert(ticket, call);
-        if let Entry::Vacant(first) = self.tries.entry(ticket) {
+        self.judgement_calls.insert(ticket, call);
+        if let Entry::Vacant(first) = self.attempts.entry(ticket) {
             first.insert(0);
             self.wait_for(ticket);
         }
     }
 
-    /// The side model has judged, or has not: then nothing is held against anybody.
+    /// Handles the side model's judgement. Without an answer the score is 0.
     pub(super) fn judged(&mut self, ticket: Ticket, asked: &Request, outcome: Outcome) {
-        // Only we cancel, and then know it.
+        // Only this channel cancels, and it has noted that before.
         if matches!(outcome.result, Err(NoAnswer::Cancelled)) {
             self.record_unclaimed_usage(asked, &outcome);
             return;
         }
-        self.calls.remove(&ticket);
-        if outcome.is_lost() && self.is_to_be_judged(ticket) {
+        self.judgement_calls.remove(&ticket);
+        if outcome.is_lost() && self.is_judgement_open(ticket) {
             self.question_lost(ticket);
             return;
         }
-        self.tries.remove(&ticket);
-        if !self.is_to_be_judged(ticket) {
+        self.attempts.remove(&ticket);
+        if !self.is_judgement_open(ticket) {
             self.record_unclaimed_usage(asked, &outcome);
             return;
         }
-        self.spend(asked, &outcome);
+        self.note_usage(asked, &outcome);
         self.traces.called(ticket, asked, &outcome, &self.channel_key, &self.context);
         let (score, call) = match &outcome.result {
-            Ok(given) => {
-                let call = self.traces.call(ticket, asked, &given.text(), &outcome.facts);
-                (repetition::read_score(&given.text()), Some(Box::new(call)))
+            Ok(answer) => {
+                let call = self.traces.call(ticket, asked, &answer.text(), &outcome.facts);
+                (repetition::read_score(&answer.text()), Some(Box::new(call)))
             }
             Err(error) => {
-                self.traces.misjudged(error.code());
+                self.traces.record_judgement_error(error.code());
                 (0.0, None)
             }
         };
         self.step(Input::Judged { ticket, score, call });
     }
 
-    pub(super) fn is_to_be_judged(&self, ticket: Ticket) -> bool {
+    pub(super) fn is_judgement_open(&self, ticket: Ticket) -> bool {
         self.conversation.open_judgement().is_some_and(|(open, _)| open == ticket)
     }
 }

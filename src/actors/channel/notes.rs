@@ -1,4 +1,4 @@
-//! What is shown to whoever watches, beyond what is on record: timers and counters.
+//! Notes for the watchers of a channel about things that are not on record: timers, counters, dropped replies.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::domain::conversation::Output;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::ports::backend::stamp::rfc3339;
 
-/// The counters that were shown last, by companion.
+/// The counters that were published last, by companion: messages, checks, and the count for the next interjection.
 #[derive(Default)]
 pub(super) struct Shown(BTreeMap<CompanionId, (u64, u64, Option<u64>)>);
 
@@ -29,10 +29,10 @@ impl State {
         }
     }
 
-    /// Shows that nothing comes of a wish, a turn or a reply, once it is shown that there was one.
+    /// Shows that a wish to speak, a turn or a reply was dropped. The note comes after the events that announced it.
     pub(super) fn show_dropped(&mut self, companion: CompanionId, ticket: Option<Ticket>) {
         let action = PostCommitAction::ShowDropped { companion, ticket };
-        match self.owed.back_mut() {
+        match self.post_commit_actions.back_mut() {
             Some((_, actions)) => actions.push(action),
             None => self.run(action),
         }
@@ -53,22 +53,22 @@ impl State {
             let gate = view.gate;
             let counters = (gate.message_counter, gate.check_count, gate.next_interjection_at);
             if shown.0.insert(view.companion.clone(), counters) != Some(counters) {
-                let told = json!({
+                let note = json!({
                     "message_count": counters.0,
                     "check_count": counters.1,
                     "next_interjection_at": counters.2,
                 });
-                self.show("counters", view.companion, told);
+                self.show("counters", view.companion, note);
             }
         }
         self.shown = shown;
     }
 
-    fn show(&self, event: &str, companion: &CompanionId, mut told: Value) {
-        told["event"] = event.into();
-        told["at"] = rfc3339(self.context.clock.now()).into();
-        told["channel"] = self.channel_key.channel.as_str().into();
-        told["companion"] = companion.as_str().into();
-        self.context.hub.publish(&self.channel_key, Live::Note(told.to_string().into()));
+    fn show(&self, event: &str, companion: &CompanionId, mut note: Value) {
+        note["event"] = event.into();
+        note["at"] = rfc3339(self.context.clock.now()).into();
+        note["channel"] = self.channel_key.channel.as_str().into();
+        note["companion"] = companion.as_str().into();
+        self.context.hub.publish(&self.channel_key, Live::Note(note.to_string().into()));
     }
 }

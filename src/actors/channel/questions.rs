@@ -1,11 +1,11 @@
-//! What becomes of questions: with the pool, lost and handed over again, overdue, answered, or wanted no more.
+//! The life of a question after it was asked: it is lost and asked again, overdue, answered, or cancelled.
 
 use super::post_commit::PostCommitAction;
-use super::{ASK_AGAIN_AT_MOST, State};
+use super::{MAX_ASK_ATTEMPTS, State};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::CompanionMessage;
 use crate::actors::messages::models::Outcome;
-use crate::actors::models::asked_again_after;
+use crate::actors::models::pause_before_asking_again;
 use crate::actors::runtime::actor_keys::CompanionKey;
 use crate::domain::answer;
 use crate::domain::conversation::Input;
@@ -14,21 +14,21 @@ use crate::domain::vote::{self, Vote};
 use crate::ports::language_model::{AnswerFormat, Request};
 
 impl State {
-    /// The companion died with the question in its hands, or is not there yet.
+    /// The companion died with the question, or has not started yet. The question is asked again, up to the limit.
     pub(super) fn question_lost(&mut self, ticket: Ticket) {
         if !self.is_waited_for(ticket) {
             return;
         }
-        let tries = self.tries.entry(ticket).or_default();
-        *tries += 1;
-        if *tries < ASK_AGAIN_AT_MOST {
-            self.myself.send_after(asked_again_after(*tries), move || ChannelMessage::AskAgain { ticket });
+        let attempts = self.attempts.entry(ticket).or_default();
+        *attempts += 1;
+        if *attempts < MAX_ASK_ATTEMPTS {
+            self.myself.send_after(pause_before_asking_again(*attempts), move || ChannelMessage::AskAgain { ticket });
         } else {
             self.give_up(ticket, "unreachable");
         }
     }
 
-    /// Something in what it is about panics. It is asked again like one that got no answer, later and later, until it is too old.
+    /// Asking the question panicked. It counts as unanswered, so it is asked again after growing back-offs until its messages are too old.
     pub(super) fn question_unasked(&mut self, ticket: Ticket) {
         if self.is_open(ticket) {
             self.give_up(ticket, "unreachable");
@@ -40,13 +40,13 @@ impl State {
         self.run(PostCommitAction::Judge { ticket });
     }
 
-    /// The answer may be lost, or may still come: only one is waited for.
-    pub(super) fn ask_anew(&mut self, ticket: Ticket) {
-        if !self.asked.contains_key(&ticket) {
+    /// Cancels a question whose answer may be lost, and asks it again. The first answer counts.
+    pub(super) fn cancel_and_ask_again(&mut self, ticket: Ticket) {
+        if !self.asked_companions.contains_key(&ticket) {
             return;
         }
-        self.call_off(ticket);
-        *self.tries.entry(ticket).or_default() += 1;
+        self.cancel_question(ticket);
+        *self.attempts.entry(ticket).or_default() += 1;
         self.run(PostCommitAction::Ask { ticket });
     }
 
@@ -56,51 +56,51 @@ impl State {
         }
     }
 
-    /// Whether this question, or this judgement, is still to be answered.
+    /// Whether this question or judgement is still open.
     pub(super) fn is_waited_for(&self, ticket: Ticket) -> bool {
-        self.is_open(ticket) || self.is_to_be_judged(ticket)
+        self.is_open(ticket) || self.is_judgement_open(ticket)
     }
 
-    /// Whoever has this question, or this judgement, needs not answer any more.
-    fn call_off(&mut self, ticket: Ticket) {
-        if let Some(call) = self.calls.remove(&ticket) {
+    /// Cancels this question or judgement in the pool or at its companion.
+    fn cancel_question(&mut self, ticket: Ticket) {
+        if let Some(call) = self.judgement_calls.remove(&ticket) {
             self.context.pool.cancel(call);
         }
-        let Some(companion) = self.asked.remove(&ticket) else { return };
+        let Some(companion) = self.asked_companions.remove(&ticket) else { return };
         if let Some(actor) = self.context.directory.find(&CompanionKey(self.channel_key.guild.clone(), companion)) {
-            // One that is gone has cancelled it.
+            // A companion that has stopped has cancelled it.
             let _ = actor.cast(CompanionMessage::Cancel { channel: self.channel_key.channel.clone(), ticket });
         }
     }
 
     fn give_up(&mut self, ticket: Ticket, error: &str) {
-        self.tries.remove(&ticket);
-        self.call_off(ticket);
-        if self.is_to_be_judged(ticket) {
-            self.traces.misjudged(error);
+        self.attempts.remove(&ticket);
+        self.cancel_question(ticket);
+        if self.is_judgement_open(ticket) {
+            self.traces.record_judgement_error(error);
             self.step(Input::Judged { ticket, score: 0.0, call: None });
         } else {
             self.step(Input::Unanswered { ticket, error: error.into() });
         }
     }
 
-    /// `vote` is what the answer says, where it was read already.
+    /// `vote` is the parsed answer, if the turn-taking manager has parsed it.
     pub(super) fn answered(&mut self, ticket: Ticket, asked: &Request, outcome: Outcome, vote: Option<Box<Vote>>) {
         if outcome.is_lost() && self.is_open(ticket) {
-            // The pool went away with it, which is no failure of the model to back off from.
+            // The pool was restarted. That is no failure of the model, so there is no back-off.
             self.question_lost(ticket);
             return;
         }
-        if self.tries.remove(&ticket).is_some_and(|tries| tries > 0) {
+        if self.attempts.remove(&ticket).is_some_and(|attempts| attempts > 0) {
             // The first answer counts.
-            self.call_off(ticket);
+            self.cancel_question(ticket);
         }
-        self.asked.remove(&ticket);
+        self.asked_companions.remove(&ticket);
         if !self.is_open(ticket) {
             self.record_unclaimed_usage(asked, &outcome);
             return;
         }
-        self.spend(asked, &outcome);
+        self.note_usage(asked, &outcome);
         self.traces.called(ticket, asked, &outcome, &self.channel_key, &self.context);
         match &outcome.result {
             Ok(given) => {
@@ -112,14 +112,14 @@ impl State {
         }
     }
 
-    /// Whether somebody still waits for the answer to this question.
+    /// Whether the conversation still waits for the answer to this question.
     pub(super) fn is_open(&self, ticket: Ticket) -> bool {
         self.conversation.open_questions().any(|(_, evaluation)| evaluation.ticket == ticket)
     }
 
     pub(super) fn cancel(&mut self, ticket: Ticket) {
-        self.tries.remove(&ticket);
-        self.call_off(ticket);
+        self.attempts.remove(&ticket);
+        self.cancel_question(ticket);
         self.replies.retain(|_, (reply, actor)| {
             let is_cancelled = *reply == ticket;
             if is_cancelled {
@@ -131,7 +131,7 @@ impl State {
     }
 }
 
-/// What an answer says, in the form that was asked for.
+/// Parses an answer in the format that was asked for.
 fn read(asked: &Request, answer: &str) -> Vote {
     match asked.format {
         AnswerFormat::JsonObject => vote::read(answer),

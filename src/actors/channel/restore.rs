@@ -1,4 +1,4 @@
-//! Reads what is on record of a channel, and goes on from there.
+//! Restores a channel from its record, and resumes the work that is open there.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use ractor::{ActorProcessingErr, ActorRef};
 
 use super::clock::ChannelClock;
 use super::post_commit::PostCommitAction;
-use super::{GuildBudgets, Missed, State};
+use super::{GuildBudgets, MissedEvents, State};
 use crate::actors::messages::channel::{CannotRestore, ChannelMessage};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Fence, WriteError, WriterMessage};
@@ -23,12 +23,12 @@ use crate::journal::reader::{ReadError, Reader, Restored};
 use crate::journal::record::Used;
 use crate::telemetry::instruments::NONE;
 
-/// How long it is waited for a writer that is being restarted, at a time.
-const SCRIBE_PATIENCE: Duration = Duration::from_millis(20);
-/// How often. Then the channel fails, and its supervisor decides.
-const SCRIBE_TRIES: u32 = 500;
+/// The pause between two attempts to reach a writer that is being restarted.
+const WRITER_RETRY_PAUSE: Duration = Duration::from_millis(20);
+/// How many attempts are made. Then the channel fails, and its supervisor decides.
+const WRITER_ATTEMPTS: u32 = 500;
 
-/// Reads the record in a task of its own; the channel is told.
+/// Reads the record in a task of its own, which sends the result to the channel.
 pub(super) fn begin(
     channel_key: ChannelKey,
     context: Arc<ActorContext>,
@@ -37,7 +37,7 @@ pub(super) fn begin(
 ) {
     tokio::spawn(async move {
         let restored = read(&channel_key, &context, &budgets).await;
-        // A channel that is gone needs no answer.
+        // A channel that has stopped needs no answer.
         let _ = channel.cast(ChannelMessage::Restored(restored.map(Box::new)));
     });
 }
@@ -45,34 +45,34 @@ pub(super) fn begin(
 async fn read(channel_key: &ChannelKey, context: &ActorContext, budgets: &GuildBudgets) -> Result<Restored, CannotRestore> {
     let reader = Reader::new(&*context.store);
     if let Err(not_now) = fence(channel_key, context).await {
-        // The writer answers for no journal that it cannot open. What is wrong with this one says more.
+        // The writer cannot fence a journal that it cannot open. Reading the head gives the more precise error.
         reader.head(channel_key).await?;
         return Err(not_now);
     }
-    budgets.is_open.get_or_try_init(|| open(channel_key, context, budgets, reader)).await?;
+    budgets.is_loaded.get_or_try_init(|| load_usage(channel_key, context, budgets, reader)).await?;
     Ok(reader.restore(channel_key).await?)
 }
 
-/// Waits until everything that a predecessor left on its way is stored, or lost.
+/// Waits until everything that a predecessor sent to the writer is stored or lost.
 async fn fence(channel_key: &ChannelKey, context: &ActorContext) -> Result<(), CannotRestore> {
-    for _ in 0..SCRIBE_TRIES {
+    for _ in 0..WRITER_ATTEMPTS {
         if let Some(writer) = context.directory.find(&WriterKey()) {
-            let (reply, settled) = Reply::awaited();
+            let (reply, fenced) = Reply::awaited();
             let fence = WriterMessage::Fence(Fence { channel_key: channel_key.clone(), reply });
             if writer.cast(fence).is_ok() {
-                match settled.await {
+                match fenced.await {
                     Ok(Ok(_)) => return Ok(()),
-                    Ok(Err(WriteError::Unreadable(why))) => return Err(CannotRestore::Damaged(why.to_string())),
+                    Ok(Err(WriteError::Unreadable(reason))) => return Err(CannotRestore::Damaged(reason.to_string())),
                     Ok(Err(_)) | Err(_) => {}
                 }
             }
         }
-        tokio::time::sleep(SCRIBE_PATIENCE).await;
+        tokio::time::sleep(WRITER_RETRY_PAUSE).await;
     }
     Err(CannotRestore::NotNow("the writer does not answer".into()))
 }
 
-async fn open(
+async fn load_usage(
     channel_key: &ChannelKey,
     context: &ActorContext,
     budgets: &GuildBudgets,
@@ -96,25 +96,25 @@ async fn open(
             ControlFlow::Continue(())
         })
         .await?;
-    // What is owed is promised before its channel has read of it.
+    // Replies that are owed count from now on, before their channels have read their records.
     for channel in reader.owing(&channel_key.guild).await? {
         used.promise_statement(&channel, true);
     }
-    // All channels of the guild wait for this before they count anything of their own.
+    // All channels of the guild wait for this before they count usage of their own.
     *budgets.ledger() = used;
     Ok(())
 }
 
 impl State {
-    /// Folds the record, goes on with what it leaves open, and takes in what was heard meanwhile.
+    /// Folds the record, resumes the work that is open there, and handles the events that arrived meanwhile.
     pub(super) fn restored(&mut self, restored: Restored) {
         self.in_flight.restore();
         if self.in_flight.died_resuming() {
-            self.try_one_by_one(&restored);
+            self.dry_run_resume(&restored);
         }
         let Restored { snapshot, earlier, events, head, skip, asked, owed } = restored;
         self.newest = head;
-        self.round_asked = asked;
+        self.asked_in_round = asked;
         if let Some(snapshot) = snapshot {
             self.conversation = snapshot.conversation;
         }
@@ -122,81 +122,81 @@ impl State {
         for recorded in &events {
             self.fold(recorded, skip.contains(&recorded.seq));
         }
-        let took = self.began.elapsed().as_secs_f64();
+        let took = self.restore_started.elapsed().as_secs_f64();
         self.context.recorder.instruments().channel_restore_duration.record(took, NONE);
         self.channel_clock = ChannelClock::new(self.conversation.clock());
-        let reopened = self.reopened();
+        let open_actions = self.open_actions();
         let now = self.context.clock.now();
         self.traces.resume(&self.conversation, &earlier, &events, now, &self.context);
         if self.in_flight.is_in_words() {
-            self.try_words();
+            self.dry_run_prompts();
         }
         self.in_flight.resume();
         let outputs = self.with_world(|conversation, now, world| conversation.resume(now, world));
         self.carry_out(outputs);
         self.in_flight.is_resumed();
-        self.deliver_on(owed);
-        for action in reopened {
+        self.resume_deliveries(owed);
+        for action in open_actions {
             self.run(action);
         }
-        let meanwhile = self.heard_meanwhile.take().unwrap_or_default();
-        self.taken_on(meanwhile.len());
-        for (recorded, committed) in meanwhile {
+        let received = self.received_while_restoring.take().unwrap_or_default();
+        self.taken_on(received.len());
+        for (recorded, committed) in received {
             self.newest = self.newest.max(recorded.seq);
             if skip.contains(&recorded.seq) {
                 self.conversation.pass_over(&recorded);
             } else {
-                self.heard(recorded, committed);
+                self.receive(recorded, committed);
             }
         }
-        self.let_go(Seq::NONE);
-        if std::mem::take(&mut self.is_to_look_again) {
-            self.look_again();
+        self.drop_expired(Seq::NONE);
+        if std::mem::take(&mut self.must_check_for_missed) {
+            self.check_for_missed_events();
         }
         self.reconcile();
-        self.watch_for_doze();
+        self.schedule_sleep();
         self.in_flight.is_restored();
     }
 
-    /// These events are on record, and everything before them was handed over or was made here. Otherwise the writer died in between,
-    /// and what it left is read from the record.
-    pub(super) fn follow(&mut self, first: Seq, last: Seq) -> Result<(), Missed> {
+    /// Notes that these events are on record. If there is a gap before them, the writer died before it dispatched the missing events. Then
+    /// the channel fails, and its successor reads them from the record.
+    pub(super) fn note_journaled(&mut self, first: Seq, last: Seq) -> Result<(), MissedEvents> {
         let known = self.newest;
-        if self.heard_meanwhile.is_none() {
+        if self.received_while_restoring.is_none() {
             if first > known.next() {
-                return Err(Missed { known, found: first });
+                return Err(MissedEvents { known, found: first });
             }
             self.newest = known.max(last);
         }
         Ok(())
     }
 
-    /// Asks the writer where the record stands. One that is gone is replaced by one after which it is asked again.
-    pub(super) fn look_again(&mut self) {
-        if self.heard_meanwhile.is_some() {
-            self.is_to_look_again = true;
+    /// Asks the writer for the last number of the journal. If the writer has stopped, the channel asks again once a new one has started.
+    pub(super) fn check_for_missed_events(&mut self) {
+        if self.received_while_restoring.is_some() {
+            self.must_check_for_missed = true;
             return;
         }
         let channel = self.myself.clone();
         let reply = Reply::new(move |last| {
             if let Ok(last) = last {
-                // A channel that is gone reads the record when it is back.
+                // A channel that has stopped reads the record when it restarts.
                 let _ = channel.cast(ChannelMessage::Fenced(last));
             }
         });
         self.send(WriterMessage::Fence(Fence { channel_key: self.channel_key.clone(), reply }));
     }
 
-    /// A channel whose record is damaged stays away, so that it does not take its guild along, which leaves it alone; what is accepted for it
-    /// is kept.
+    /// A channel whose record is damaged stops without failing, so that its guild does not fail with it. The guild suspends it. Events
+    /// accepted for it stay stored.
     pub(super) fn not_restored(&self, error: CannotRestore) -> Result<(), ActorProcessingErr> {
         match error {
-            CannotRestore::Damaged(why) => {
-                self.in_flight.cannot_be_read(why);
+            CannotRestore::Damaged(reason) => {
+                self.in_flight.cannot_be_read(reason);
                 self.myself.stop(None);
                 Ok(())
             }
-            CannotRestore::NotNow(why) => Err(TakenAlong(why).into()),
+            CannotRestore::NotNow(reason) => Err(TakenAlong(reason).into()),
         }
     }
 
@@ -210,12 +210,12 @@ impl State {
         self.in_flight.lay_down();
     }
 
-    /// What was asked or owed before, to be asked and made again: as if it had just been put on record.
-    fn reopened(&self) -> Vec<PostCommitAction> {
+    /// The actions for questions and replies that were open before the restart. They run as if their events had just been committed.
+    fn open_actions(&self) -> Vec<PostCommitAction> {
         let questions =
             self.conversation.open_questions().map(|(_, evaluation)| PostCommitAction::Ask { ticket: evaluation.ticket });
         let reply = self.conversation.floor().map(|floor| PostCommitAction::Reply { ticket: floor.ticket });
-        let round = self.conversation.round().map(|round| PostCommitAction::HoldRound { message: round.message });
+        let round = self.conversation.round().map(|round| PostCommitAction::ManageRound { message: round.message });
         let judgement = self.conversation.open_judgement().map(|(ticket, _)| PostCommitAction::Judge { ticket });
         round.into_iter().chain(questions).chain(reply).chain(judgement).collect()
     }

@@ -1,4 +1,4 @@
-//! Rounds as the channel holds them: the turn-taking manager's life, and what external companions say.
+//! The channel's part in rounds: it starts and stops the turn-taking manager, and accepts the votes and statements of external companions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,18 +20,18 @@ use crate::domain::vote::State as Ballot;
 use crate::telemetry::operations::{self, ActorFacts};
 use crate::telemetry::plain::Plain;
 
-/// A round's manager that dies is replaced so many times. Then the channel holds the rest of the round alone, and watches its deadline.
-const MANAGERS_AT_MOST: u32 = 4;
+/// The most managers that are started for one round. If the last one dies, the channel runs the rest of the round alone and watches its deadline.
+const MAX_MANAGERS: u32 = 4;
 
 /// The turn-taking manager of a round.
-pub(super) struct Managed {
+pub(super) struct RoundManager {
     actor: ActorRef<ManagerMessage>,
     round: Seq,
-    /// Which one of this round it is.
+    /// Counts the managers of this round, from 1.
     number: u32,
 }
 
-/// An external companion that was given the floor.
+/// An external companion that holds the floor, or held it last.
 pub(super) struct Selected {
     companion: CompanionId,
     ticket: Ticket,
@@ -39,36 +39,36 @@ pub(super) struct Selected {
     has_spoken: bool,
 }
 
-/// Somebody who waits for the number of an external companion's statement.
-pub(super) struct Words {
+/// A caller that waits for the number of an external companion's statement.
+pub(super) struct StatementWaiter {
     ticket: Ticket,
     pub(super) reply: RpcReplyPort<Result<Seq, VoteError>>,
 }
 
 impl State {
-    /// A round is on record: it gets its manager.
-    pub(super) fn hold_round(&mut self, round: Seq) {
+    /// Starts a manager for a round that is on record, unless it has one.
+    pub(super) fn manage_round(&mut self, round: Seq) {
         if self.manager.as_ref().is_none_or(|manager| manager.round != round) {
-            self.appoint_manager(round, 1);
+            self.start_manager(round, 1);
         }
     }
 
-    fn appoint_manager(&mut self, message: Seq, number: u32) {
+    fn start_manager(&mut self, message: Seq, number: u32) {
         let Some(round) = self.conversation.round().filter(|round| round.message == message).cloned() else { return };
         let external = self.conversation.companions().filter(|view| view.gate.external);
         let arguments = Arguments {
             channel_key: self.channel_key.clone(),
-            asked: self.round_asked.clone(),
+            asked: self.asked_in_round.clone(),
             external: external.map(|view| view.companion.clone()).collect(),
-            patience: round.deadline.since(self.channel_clock.now(self.context.clock.now())),
+            timeout: round.deadline.since(self.channel_clock.now(self.context.clock.now())),
             round,
             channel: self.myself.clone(),
             context: ActorContext::clone(&self.context),
         };
-        self.dismiss_manager();
+        self.stop_manager();
         match ActorRuntime::spawn_linked_instant(None, TurnTakingManager, arguments, self.myself.get_cell()) {
-            Ok((actor, _)) => self.manager = Some(Managed { actor, round: message, number }),
-            // Answers come straight to the channel then.
+            Ok((actor, _)) => self.manager = Some(RoundManager { actor, round: message, number }),
+            // Then the companions send their answers directly to the channel.
             Err(error) => {
                 tracing::error!(channel = %Plain(self.channel_key.channel.as_str()), %error, "a turn-taking manager could not be started");
                 self.arm();
@@ -76,8 +76,8 @@ impl State {
         }
     }
 
-    /// When the next deadline is due that the channel watches itself. That of a round is its manager's; only a manager that died before it could
-    /// watch anything would let it pass.
+    /// The next deadline that the channel itself watches. The manager watches the deadline of its round. The channel watches it too, a little
+    /// later, in case the manager died before it could.
     pub(super) fn due_at(&self) -> Option<Moment> {
         let manager = self.manager.as_ref();
         let is_managed = |round: &Round| manager.is_some_and(|manager| manager.round == round.message);
@@ -89,42 +89,42 @@ impl State {
         }
     }
 
-    /// The manager of this round waits no longer. It is told to if that is too early by the channel's time.
+    /// The manager reports that the deadline of this round has passed. If it has not by the channel's clock, the manager must wait longer.
     pub(super) fn round_due(&mut self, message: Seq) {
         let now = self.channel_clock.now(self.context.clock.now());
         let Some(round) = self.conversation.round().filter(|round| round.message == message) else { return };
         if round.deadline <= now {
             self.step(Input::Woken);
         } else if let Some(manager) = &self.manager {
-            // One that is gone is replaced.
+            // A manager that has stopped is replaced.
             let _ = manager.actor.cast(ManagerMessage::Wait(round.deadline.since(now)));
         }
     }
 
-    /// A State is on record: it is published.
-    pub(super) fn tell_manager(&self, ballot: Ballot) {
+    /// Has the manager publish a State that is on record.
+    pub(super) fn publish_vote(&self, ballot: Ballot) {
         if let Some(manager) = &self.manager {
-            // One that is gone is replaced by one that knows it.
+            // A manager that has stopped is replaced by one that knows this State.
             let _ = manager.actor.cast(ManagerMessage::Known(Box::new(ballot)));
         }
     }
 
-    /// The round's end is on record: its manager publishes what is left, and goes.
+    /// The end of the round is on record. Its manager publishes the remaining States and stops.
     pub(super) fn end_round(&mut self, closed: RoundClosed) {
         if let Some(manager) = self.manager.take_if(|manager| manager.round == closed.message) {
             let _ = manager.actor.cast(ManagerMessage::Over(closed.states));
         }
     }
 
-    pub(super) fn dismiss_manager(&mut self) {
+    pub(super) fn stop_manager(&mut self) {
         if let Some(manager) = self.manager.take() {
             manager.actor.stop(None);
         }
     }
 
-    /// A manager is gone before its round was over: another goes on, and questions whose answers may have gone with it are asked anew.
-    pub(super) fn manager_is_gone(&mut self, gone: ActorId) {
-        let Some(manager) = self.manager.take_if(|manager| manager.actor.get_id() == gone) else { return };
+    /// If a manager stopped before its round was over, starts another one, and asks those questions again whose answers may be lost.
+    pub(super) fn manager_stopped(&mut self, stopped: ActorId) {
+        let Some(manager) = self.manager.take_if(|manager| manager.actor.get_id() == stopped) else { return };
         if self.conversation.round().is_none_or(|round| round.message != manager.round) {
             return;
         }
@@ -135,77 +135,77 @@ impl State {
             at: self.context.clock.now(),
         };
         operations::restarted(&self.context.recorder, &facts, Duration::ZERO);
-        if manager.number < MANAGERS_AT_MOST {
-            self.appoint_manager(manager.round, manager.number + 1);
+        if manager.number < MAX_MANAGERS {
+            self.start_manager(manager.round, manager.number + 1);
         }
-        // Without another one the deadline is the channel's.
+        // Without another manager the channel watches the deadline.
         self.arm();
         let Some(round) = self.conversation.round() else { return };
         let questions = self.conversation.open_questions().filter(|(companion, _)| round.awaits(companion));
         for ticket in questions.map(|(_, evaluation)| evaluation.ticket).collect::<Vec<_>>() {
-            self.ask_anew(ticket);
+            self.cancel_and_ask_again(ticket);
         }
     }
 
-    /// An external companion votes. Told that it counts once that is on record.
-    pub(super) fn voted(&mut self, ballot: Ballot, reply: RpcReplyPort<Result<(), VoteError>>) {
+    /// Handles the vote of an external companion. The vote is confirmed once it is on record.
+    pub(super) fn external_vote(&mut self, ballot: Ballot, reply: RpcReplyPort<Result<(), VoteError>>) {
         let is_external = self.is_external(&ballot.from);
-        let objection = match self.conversation.round() {
-            _ if self.heard_meanwhile.is_some() => Some(VoteError::Gone),
-            Some(round) => VoteError::of_vote(&ballot, round, &self.round_asked, is_external),
+        let error = match self.conversation.round() {
+            _ if self.received_while_restoring.is_some() => Some(VoteError::Gone),
+            Some(round) => VoteError::of_vote(&ballot, round, &self.asked_in_round, is_external),
             None => Some(VoteError::NoRound),
         };
-        if let Some(objection) = objection {
-            // Whoever asked may have stopped waiting; as below.
-            let _ = reply.send(Err(objection));
+        if let Some(error) = error {
+            // The caller may have stopped waiting, here and below.
+            let _ = reply.send(Err(error));
             return;
         }
         let from = ballot.from.clone();
         let outputs = self.with_world(|conversation, now, world| conversation.step(now, Input::Voted(ballot), world));
-        let counts = outputs.iter().any(|output| is_vote_of(output, &from));
+        let counts = outputs.iter().any(|output| contains_vote_of(output, &from));
         self.carry_out(outputs);
-        match self.owed.back_mut().filter(|_| counts) {
+        match self.post_commit_actions.back_mut().filter(|_| counts) {
             Some((_, actions)) => actions.push(PostCommitAction::Confirm(reply)),
-            // The deadline came first.
+            // The deadline had passed.
             None => drop(reply.send(Err(VoteError::NoRound))),
         }
     }
 
-    /// An external companion says its words, if it has the floor for what they are for.
-    pub(super) fn worded(
+    /// Handles the statement of an external companion, if it holds the floor for the message that the statement answers.
+    pub(super) fn external_statement(
         &mut self,
         from: &CompanionId,
-        given: String,
+        answered_id: String,
         text: Arc<str>,
         reply: RpcReplyPort<Result<Seq, VoteError>>,
     ) {
-        match self.ticket_for(from, given) {
+        match self.ticket_for(from, answered_id) {
             Ok(ticket) => {
-                self.words = Some(Words { ticket, reply });
+                self.waiter = Some(StatementWaiter { ticket, reply });
                 self.step(Input::Written { ticket, text });
-                // The deadline came first.
-                if let Some(words) = self.words.take() {
-                    let _ = words.reply.send(Err(VoteError::TooLate { from: from.clone() }));
+                // The deadline had passed.
+                if let Some(waiter) = self.waiter.take() {
+                    let _ = waiter.reply.send(Err(VoteError::TooLate { from: from.clone() }));
                 }
             }
-            Err(objection) => drop(reply.send(Err(objection))),
+            Err(error) => drop(reply.send(Err(error))),
         }
     }
 
-    /// The reply that words for this message fulfil.
-    fn ticket_for(&self, from: &CompanionId, given: String) -> Result<Ticket, VoteError> {
+    /// The ticket of the reply that a statement for this message fulfils.
+    fn ticket_for(&self, from: &CompanionId, answered_id: String) -> Result<Ticket, VoteError> {
         let from = from.clone();
-        if self.heard_meanwhile.is_some() {
+        if self.received_while_restoring.is_some() {
             return Err(VoteError::Gone);
         }
         if !self.is_external(&from) {
             return Err(VoteError::NotExternal { from });
         }
-        let is_for = |seq: Seq| message_id(seq) == given;
+        let is_for = |seq: Seq| message_id(seq) == answered_id;
         if let Some(floor) = self.conversation.floor().filter(|floor| floor.companion == from) {
             return match floor {
                 _ if !is_for(floor.selection.opened) && !is_for(floor.upto) && !is_for(self.conversation.handled()) => {
-                    Err(VoteError::NotSelected { from, message_id: given })
+                    Err(VoteError::NotSelected { from, message_id: answered_id })
                 }
                 floor if floor.is_posting => Err(VoteError::Twice { from }),
                 floor => Ok(floor.ticket),
@@ -214,20 +214,20 @@ impl State {
         match &self.selected {
             Some(last) if last.companion == from && is_for(last.opened) && last.has_spoken => Err(VoteError::Twice { from }),
             Some(last) if last.companion == from && is_for(last.opened) => Err(VoteError::TooLate { from }),
-            _ => Err(VoteError::NotSelected { from, message_id: given }),
+            _ => Err(VoteError::NotSelected { from, message_id: answered_id }),
         }
     }
 
-    /// Whoever waits for the number of this statement.
-    pub(super) fn awaited_words(&mut self, ticket: Ticket) -> Option<Words> {
+    /// Takes the caller that waits for the number of this statement.
+    pub(super) fn take_waiter(&mut self, ticket: Ticket) -> Option<StatementWaiter> {
         if let Some(selected) = self.selected.as_mut().filter(|selected| selected.ticket == ticket) {
             selected.has_spoken = true;
         }
-        self.words.take_if(|words| words.ticket == ticket)
+        self.waiter.take_if(|waiter| waiter.ticket == ticket)
     }
 
-    /// An external companion has the floor: its words come from outside.
-    pub(super) fn await_words(&mut self, ticket: Ticket) {
+    /// Notes that an external companion holds the floor. Its statement comes from outside.
+    pub(super) fn await_external_statement(&mut self, ticket: Ticket) {
         let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket) else { return };
         let (companion, opened) = (floor.companion.clone(), floor.selection.opened);
         self.selected = Some(Selected { companion, ticket, opened, has_spoken: floor.is_posting });
@@ -238,7 +238,7 @@ impl State {
     }
 }
 
-fn is_vote_of(output: &Output, from: &CompanionId) -> bool {
+fn contains_vote_of(output: &Output, from: &CompanionId) -> bool {
     let Output::Made(made) = output else { return false };
     let Event::Decided(decided) = &made.event else { return false };
     decided.vote.as_ref().is_some_and(|vote| vote.from == *from)

@@ -1,9 +1,9 @@
-//! What a channel's questions to models cost. It goes on record with what came of them; or by itself, where nothing did.
+//! The usage of a channel's calls to models. It is recorded with the event that results from the call, or alone if there is none.
 
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use super::traces::tell_late_call;
+use super::traces::record_late_call;
 use super::{GuildBudgets, State};
 use crate::actors::messages::models::Outcome;
 use crate::domain::budget::{Budget, UsedUp};
@@ -18,25 +18,25 @@ use crate::ports::language_model::Request;
 use crate::telemetry::model_calls;
 use crate::telemetry::plain::Plain;
 
-/// A budget for which nobody had to be silent for so long was enough: when it is used up again, that is news.
+/// After this time without a refusal a budget counts as sufficient again. When it is used up the next time, that is logged again.
 const ENOUGH_FOR: Duration = Duration::from_secs(3_600);
 
 impl State {
-    /// Notes what a question took: every call that was made for it, and the tokens that are known. It goes on record with the next batch.
-    pub(super) fn spend(&mut self, asked: &Request, outcome: &Outcome) {
+    /// Notes the usage of a question: all calls that were made for it, and the tokens that are known. The next batch records it.
+    pub(super) fn note_usage(&mut self, asked: &Request, outcome: &Outcome) {
         let companion = asked.companion.as_ref().map(|companion| companion.id.clone());
-        self.spent.extend(self.used(companion, asked.role, &asked.model, outcome));
+        self.unrecorded_usage.extend(self.used(companion, asked.role, &asked.model, outcome));
     }
 
-    /// What a question took that led to nothing: nobody waits for its answer any more.
+    /// Records the usage of a question whose answer nobody waits for any longer.
     pub(super) fn record_unclaimed_usage(&mut self, asked: &Request, outcome: &Outcome) {
-        tell_late_call(asked, outcome, &self.channel_key, &self.context);
-        self.spend(asked, outcome);
+        record_late_call(asked, outcome, &self.channel_key, &self.context);
+        self.note_usage(asked, outcome);
         self.count_tokens(outcome);
-        self.record_spent();
+        self.record_remaining_usage();
     }
 
-    /// What a question comes to on record, and in what is measured; nothing, if it never left the queue.
+    /// The usage record of a question; it also records the cost metric. `None` if the question never left the queue.
     pub(super) fn used(
         &self,
         companion: Option<CompanionId>,
@@ -63,20 +63,20 @@ impl State {
             input_tokens: facts.usage.input_tokens,
             output_tokens: facts.usage.output_tokens,
             calls: facts.attempts,
-            // Of several tries only the last one gave the answer.
+            // Of several attempts only the last one gave the answer.
             failed_calls: facts.attempts - u32::from(outcome.result.is_ok()),
             price,
         })
     }
 
-    /// Tells the operator that a budget of the guild is used up: once, however many stay silent for it, until it has been enough for a while.
-    pub(super) fn tell_used_up(&self, event: &Event) {
+    /// Logs that a budget of the guild is used up. It is logged once, however many companions it silences, until it was sufficient for a while.
+    pub(super) fn log_used_up(&self, event: &Event) {
         let Event::Decided(Decided { used_up: Some(used_up), .. }) = event else { return };
         let UsedUp { budget, free_at } = *used_up;
         if !budget.is_of_guild() {
             return;
         }
-        if !self.budgets.is_news(budget, self.context.clock.now()) {
+        if !self.budgets.must_log(budget, self.context.clock.now()) {
             return;
         }
         let free_at = free_at.map_or_else(|| "never".to_owned(), rfc3339);
@@ -84,7 +84,7 @@ impl State {
         tracing::warn!(%guild, budget, free_at, "a guild has used up its budget: its companions stay silent until it is free again");
     }
 
-    /// Counts the tokens of an answer that does not go through the conversation, which counts those of its own.
+    /// Counts the tokens of an answer that does not go through the conversation. The conversation counts those of its own answers.
     pub(super) fn count_tokens(&self, outcome: &Outcome) {
         let tokens = outcome.facts.usage.total();
         if tokens > 0 {
@@ -95,9 +95,9 @@ impl State {
 }
 
 impl GuildBudgets {
-    /// Somebody has to be silent for want of this budget: whether that is news, because it has been enough for a while.
-    fn is_news(&self, budget: Budget, now: Moment) -> bool {
-        let before = self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(budget, now);
+    /// Notes that this budget silenced a companion. True if it is to be logged, because the budget was sufficient for a while before.
+    fn must_log(&self, budget: Budget, now: Moment) -> bool {
+        let before = self.last_refused.lock().unwrap_or_else(PoisonError::into_inner).insert(budget, now);
         before.is_none_or(|before| now.since(before) >= ENOUGH_FOR)
     }
 }
@@ -107,13 +107,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_that_is_used_up_is_news_once_until_it_was_enough_for_a_while() {
+    fn a_used_up_budget_is_logged_once_until_it_was_sufficient_for_a_while() {
         let budgets = GuildBudgets::default();
-        let news = |budget, minute: u64| budgets.is_news(budget, Moment::from_micros(minute * 60_000_000));
+        let must_log = |budget, minute: u64| budgets.must_log(budget, Moment::from_micros(minute * 60_000_000));
 
-        let told = [0, 1, 50, 100, 159, 219, 280].map(|minute| news(Budget::GuildTokens, minute));
+        let logged = [0, 1, 50, 100, 159, 219, 280].map(|minute| must_log(Budget::GuildTokens, minute));
 
-        assert_eq!(told, [true, false, false, false, false, true, true]);
-        assert!(news(Budget::GuildStatements, 281), "each by itself");
+        assert_eq!(logged, [true, false, false, false, false, true, true]);
+        assert!(must_log(Budget::GuildStatements, 281), "budgets are independent");
     }
 }

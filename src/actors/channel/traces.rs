@@ -1,4 +1,4 @@
-//! Tells of turns in traces, from the events that are put on record: each says its turn, and the turn's trace goes by its id.
+//! Derives the traces of turns from the journaled events. Each event names its turn, and the trace id follows from the turn's id.
 
 mod calls;
 mod resume;
@@ -23,43 +23,50 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::record::Used;
 use crate::ports::language_model::Request;
 use crate::telemetry::trace::TurnTrace;
-pub(super) use calls::{tell_call, tell_late_call};
+pub(super) use calls::{record_call, record_late_call};
 pub(super) use trace_record::TraceRecord;
 use turn::{Append, Appends, OpenTurn, PendingCall, Round, Turn};
 
-/// So much of an answer is kept on record.
-const ANSWER_KEPT_CHARS: usize = 1_000;
+/// How many characters of a model's answer are journaled.
+const JOURNALED_ANSWER_CHARS: usize = 1_000;
 
-/// The turns that go on, and what was measured of their questions and replies.
+/// The turns in progress, and the measurements of their questions and replies.
 #[derive(Default)]
 pub(super) struct Traces {
     turns: BTreeMap<TurnId, Box<OpenTurn>>,
-    /// Questions and replies in flight, by their number.
-    flights: HashMap<Ticket, Box<PendingCall>>,
-    /// The turn of the newest statement, and the statement: the round that it opens follows it.
+    /// Questions and replies in flight.
+    pending_calls: HashMap<Ticket, Box<PendingCall>>,
+    /// The turn of the newest statement, and the statement's number. The round that the statement opens follows this turn.
     posted: Option<(Turn, Seq)>,
-    /// Why the newest judgement could not be made.
-    misjudged: Option<Arc<str>>,
-    /// The turns of those who were asked and gave no answer, and the message that it was about: what asks them next, or settles that
-    /// message without asking, follows.
+    /// The error of the newest judgement, if it failed.
+    judgement_error: Option<Arc<str>>,
+    /// Companions whose last question got no answer: the turn of the question, and the message that it was about. The turn that asks again,
+    /// or that settles the message without asking, follows that turn.
     unanswered: BTreeMap<CompanionId, (TurnTrace, Seq)>,
     appends: Appends,
-    spent: HashMap<Ticket, Vec<Used>>,
+    usage: HashMap<Ticket, Vec<Used>>,
 }
 
 impl Traces {
-    /// What is to be told of events that a step made, once they are committed; where it made none, at once. A turn of which the
-    /// conversation knows nothing any more is over.
+    /// The trace records that result from the events of a step. They are emitted once the events are committed, or at once if there are none.
+    /// A turn ends when the conversation no longer knows it.
     pub(super) fn follow(&mut self, made: &[Made], conversation: &Conversation, context: &ActorContext) -> Vec<TraceRecord> {
-        let (now, mut told) = (context.clock.now(), Vec::new());
+        let (now, mut records) = (context.clock.now(), Vec::new());
         for Made { event, turn, .. } in made {
-            self.take(event, *turn, now, context, &mut told);
+            self.apply_event(event, *turn, now, context, &mut records);
         }
-        self.end_turns(conversation, now, &mut told);
-        told
+        self.end_turns(conversation, now, &mut records);
+        records
     }
 
-    fn take(&mut self, event: &Event, turn: Option<TurnId>, now: Moment, context: &ActorContext, told: &mut Vec<TraceRecord>) {
+    fn apply_event(
+        &mut self,
+        event: &Event,
+        turn: Option<TurnId>,
+        now: Moment,
+        context: &ActorContext,
+        records: &mut Vec<TraceRecord>,
+    ) {
         match event {
             Event::RoundOpened(opened) => {
                 let follows = self.posted.as_ref().filter(|(_, said)| *said == opened.message).map(|(posted, _)| posted.trace);
@@ -67,22 +74,23 @@ impl Traces {
                 open.turn.message = opened.message;
                 open.turn.follows = follows.or(open.turn.follows);
                 open.round = Some(Round::new(now));
-                open.goes_on();
+                open.start_call();
             }
-            Event::Evaluated(evaluated) => told.extend(self.asked(evaluated, turn, now, context)),
-            Event::Decided(decided) => self.decided(decided, turn, now, context, told),
+            Event::Evaluated(evaluated) => records.extend(self.asked(evaluated, turn, now, context)),
+            Event::Decided(decided) => self.decided(decided, turn, now, context, records),
             Event::Unanswered { companion, ticket, error, .. } => {
-                let call = self.landed(*ticket).unwrap_or_else(|| self.unknown(turn, Trigger::Lull, now, context));
+                let call =
+                    self.take_pending_call(*ticket).unwrap_or_else(|| self.call_without_start(turn, Trigger::Lull, now, context));
                 self.unanswered.insert(companion.clone(), (call.turn.trace, call.turn.message));
                 let open = self.open(Some(call.turn.id), now, context);
                 match &mut open.round {
                     Some(round) => round.errors.push(error.clone()),
-                    None => open.ends("failed", Some(error.clone())),
+                    None => open.end_with("failed", Some(error.clone())),
                 }
                 let (companion, ticket, error) = (companion.clone(), *ticket, error.clone());
-                told.push(TraceRecord::Unanswered { companion, ticket, error, call, at: now });
+                records.push(TraceRecord::Unanswered { companion, ticket, error, call, at: now });
             }
-            Event::RoundClosed(closed) => self.round_closed(closed, turn, now, context, told),
+            Event::RoundClosed(closed) => self.round_closed(closed, turn, now, context, records),
             Event::StageChanged { companion, from, to, cause } => {
                 let under = match cause {
                     Cause::MaxTurns | Cause::Repetition => self.posted.as_ref().map(|(posted, _)| posted.trace),
@@ -90,7 +98,7 @@ impl Traces {
                         turn.map(|turn| self.open(Some(turn), now, context).turn.trace)
                     }
                 };
-                told.push(TraceRecord::Closing {
+                records.push(TraceRecord::Closing {
                     companion: companion.clone(),
                     from: *from,
                     to: *to,
@@ -102,42 +110,42 @@ impl Traces {
             Event::RepetitionAsked { ticket, .. } => {
                 let posted = self.posted.as_ref().map(|(posted, _)| posted.clone());
                 let posted = posted.unwrap_or_else(|| Turn::new(turn, now, context));
-                self.flights.insert(*ticket, Box::new(PendingCall::new(posted, Trigger::Turn, now)));
+                self.pending_calls.insert(*ticket, Box::new(PendingCall::new(posted, Trigger::Turn, now)));
             }
             Event::RepetitionJudged { score, detections, call, .. } => {
                 let posted = self.posted.as_ref().map(|(posted, _)| (posted.id, posted.trace));
-                let is_its = |call: &PendingCall| posted.is_some_and(|(id, _)| call.turn.id == id);
-                let asked = self.flights.iter().find(|(_, call)| is_its(call));
+                let belongs_to_posted = |call: &PendingCall| posted.is_some_and(|(id, _)| call.turn.id == id);
+                let asked = self.pending_calls.iter().find(|(_, call)| belongs_to_posted(call));
                 let asked = asked.map(|(ticket, call)| (*ticket, call.since));
-                self.flights.retain(|_, call| !is_its(call));
-                if let Some(judged_again) = posted.and_then(|(id, _)| self.turns.get_mut(&id)) {
-                    judged_again.ends("posted", None);
+                self.pending_calls.retain(|_, call| !belongs_to_posted(call));
+                if let Some(open_turn) = posted.and_then(|(id, _)| self.turns.get_mut(&id)) {
+                    open_turn.end_with("posted", None);
                 }
-                let (error, is_by_model) = (self.misjudged.take(), asked.is_some() || call.is_some());
+                let (error, is_by_model) = (self.judgement_error.take(), asked.is_some() || call.is_some());
                 let (score, detections, under) = (*score, *detections, posted.map(|(_, trace)| trace));
-                told.push(TraceRecord::Repetition { score, detections, asked, is_by_model, error, at: now, under });
+                records.push(TraceRecord::Repetition { score, detections, asked, is_by_model, error, at: now, under });
             }
             Event::ReplyOwed { ticket, trigger, .. } => {
                 let open = self.open(turn, now, context);
-                open.goes_on();
+                open.start_call();
                 let call = PendingCall::new(open.turn.clone(), *trigger, now);
-                self.flights.insert(*ticket, Box::new(call));
+                self.pending_calls.insert(*ticket, Box::new(call));
             }
             Event::ReplyFailed { companion, ticket, error, .. } => {
-                self.spent.remove(ticket);
-                let Some(call) = self.landed(*ticket) else { return };
-                self.open(Some(call.turn.id), now, context).ends("failed", Some(error.clone()));
+                self.usage.remove(ticket);
+                let Some(call) = self.take_pending_call(*ticket) else { return };
+                self.open(Some(call.turn.id), now, context).end_with("failed", Some(error.clone()));
                 let (companion, ticket, error) = (companion.clone(), *ticket, error.clone());
-                told.push(TraceRecord::StatementFailed { companion, ticket, error, call, at: now });
+                records.push(TraceRecord::StatementFailed { companion, ticket, error, call, at: now });
             }
-            // Nothing is told of these in a trace.
+            // These events do not appear in traces.
             Event::JitterDrawn { .. }
             | Event::LullFired { .. }
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }
             | Event::Summarised { .. } => {}
-            // What comes from outside is told of when it is committed, and by what it leads to.
+            // Inbound events are traced in `receive` once they are committed, and through the turns that they trigger.
             Event::Said { .. }
             | Event::Edited { .. }
             | Event::Deleted { .. }
@@ -149,14 +157,14 @@ impl Traces {
         }
     }
 
-    /// The turn of an event. One that is not open begins.
+    /// The turn of an event. It is opened if it is not open.
     fn open(&mut self, turn: Option<TurnId>, now: Moment, context: &ActorContext) -> &mut OpenTurn {
         let turn = turn.unwrap_or_else(|| TurnId(context.rng.id()));
         self.turns.entry(turn).or_insert_with(|| Box::new(OpenTurn::new(Turn::new(Some(turn), now, context))))
     }
 
-    /// What is in flight in a turn, where nothing is known of its beginning.
-    fn unknown(&mut self, turn: Option<TurnId>, trigger: Trigger, now: Moment, context: &ActorContext) -> PendingCall {
+    /// A call in flight in this turn whose start is unknown.
+    fn call_without_start(&mut self, turn: Option<TurnId>, trigger: Trigger, now: Moment, context: &ActorContext) -> PendingCall {
         PendingCall::new(self.open(turn, now, context).turn.clone(), trigger, now)
     }
 
@@ -165,18 +173,18 @@ impl Traces {
         let unanswered = self.unanswered.remove(&evaluated.companion).map(|(trace, _)| trace);
         let append = self.appends.take(evaluated.message);
         let open = self.open(turn, now, context);
-        open.goes_on();
+        open.start_call();
         if open.round.is_none() {
             open.turn.message = evaluated.message;
         }
         let turn = &mut open.turn;
         turn.trigger = turn.trigger.max(evaluated.trigger);
         turn.follows = posted.or(turn.follows).or(unanswered);
-        turn.led_to_by(append);
+        turn.triggered_by(append);
         let turn = turn.clone();
         let counts = (evaluated.message_count, evaluated.check_count, evaluated.threshold);
         let call = PendingCall { counts, ..PendingCall::new(turn.clone(), evaluated.trigger, now) };
-        self.flights.insert(evaluated.ticket, Box::new(call));
+        self.pending_calls.insert(evaluated.ticket, Box::new(call));
         append.map(|append| TraceRecord::Appended { turn, append })
     }
 
@@ -186,16 +194,16 @@ impl Traces {
         turn: Option<TurnId>,
         now: Moment,
         context: &ActorContext,
-        told: &mut Vec<TraceRecord>,
+        records: &mut Vec<TraceRecord>,
     ) {
         let counts = (decided.message_count, decided.check_count, decided.threshold);
         let Some(ticket) = decided.ticket else {
-            let call = self.decided_without_a_call(decided, turn, now, context, told);
+            let call = self.decided_without_a_call(decided, turn, now, context, records);
             let decided = Box::new(decided.clone());
-            told.push(TraceRecord::Decided { decided, call: PendingCall { counts, ..call }, floor: None, at: now });
+            records.push(TraceRecord::Decided { decided, call: PendingCall { counts, ..call }, floor: None, at: now });
             return;
         };
-        let call = self.landed(ticket).unwrap_or_else(|| self.unknown(turn, decided.trigger, now, context));
+        let call = self.take_pending_call(ticket).unwrap_or_else(|| self.call_without_start(turn, decided.trigger, now, context));
         if decided.reason == Reason::External {
             call.turn.wait_time.waited(call.since, now);
         }
@@ -207,15 +215,15 @@ impl Traces {
             Some(round) if decided.vote.is_some() => {
                 round.answers += 1;
                 if is_yes {
-                    round.wishes.push((decided.clone(), call, now));
+                    round.votes_to_speak.push((decided.clone(), call, now));
                     return;
                 }
                 floor = Some("none");
             }
-            _ if !is_yes => open.ends("silence", None),
+            _ if !is_yes => open.end_with("silence", None),
             _ => {}
         }
-        told.push(TraceRecord::Decided { decided: Box::new(decided.clone()), call, floor, at: now });
+        records.push(TraceRecord::Decided { decided: Box::new(decided.clone()), call, floor, at: now });
     }
 
     fn decided_without_a_call(
@@ -224,27 +232,27 @@ impl Traces {
         turn: Option<TurnId>,
         now: Moment,
         context: &ActorContext,
-        told: &mut Vec<TraceRecord>,
+        records: &mut Vec<TraceRecord>,
     ) -> PendingCall {
-        let unanswered = self.no_longer_asked(decided);
+        let unanswered = self.unanswered_turn(decided);
         let posted = self.posted.as_ref().filter(|_| decided.trigger == Trigger::Turn).map(|(posted, _)| posted.trace);
         if self.open(turn, now, context).round.is_some() {
-            return self.unknown(turn, decided.trigger, now, context);
+            return self.call_without_start(turn, decided.trigger, now, context);
         }
         let append = decided.messages.last().and_then(|newest| self.appends.take(*newest));
         let open = self.open(turn, now, context);
-        open.ends("silence", None);
+        open.end_with("silence", None);
         let turn = &mut open.turn;
         turn.trigger = turn.trigger.max(decided.trigger);
         turn.follows = posted.or(turn.follows).or(unanswered);
         turn.message = decided.messages.last().copied().unwrap_or(turn.message);
-        turn.led_to_by(append);
-        told.extend(append.map(|append| TraceRecord::Appended { turn: turn.clone(), append }));
+        turn.triggered_by(append);
+        records.extend(append.map(|append| TraceRecord::Appended { turn: turn.clone(), append }));
         PendingCall::new(turn.clone(), decided.trigger, now)
     }
 
-    /// The turn that asked in vain about what settles now without being asked about again, if one did.
-    fn no_longer_asked(&mut self, decided: &Decided) -> Option<TurnTrace> {
+    /// The turn whose question about these messages got no answer, if they settle now without another question.
+    fn unanswered_turn(&mut self, decided: &Decided) -> Option<TurnTrace> {
         let settles = |(_, message): &(TurnTrace, Seq)| decided.messages.contains(message);
         let companion = decided.companions.iter().find(|companion| self.unanswered.get(*companion).is_some_and(settles))?;
         self.unanswered.remove(companion).map(|(trace, _)| trace)
@@ -256,12 +264,12 @@ impl Traces {
         turn: Option<TurnId>,
         now: Moment,
         context: &ActorContext,
-        told: &mut Vec<TraceRecord>,
+        records: &mut Vec<TraceRecord>,
     ) {
-        // Stores of older formats do not say it.
+        // Events of older stores do not name their turn.
         let turn = turn.or_else(|| self.turns.values().find(|open| open.round.is_some()).map(|open| open.turn.id));
         let open = self.open(turn, now, context);
-        let Round { since, wishes, answers, errors } = open.round.take().unwrap_or_else(|| Round::new(now));
+        let Round { since, votes_to_speak, answers, errors } = open.round.take().unwrap_or_else(|| Round::new(now));
         let floor = |companion: &CompanionId| {
             let lost = closed.others.iter().any(|other| other.companion == *companion);
             if closed.selected.as_ref() == Some(companion) {
@@ -272,7 +280,7 @@ impl Traces {
                 "none"
             }
         };
-        told.extend(wishes.into_iter().map(|(decided, call, at)| {
+        records.extend(votes_to_speak.into_iter().map(|(decided, call, at)| {
             let floor = decided.companions.first().map(floor);
             TraceRecord::Decided { decided: Box::new(decided), call, floor, at }
         }));
@@ -281,50 +289,50 @@ impl Traces {
             Some(_) => open.turn.wait_time.waited(now, closed.speak_at.unwrap_or(now)),
             None => {
                 let error = errors.into_iter().next().filter(|_| answers == 0);
-                open.ends(if error.is_some() { "failed" } else { "silence" }, error);
+                open.end_with(if error.is_some() { "failed" } else { "silence" }, error);
             }
         }
         let turn = open.turn.clone();
-        // Of whom nothing will be heard any more.
-        self.flights.retain(|_, call| call.turn.id != turn.id);
-        told.push(TraceRecord::Selection { turn, closed: Box::new(closed.clone()), missing, since, at: now });
+        // Answers to these calls no longer count.
+        self.pending_calls.retain(|_, call| call.turn.id != turn.id);
+        records.push(TraceRecord::Selection { turn, closed: Box::new(closed.clone()), missing, since, at: now });
     }
 
-    /// Ends the turns that the conversation does not know any more, and forgets what can lead to nothing.
-    fn end_turns(&mut self, conversation: &Conversation, now: Moment, told: &mut Vec<TraceRecord>) {
+    /// Ends the turns that the conversation no longer knows, and drops state that nothing can refer to.
+    fn end_turns(&mut self, conversation: &Conversation, now: Moment, records: &mut Vec<TraceRecord>) {
         let open: BTreeSet<_> = conversation.turns().collect();
         let over: Vec<_> = self.turns.keys().filter(|turn| !open.contains(turn)).copied().collect();
         for OpenTurn { turn, round, outcome, error } in over.iter().filter_map(|turn| self.turns.remove(turn)).map(|turn| *turn) {
-            for call in self.flights.values().filter(|call| call.turn.id == turn.id) {
+            for call in self.pending_calls.values().filter(|call| call.turn.id == turn.id) {
                 if !call.is_called && call.written.is_none() {
                     turn.wait_time.waited(call.since, now);
                 }
             }
-            for (decided, call, at) in round.into_iter().flat_map(|round| round.wishes) {
-                told.push(TraceRecord::Decided { decided: Box::new(decided), call, floor: Some("none"), at });
+            for (decided, call, at) in round.into_iter().flat_map(|round| round.votes_to_speak) {
+                records.push(TraceRecord::Decided { decided: Box::new(decided), call, floor: Some("none"), at });
             }
-            told.push(TraceRecord::Ended { turn, outcome, error });
+            records.push(TraceRecord::Ended { turn, outcome, error });
         }
         let judged = conversation.open_judgement().map(|(ticket, _)| ticket);
-        self.flights.retain(|ticket, call| Some(*ticket) == judged || self.turns.contains_key(&call.turn.id));
-        if self.flights.is_empty() {
-            self.flights.shrink_to_fit();
+        self.pending_calls.retain(|ticket, call| Some(*ticket) == judged || self.turns.contains_key(&call.turn.id));
+        if self.pending_calls.is_empty() {
+            self.pending_calls.shrink_to_fit();
         }
-        self.spent.retain(|ticket, _| self.flights.contains_key(ticket));
-        // Whoever is not to be asked again, because all was cleared or it has left, follows nothing either.
+        self.usage.retain(|ticket, _| self.pending_calls.contains_key(ticket));
+        // A companion that will not be asked again, because the channel was cleared or it left, needs no link to its last question.
         self.unanswered.retain(|companion, _| conversation.gate(companion).is_some_and(|gate| gate.back_off.is_some()));
-        // What the conversation does not show any more leads to nothing.
-        self.appends.let_go(conversation.window().entries().next().map_or(conversation.handled(), |entry| entry.seq));
+        // A message outside the conversation's window can no longer trigger a turn.
+        self.appends.drop_below(conversation.window().entries().next().map_or(conversation.handled(), |entry| entry.seq));
     }
 
-    /// Since when each question and reply is in flight.
+    /// When each question and reply in flight started.
     pub(super) fn since(&self) -> HashMap<Ticket, Moment> {
-        self.flights.iter().map(|(ticket, call)| (*ticket, call.since)).collect()
+        self.pending_calls.iter().map(|(ticket, call)| (*ticket, call.since)).collect()
     }
 
     pub(super) fn call(&self, ticket: Ticket, asked: &Request, answer: &str, facts: &PoolFacts) -> Call {
         Call {
-            answer: answer.chars().take(ANSWER_KEPT_CHARS).collect::<String>().into(),
+            answer: answer.chars().take(JOURNALED_ANSWER_CHARS).collect::<String>().into(),
             prompt: asked.sizes.iter().map(|(part, tokens)| ((*part).into(), *tokens as u64)).collect(),
             provider: facts.identity.provider.clone(),
             model: facts.identity.model.clone(),
@@ -332,16 +340,16 @@ impl Traces {
             model_ms: facts.model_ms,
             input_tokens: facts.usage.input_tokens,
             output_tokens: facts.usage.output_tokens,
-            trace: self.flights.get(&ticket).map(|call| call.turn.trace.to_string().into()),
+            trace: self.pending_calls.get(&ticket).map(|call| call.turn.trace.to_string().into()),
         }
     }
 
-    pub(super) fn spent(&mut self, ticket: Ticket, used: Used) {
-        self.spent.entry(ticket).or_default().push(used);
+    pub(super) fn add_usage(&mut self, ticket: Ticket, used: Used) {
+        self.usage.entry(ticket).or_default().push(used);
     }
 
-    pub(super) fn take_spent(&mut self, ticket: Ticket) -> Vec<Used> {
-        self.spent.remove(&ticket).unwrap_or_default()
+    pub(super) fn take_usage(&mut self, ticket: Ticket) -> Vec<Used> {
+        self.usage.remove(&ticket).unwrap_or_default()
     }
 
     pub(super) fn called(
@@ -352,23 +360,23 @@ impl Traces {
         channel_key: &ChannelKey,
         context: &ActorContext,
     ) {
-        if let Some(call) = self.flights.get_mut(&ticket) {
+        if let Some(call) = self.pending_calls.get_mut(&ticket) {
             let (ended, facts) = (context.clock.now(), &outcome.facts);
             call.is_called = true;
             call.turn.wait_time.waited(ended - Duration::from_millis(facts.waited_ms + facts.model_ms), ended);
         }
-        let under = self.flights.get(&ticket).map(|call| call.turn.trace.of(ticket));
-        tell_call(under, asked, outcome, channel_key, context);
+        let under = self.pending_calls.get(&ticket).map(|call| call.turn.trace.of(ticket));
+        record_call(under, asked, outcome, channel_key, context);
     }
 
-    /// The side model could not say how much the last messages repeat each other.
-    pub(super) fn misjudged(&mut self, error: &str) {
-        self.misjudged = Some(error.into());
+    /// The side model could not judge how much the last messages repeat each other.
+    pub(super) fn record_judgement_error(&mut self, error: &str) {
+        self.judgement_error = Some(error.into());
     }
 
-    /// The words of a reply are there. What no model wrote came from outside.
+    /// The text of a reply has arrived. Without a model call it came from an external companion.
     pub(super) fn written(&mut self, ticket: Ticket, now: Moment) {
-        if let Some(call) = self.flights.get_mut(&ticket) {
+        if let Some(call) = self.pending_calls.get_mut(&ticket) {
             call.written = Some(now);
             if !call.is_called {
                 call.turn.wait_time.waited(call.since, now);
@@ -376,24 +384,24 @@ impl Traces {
         }
     }
 
-    /// A platform took this long to post a reply.
+    /// A platform has posted a reply. Posting started at `began`.
     pub(super) fn sent(&mut self, ticket: Ticket, began: Moment, now: Moment) {
-        if let Some(call) = self.flights.get_mut(&ticket) {
+        if let Some(call) = self.pending_calls.get_mut(&ticket) {
             call.sent = Some(now);
             call.turn.wait_time.waited(began, now);
         }
     }
 
-    /// A question or a reply is in flight no more.
-    fn landed(&mut self, ticket: Ticket) -> Option<PendingCall> {
-        self.flights.remove(&ticket).map(|call| *call)
+    /// Takes a question or reply out of flight.
+    fn take_pending_call(&mut self, ticket: Ticket) -> Option<PendingCall> {
+        self.pending_calls.remove(&ticket).map(|call| *call)
     }
 
-    /// Something was said, and is on record: it may lead to something, or it is the statement with which a turn is over.
-    pub(super) fn heard(&mut self, recorded: &Recorded, committed: Moment) -> Vec<TraceRecord> {
+    /// A message was journaled. It may trigger a turn, or it is the statement that ends one.
+    pub(super) fn receive(&mut self, recorded: &Recorded, committed: Moment) -> Vec<TraceRecord> {
         let Event::Said { message, reply, .. } = &recorded.event else { return Vec::new() };
         let append = Append { seq: recorded.seq, taken: recorded.at, committed };
-        let fulfilled = reply.and_then(|ticket| Some((ticket, self.landed(ticket)?)));
+        let fulfilled = reply.and_then(|ticket| Some((ticket, self.take_pending_call(ticket)?)));
         let Some((ticket, call)) = fulfilled else {
             self.appends.remember(append);
             return Vec::new();

@@ -1,10 +1,10 @@
-//! The turn-taking manager of a channel: lives while a round is open, reads the votes, publishes the States, and alone
+//! The turn-taking manager of a channel. It runs while a round is open, reads the votes, publishes the States, and alone
 //! watches the deadline (docs/design/turn-taking.md T-18).
 //!
-//! What it knows is on record or on its way there, so one that dies is simply replaced: the new one begins with the round as the channel
-//! knows it, and whatever was lost with the old one is asked for again.
+//! Its state is on record or about to be, so a manager that dies is simply replaced. The new one starts with the round as the channel
+//! knows it, and the channel asks again for the answers that were lost.
 
-mod objection;
+mod vote_check;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,33 +29,29 @@ use crate::ports::backend::stamp::rfc3339;
 use crate::ports::language_model::LazyRequest;
 use crate::telemetry::instruments::kinds::Counted;
 
-/// The actor.
 pub struct TurnTakingManager;
 
-/// Which round it holds, and for whom.
 pub struct Arguments {
-    /// Where.
     pub channel_key: ChannelKey,
-    /// The round as far as it has come.
+    /// The round with the States that are on record.
     pub round: Round,
-    /// Who was asked when it was opened.
+    /// The companions that were asked when the round opened.
     pub asked: Vec<CompanionId>,
-    /// Those present that programs outside play.
+    /// The external companions in the channel.
     pub external: BTreeSet<CompanionId>,
-    /// How long States that are missing are still waited for.
-    pub patience: Duration,
-    /// Who decides.
+    /// The time that is left until the deadline of the round.
+    pub timeout: Duration,
+    /// The channel, which decides about answers and votes.
     pub channel: ActorRef<ChannelMessage>,
-    /// What it works with.
     pub context: ActorContext,
 }
 
-/// What it keeps: what is on record of the round, and whose State was published.
 pub struct State {
     channel_key: ChannelKey,
     round: Round,
     asked: Vec<CompanionId>,
     external: BTreeSet<CompanionId>,
+    /// The companions whose States were published.
     published: BTreeSet<CompanionId>,
     channel: ActorRef<ChannelMessage>,
     context: ActorContext,
@@ -69,10 +65,10 @@ impl Actor for TurnTakingManager {
     type Arguments = Arguments;
 
     async fn pre_start(&self, myself: ActorRef<ManagerMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
-        let Arguments { channel_key, round, asked, external, patience, channel, context } = arguments;
+        let Arguments { channel_key, round, asked, external, timeout, channel, context } = arguments;
         let registration = context.directory.register(&TurnTakingManagerKey(channel_key.channel.clone()), &myself);
-        // It dies with its timer: another takes its place, or the channel watches the deadline.
-        myself.send_after(patience, || ManagerMessage::Due);
+        // If the manager dies, so does its timer. Then another manager is started, or the channel watches the deadline.
+        myself.send_after(timeout, || ManagerMessage::Due);
         let known: Vec<Ballot> = round.states().cloned().collect();
         let counted = context.recorder.instruments().actors.one([Sort::TurnTakingManager.as_str()]);
         let mut state = State {
@@ -109,31 +105,31 @@ impl Actor for TurnTakingManager {
                 myself.stop(None);
             }
             ManagerMessage::Due => state.channel.cast(ChannelMessage::RoundDue(state.round.message))?,
-            ManagerMessage::Wait(patience) => drop(myself.send_after(patience, || ManagerMessage::Due)),
+            ManagerMessage::Wait(timeout) => drop(myself.send_after(timeout, || ManagerMessage::Due)),
         }
         Ok(())
     }
 }
 
 impl State {
-    /// What the answer says goes to the channel, which decides by it.
+    /// Sends the vote that the answer contains to the channel, which decides.
     fn answered(&self, ticket: Ticket, asked: Arc<LazyRequest>, outcome: Box<Outcome>) -> Result<(), ActorProcessingErr> {
         let vote = outcome.result.as_ref().ok().map(|answer| Box::new(vote::read(&answer.text())));
         self.channel.cast(ChannelMessage::Answered { ticket, asked, outcome, vote })?;
         Ok(())
     }
 
-    /// What can count goes to the channel, which decides by it and answers.
+    /// Sends a vote that can count to the channel, which decides and answers.
     fn submit(&self, ballot: Ballot, reply: RpcReplyPort<Result<(), VoteError>>) {
         match VoteError::of_vote(&ballot, &self.round, &self.asked, self.external.contains(&ballot.from)) {
-            // Whoever asked may have stopped waiting.
-            Some(objection) => drop(reply.send(Err(objection))),
-            // A channel that is gone drops the reply, which says so.
+            // The caller may have stopped waiting.
+            Some(error) => drop(reply.send(Err(error))),
+            // A channel that has stopped drops the reply, and the caller gets an error.
             None => drop(self.channel.cast(ChannelMessage::Voted { state: Box::new(ballot), reply })),
         }
     }
 
-    /// Publishes each State once; a manager that takes another's place publishes again what was known before it.
+    /// Publishes each State once. A replacement publishes the States again that its predecessor published.
     fn publish(&mut self, ballots: impl IntoIterator<Item = Ballot>) {
         for ballot in ballots {
             if !self.published.insert(ballot.from.clone()) {

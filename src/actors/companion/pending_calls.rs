@@ -1,4 +1,4 @@
-//! A companion's calls in flight: the questions that are with the pool.
+//! A companion's calls in flight: its questions in the pool.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -8,7 +8,7 @@ use crate::actors::messages::models::CallId;
 use crate::actors::models::Pool;
 use crate::domain::id::{ChannelId, Ticket};
 
-/// The questions of a companion that are with the pool. Dropped with it, it cancels them, and their channels are told that they are lost.
+/// The questions of a companion in the pool. When this is dropped with the companion, it cancels them, and their channels are notified.
 pub(super) struct PendingCalls {
     pool: Pool,
     numbers: u64,
@@ -22,13 +22,13 @@ struct PendingCall {
     call: Option<CallId>,
 }
 
-/// A flight until the pool has its question. Dropped before that, it is lost.
+/// A call until the pool has its question. If it is dropped before that, the question is lost.
 pub(super) struct StartingCall {
     number: u64,
     open: Option<Arc<Mutex<Open>>>,
 }
 
-/// What ends a flight when its answer is there.
+/// Ends a call when its answer has arrived.
 pub(super) struct CallEnd {
     number: u64,
     open: Weak<Mutex<Open>>,
@@ -39,7 +39,8 @@ impl PendingCalls {
         Self { pool, numbers: 0, open: Arc::default() }
     }
 
-    /// A question goes to the pool. One that its channel lost sight of may be in flight already: the first answer counts.
+    /// Adds a question that is about to go to the pool. The same question may be in flight already, if its channel asks again. Then the first
+    /// answer counts.
     pub(super) fn start(&mut self, asking: DecisionRequest) -> (StartingCall, CallEnd) {
         self.numbers += 1;
         let number = self.numbers;
@@ -47,17 +48,17 @@ impl PendingCalls {
         (StartingCall { number, open: Some(self.open.clone()) }, CallEnd { number, open: Arc::downgrade(&self.open) })
     }
 
-    /// Nobody wants this answer any more.
+    /// Cancels the calls for this question.
     pub(super) fn cancel(&self, channel: &ChannelId, ticket: Ticket) {
-        let is_meant = |call: &PendingCall| call.asking.ticket == ticket && call.asking.channel_key.channel == *channel;
-        let cancelled: Vec<PendingCall> = self.open().extract_if(|_, call| is_meant(call)).map(|(_, call)| call).collect();
+        let matches = |call: &PendingCall| call.asking.ticket == ticket && call.asking.channel_key.channel == *channel;
+        let cancelled: Vec<PendingCall> = self.open().extract_if(|_, call| matches(call)).map(|(_, call)| call).collect();
         for call in cancelled {
-            self.call_off(&call);
+            self.cancel_in_pool(&call);
             call.asking.arrival.send(Ok(()));
         }
     }
 
-    fn call_off(&self, call: &PendingCall) {
+    fn cancel_in_pool(&self, call: &PendingCall) {
         if let Some(call) = call.call {
             self.pool.cancel(call);
         }
@@ -72,13 +73,13 @@ impl Drop for PendingCalls {
     fn drop(&mut self) {
         let lost = std::mem::take(&mut *self.open());
         for call in lost.values() {
-            self.call_off(call);
+            self.cancel_in_pool(call);
         }
     }
 }
 
 impl StartingCall {
-    /// The pool has the question. It may have answered by now.
+    /// Notes the call that the pool assigned. The pool may have answered by now.
     pub(super) fn called(mut self, call: CallId) {
         let Some(open) = self.open.take() else { return };
         if let Some(pending) = locked(&open).get_mut(&self.number) {
@@ -95,7 +96,7 @@ impl Drop for StartingCall {
 }
 
 impl CallEnd {
-    /// Ends the flight; false: it was cancelled, or lost with its companion.
+    /// Ends the call. False: it was cancelled, or lost with its companion.
     pub(super) fn finish(&self) -> bool {
         let Some(open) = self.open.upgrade() else { return false };
         let finished = locked(&open).remove(&self.number);

@@ -1,4 +1,4 @@
-//! A reply in the making: asks the main model in its companion's words, and hands what comes to its channel. Killing it cancels the call.
+//! Writes a reply: asks the main model with the companion's prompt, and sends the result to the channel. Killing the actor cancels the call.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::actors::companion::{asker, character, repetition_note};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{CompanionMessage, Speak, Statement, Words};
 use crate::actors::messages::models::Outcome;
-use crate::actors::models::asked_again_after;
+use crate::actors::models::pause_before_asking_again;
 use crate::actors::runtime::actor_keys::CompanionKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Sort};
@@ -31,29 +31,22 @@ use crate::settings;
 use crate::settings::companion::Companion as Settings;
 use crate::telemetry::instruments::kinds::Counted;
 
-/// The actor.
 pub struct Reply;
 
-/// Everything that a statement is made from.
 pub struct Arguments {
-    /// Where.
     pub channel_key: ChannelKey,
-    /// The reply's number.
     pub ticket: Ticket,
-    /// Who speaks.
     pub companion: CompanionId,
-    /// What it is made from.
+    /// The inputs of the prompt.
     pub statement: Arc<Statement>,
-    /// Who gets the words.
+    /// Receives [`ChannelMessage::ReplyEnded`].
     pub channel: ActorRef<ChannelMessage>,
-    /// What it works with.
     pub context: ActorContext,
 }
 
-/// What a reply is told, by itself.
+/// The one message of a reply, which it sends to itself.
 pub struct Write;
 
-/// What it keeps.
 pub struct State {
     reply: Arguments,
     _counted: Counted,
@@ -74,8 +67,8 @@ impl Actor for Reply {
         let reply = &state.reply;
         let priority = Priority::of(reply.statement.trigger, reply.statement.modality);
         let deadline = reply.context.pool.deadline(ModelRole::Main);
-        let Some(Words { name, request }) = words(reply, deadline).await else {
-            // Its channel begins it again while there is hope.
+        let Some(Words { name, request }) = request_builder(reply, deadline).await else {
+            // The channel starts the reply again, up to its limit.
             myself.stop(None);
             return Ok(());
         };
@@ -89,17 +82,17 @@ impl Actor for Reply {
         let mut losses = 0;
         let outcome = loop {
             let (channel, asked) = (reply.channel.clone(), request.clone());
-            // One that is killed has cost something all the same. A channel that is gone counts nothing.
+            // The call of a killed reply has used tokens, too. A channel that has stopped does not count them.
             let unclaimed = move |outcome| drop(channel.cast(ChannelMessage::Unclaimed { asked, outcome: Box::new(outcome) }));
             let pool = &reply.context.pool;
             let outcome = pool.answer_or(request.clone(), priority, deadline, drafts.clone(), unclaimed).await;
             losses += 1;
-            let pause = asked_again_after(losses);
-            // Until its deadline.
+            let pause = pause_before_asking_again(losses);
+            // A question that the pool lost is asked again, until the deadline.
             if !outcome.is_lost() || Instant::now() + pause >= deadline {
                 break outcome;
             }
-            // Whoever watches sees the text begin anew; one who is gone does not.
+            // Watchers see the draft start again. The receiver may have stopped.
             drop(drafts.as_ref().map(|drafts| drafts.send(Draft::Anew)));
             tokio::time::sleep(pause).await;
         };
@@ -121,23 +114,23 @@ impl Actor for Reply {
     }
 }
 
-/// Gets its words from the companion, and asks again for those that are lost with it. None: it is configured no more, or did not answer in
-/// time.
-async fn words(reply: &Arguments, deadline: Instant) -> Option<Words> {
+/// Gets the prompt from the companion, and asks again if the companion dies. `None`: the companion is no longer configured, or did not answer
+/// in time.
+async fn request_builder(reply: &Arguments, deadline: Instant) -> Option<Words> {
     let at = CompanionKey(reply.channel_key.guild.clone(), reply.companion.clone());
     let mut losses = 0;
     loop {
-        let (sender, words) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let speak = Speak { channel_key: reply.channel_key.clone(), statement: reply.statement.clone(), words: sender };
         if let Some(companion) = reply.context.directory.find(&at) {
             let _ = companion.cast(CompanionMessage::Word(Box::new(speak)));
-            if let Ok(Ok(words)) = tokio::time::timeout_at(deadline, words).await {
+            if let Ok(Ok(words)) = tokio::time::timeout_at(deadline, receiver).await {
                 return Some(words);
             }
         }
         reply.context.memberships.companion(&reply.channel_key.channel, &reply.companion)?;
         losses += 1;
-        let pause = asked_again_after(losses);
+        let pause = pause_before_asking_again(losses);
         if Instant::now() + pause >= deadline {
             return None;
         }
@@ -145,11 +138,16 @@ async fn words(reply: &Arguments, deadline: Instant) -> Option<Words> {
     }
 }
 
-/// Words the request for a statement.
-pub(super) fn worded(statement: &Statement, settings: &Settings, guild: GuildId, words: &settings::prompt::Prompt) -> Request {
+/// The request for a statement, with its prompt.
+pub(super) fn statement_request(
+    statement: &Statement,
+    settings: &Settings,
+    guild: GuildId,
+    templates: &settings::prompt::Prompt,
+) -> Request {
     let recent: Vec<&Message> = statement.recent.iter().map(|message| &**message).collect();
     let snapshot: Vec<&Message> = statement.snapshot.iter().map(|message| &**message).collect();
-    let notes = [prompt::closing_note(statement.closing, words), repetition_note(statement.is_repetitive, words)];
+    let notes = [prompt::closing_note(statement.closing, templates), repetition_note(statement.is_repetitive, templates)];
     let prompt = prompt::statement(
         &StatementParts {
             character: character(settings),
@@ -162,14 +160,14 @@ pub(super) fn worded(statement: &Statement, settings: &Settings, guild: GuildId,
             snapshot: &snapshot,
             notes: &notes.into_iter().flatten().collect::<Vec<_>>(),
         },
-        words,
+        templates,
     );
     let request = Request {
         model: settings.model.main.clone(),
         companion: Some(asker(settings)),
         messages: language_model::Message::prompt(prompt.system, prompt.user),
         sizes: prompt.sizes,
-        ..Request::new(ModelRole::Main, guild, words.max_main_answer_tokens)
+        ..Request::new(ModelRole::Main, guild, templates.max_main_answer_tokens)
     };
     request.with(QuestionContext {
         purpose: Purpose::Statement { trigger: statement.trigger, closing: statement.closing },
@@ -178,7 +176,7 @@ pub(super) fn worded(statement: &Statement, settings: &Settings, guild: GuildId,
     })
 }
 
-/// Shows that somebody is writing, where the platform has a sign for it, until this is dropped.
+/// Shows a typing indicator, if the platform has one, until the returned value is dropped.
 fn show_typing(reply: &Arguments) -> Option<Typing> {
     let platform = reply.context.platforms.of(&reply.channel_key.channel)?.clone();
     let shows = platform.capabilities().typing_shows?;
@@ -186,7 +184,7 @@ fn show_typing(reply: &Arguments) -> Option<Typing> {
     let signs = tokio::spawn(async move {
         loop {
             platform.typing(&channel_key.guild, &channel_key.channel).await;
-            // A little earlier than it fades.
+            // Renewed a little before the indicator disappears.
             tokio::time::sleep(shows.mul_f64(0.8)).await;
         }
     });
@@ -201,17 +199,17 @@ impl Drop for Typing {
     }
 }
 
-/// Shows the words as they come to whoever watches, until the call is over.
+/// Publishes the growing draft to the watchers of the channel, until the call is over.
 fn show_drafts(reply: &Arguments) -> mpsc::UnboundedSender<Draft> {
     let (sender, mut pieces) = mpsc::unbounded_channel();
-    let mut shown = Shown {
+    let mut shown = DraftView {
         hub: reply.context.hub.clone(),
         clock: reply.context.clock.clone(),
         channel_key: reply.channel_key.clone(),
         companion: reply.companion.clone(),
         ticket: reply.ticket,
         text: String::new(),
-        told: None,
+        published: None,
     };
     tokio::spawn(async move {
         while let Some(piece) = pieces.recv().await {
@@ -225,47 +223,47 @@ fn show_drafts(reply: &Arguments) -> mpsc::UnboundedSender<Draft> {
     sender
 }
 
-/// A draft as far as whoever watches was told of it.
-struct Shown {
+/// A draft, and how much of it was published.
+struct DraftView {
     hub: Hub,
     clock: Arc<dyn Clock>,
     channel_key: ChannelKey,
     companion: CompanionId,
     ticket: Ticket,
     text: String,
-    /// How much of the text was told, in bytes, and who the newest watcher was then. None where they have to be told the whole.
-    told: Option<(usize, u64)>,
+    /// How many bytes of the text were published, and the number of the newest watcher then. `None`: the whole text must be published.
+    published: Option<(usize, u64)>,
 }
 
-impl Shown {
+impl DraftView {
     fn take(&mut self, piece: Draft) {
         match piece {
             Draft::More(more) => self.text.push_str(&more),
             Draft::Anew => {
                 self.text.clear();
-                self.told = None;
+                self.published = None;
             }
         }
     }
 
-    /// Tells what came since the last time; to everybody the whole text if somebody has come who was told nothing of it.
+    /// Publishes the text since the last time. If a watcher has joined since then, publishes the whole text to all watchers.
     fn show(&mut self) {
         let Some(newest) = self.hub.newest_watcher(&self.channel_key) else {
-            self.told = None;
+            self.published = None;
             return;
         };
-        let told = self.told.filter(|(_, known)| *known == newest).map(|(told, _)| told);
+        let published = self.published.filter(|(_, known)| *known == newest).map(|(published, _)| published);
         let draft = json!({
             "event": "draft",
             "at": rfc3339(self.clock.now()),
             "channel": self.channel_key.channel,
             "companion": self.companion,
             "ticket": self.ticket,
-            "whole": told.is_none(),
-            "text": &self.text[told.unwrap_or(0)..],
+            "whole": published.is_none(),
+            "text": &self.text[published.unwrap_or(0)..],
         });
         self.hub.publish(&self.channel_key, Live::Note(draft.to_string().into()));
-        self.told = Some((self.text.len(), newest));
+        self.published = Some((self.text.len(), newest));
     }
 }
 
@@ -277,43 +275,43 @@ mod tests {
     use crate::actors::runtime::hub::Watcher;
     use crate::adapters::system::SystemClock;
 
-    fn shown(hub: &Hub, channel_key: &ChannelKey) -> Shown {
+    fn shown(hub: &Hub, channel_key: &ChannelKey) -> DraftView {
         let (hub, channel_key) = (hub.clone(), channel_key.clone());
-        Shown {
+        DraftView {
             hub,
             clock: Arc::new(SystemClock),
             channel_key,
             companion: "aria".into(),
             ticket: Ticket(3),
             text: String::new(),
-            told: None,
+            published: None,
         }
     }
 
     async fn next(watcher: &mut Watcher) -> (bool, String) {
-        let Live::Note(json) = watcher.next().await.unwrap() else { panic!("a draft is not on record") };
-        let told: Value = serde_json::from_str(&json).unwrap();
-        (told["whole"].as_bool().unwrap(), told["text"].as_str().unwrap().to_owned())
+        let Live::Note(json) = watcher.next().await.unwrap() else { panic!("a draft is published as a note") };
+        let note: Value = serde_json::from_str(&json).unwrap();
+        (note["whole"].as_bool().unwrap(), note["text"].as_str().unwrap().to_owned())
     }
 
-    fn says(shown: &mut Shown, more: &str) {
+    fn add_and_show(shown: &mut DraftView, more: &str) {
         shown.take(Draft::More(more.into()));
         shown.show();
     }
 
     #[tokio::test]
-    async fn who_watches_is_told_what_came_and_who_joins_later_the_whole() {
+    async fn watchers_get_new_text_and_those_who_join_later_get_the_whole() {
         let (hub, channel_key) = (Hub::new(), ChannelKey::new(&"home".into(), &"lobby".into()));
         let mut first = hub.watch(&channel_key);
         let mut shown = shown(&hub, &channel_key);
 
-        says(&mut shown, "Once");
-        says(&mut shown, " upön");
+        add_and_show(&mut shown, "Once");
+        add_and_show(&mut shown, " upön");
         let mut second = hub.watch(&channel_key);
-        says(&mut shown, " a");
-        says(&mut shown, " time");
+        add_and_show(&mut shown, " a");
+        add_and_show(&mut shown, " time");
         shown.take(Draft::Anew);
-        says(&mut shown, "No");
+        add_and_show(&mut shown, "No");
 
         for (whole, text) in [(true, "Once"), (false, " upön")] {
             assert_eq!(next(&mut first).await, (whole, text.to_owned()));
@@ -325,15 +323,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_comes_back_after_nobody_watched_is_told_the_whole() {
+    async fn a_watcher_who_comes_after_nobody_watched_gets_the_whole_draft() {
         let (hub, channel_key) = (Hub::new(), ChannelKey::new(&"home".into(), &"lobby".into()));
         let mut shown = shown(&hub, &channel_key);
         let first = hub.watch(&channel_key);
-        says(&mut shown, "Once");
+        add_and_show(&mut shown, "Once");
         drop(first);
 
         let mut second = hub.watch(&channel_key);
-        says(&mut shown, " more");
+        add_and_show(&mut shown, " more");
 
         assert_eq!(next(&mut second).await, (true, "Once more".to_owned()));
     }

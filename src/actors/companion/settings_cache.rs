@@ -1,4 +1,4 @@
-//! A companion's settings as they are in force, in each channel that asked for them.
+//! Caches a companion's settings in force, by channel.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use crate::actors::membership::memberships::Memberships;
 use crate::domain::id::{ChannelId, CompanionId};
 use crate::settings::companion::Companion as Settings;
 
-/// Its settings by channel, as of an edition of who lives where.
+/// The settings by channel. The cache is cleared when the memberships' edition changes.
 #[derive(Default)]
 pub(super) struct SettingsCache {
     edition: u64,
@@ -15,7 +15,7 @@ pub(super) struct SettingsCache {
 }
 
 impl SettingsCache {
-    /// As the companion is in this channel; none: it is configured no more.
+    /// The companion's settings in this channel. `None`: it is no longer configured.
     pub(super) fn of(
         &mut self,
         channel: &ChannelId,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::actors::erasure::deletion::{RewriteError, delete_messages};
 use crate::actors::messages::writer::WriteError;
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::writer::Leaving;
+use crate::actors::writer::IndexRemoval;
 use crate::actors::writer::requests::{fence, remove_from_index};
 use crate::domain::id::{GuildId, PersonId, Seq, Ward};
 use crate::journal::key;
@@ -80,7 +80,8 @@ async fn take_up_in(context: &ActorContext, ward: Ward) -> Result<(), CleanupErr
         for ((no, stretch), notes) in &noted {
             let people = listed.get(&(*no, *stretch)).cloned().unwrap_or_default();
             if let Err(error) =
-                delete_noted(context, ward, *no, Leaving { stretch: *stretch, below: Seq::NONE, people: &people, notes }).await
+                delete_noted(context, ward, *no, IndexRemoval { stretch: *stretch, below: Seq::NONE, people: &people, notes })
+                    .await
             {
                 tell(ward, &error);
             }
@@ -98,7 +99,7 @@ async fn sweep(context: &ActorContext, ward: Ward, no: ChannelNo) -> Result<(), 
 }
 
 /// Takes back what was noted and still has words, and takes out of the index who has nothing left in the stretch.
-async fn delete_noted(context: &ActorContext, ward: Ward, no: ChannelNo, leaving: Leaving<'_>) -> Result<(), CleanupError> {
+async fn delete_noted(context: &ActorContext, ward: Ward, no: ChannelNo, leaving: IndexRemoval<'_>) -> Result<(), CleanupError> {
     let reader = Reader::new(&*context.store);
     let Some(channel_key) = reader.channel_key_of(ward, no).await? else { return Ok(()) };
     let noted = leaving.notes.iter().filter_map(Key::last_number).map(Seq).collect();

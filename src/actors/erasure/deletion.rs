@@ -10,7 +10,7 @@ use crate::actors::inbound::Inbound;
 use crate::actors::messages::writer;
 use crate::actors::messages::writer::{MetaWriteError, WriteError};
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::writer::Leaving;
+use crate::actors::writer::IndexRemoval;
 use crate::actors::writer::requests::{drained, redact_events, remove_from_index, write_meta};
 use crate::domain::conversation::JUDGED_MESSAGES;
 use crate::domain::event::{Event, Recorded};
@@ -134,7 +134,7 @@ pub async fn take_messages_out(
     writes.extend(left.values().flat_map(|left| &left.notes).map(|note| Write::Put(note.clone(), encode(&()))));
     take_words_out(context, channel_key, events, writes).await?;
     for (stretch, Left { people, notes }) in &left {
-        remove_from_index(context, channel_key, Leaving { stretch: *stretch, below: Seq::NONE, people, notes }).await?;
+        remove_from_index(context, channel_key, IndexRemoval { stretch: *stretch, below: Seq::NONE, people, notes }).await?;
     }
     Ok(())
 }

@@ -1,18 +1,18 @@
-//! Decides whether an endpoint that keeps failing is left alone for a while.
+//! The circuit breaker: decides whether an endpoint that keeps failing gets no calls for a while.
 
 use std::time::Duration;
 
 use crate::actors::messages::models::BreakerState;
 use crate::domain::moment::Moment;
 
-/// What one call says about its endpoint.
+/// What the end of one call says about its endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It answered, be it with a refusal.
+    /// It answered, possibly with a refusal.
     Alive,
-    /// It failed in a way that may pass, and wants to be left alone this long.
+    /// It failed in a way that may be temporary, and asked for a pause of this length.
     Failing(Option<Duration>),
-    /// The call says nothing: it was cancelled, or ended too early to tell.
+    /// The call says nothing: it was cancelled, or it ended too early.
     Unknown,
 }
 
@@ -28,13 +28,12 @@ pub struct Breaker {
 }
 
 impl Breaker {
-    /// Opens after this many failures in a row, for this long.
+    /// A breaker that opens after this many failures in a row, for this long.
     pub fn new(failures_to_open: u32, cool_down: Duration) -> Self {
         let failures_to_open = failures_to_open.max(1);
         Self { failures_to_open, cool_down, failures: 0, open_until: None, probing: false, answered: None }
     }
 
-    /// How it stands at `now`.
     pub fn state(&self, now: Moment) -> BreakerState {
         match self.open_until {
             None => BreakerState::Closed,
@@ -49,7 +48,7 @@ impl Breaker {
     }
 
     /// Whether a call may start now.
-    pub fn lets_pass(&self, now: Moment) -> bool {
+    pub fn allows_call(&self, now: Moment) -> bool {
         match self.state(now) {
             BreakerState::Closed => true,
             BreakerState::HalfOpen => !self.probing,
@@ -57,16 +56,16 @@ impl Breaker {
         }
     }
 
-    /// A call starts; true if it is the probe of a half-open breaker.
+    /// Notes that a call starts. True if it is the probe of a half-open breaker.
     pub fn started(&mut self, now: Moment) -> bool {
         let probe = self.state(now) == BreakerState::HalfOpen;
         self.probing |= probe;
         probe
     }
 
-    /// A call ended; true if the breaker opened because of it.
+    /// Notes that a call ended. True if the breaker opened because of it.
     ///
-    /// Calls that were under way when it opened do not prolong it, and only the probe or an answer closes it.
+    /// Calls that were running when the breaker opened do not prolong the open state. Only the probe or an answer closes it.
     pub fn ended(&mut self, now: Moment, probe: bool, verdict: Verdict) -> bool {
         if probe {
             self.probing = false;
@@ -79,13 +78,13 @@ impl Breaker {
                 self.answered = Some(now);
                 false
             }
-            Verdict::Failing(wanted) => {
+            Verdict::Failing(requested_pause) => {
                 self.failures = self.failures.saturating_add(1);
                 let was_open = self.open_until.is_some();
                 if self.failures < self.failures_to_open || (was_open && !probe) {
                     return false;
                 }
-                self.open_until = Some(now + self.cool_down.max(wanted.unwrap_or_default()));
+                self.open_until = Some(now + self.cool_down.max(requested_pause.unwrap_or_default()));
                 true
             }
         }
@@ -108,14 +107,14 @@ mod tests {
     }
 
     #[test]
-    fn it_opens_at_the_last_failure_in_a_row() {
+    fn the_breaker_opens_at_the_last_failure_in_a_row() {
         let mut breaker = Breaker::new(3, COOL_DOWN);
 
         let opened = [failing(&mut breaker, at(1)), failing(&mut breaker, at(2)), failing(&mut breaker, at(3))];
 
         assert_eq!(opened, [false, false, true]);
         assert_eq!(breaker.state(at(12)), BreakerState::Open(at(13)));
-        assert!(!breaker.lets_pass(at(12)));
+        assert!(!breaker.allows_call(at(12)));
     }
 
     #[test]
@@ -127,7 +126,7 @@ mod tests {
         let opened = failing(&mut breaker, at(3));
 
         assert!(!opened);
-        assert!(breaker.lets_pass(at(3)));
+        assert!(breaker.allows_call(at(3)));
     }
 
     #[test]
@@ -135,17 +134,17 @@ mod tests {
         let mut breaker = Breaker::new(1, COOL_DOWN);
         failing(&mut breaker, at(0));
 
-        let first = breaker.lets_pass(at(10));
+        let first = breaker.allows_call(at(10));
         let probe = breaker.started(at(10));
-        let second = breaker.lets_pass(at(10));
+        let second = breaker.allows_call(at(10));
 
         assert!(first && probe && !second);
     }
 
     #[test]
-    fn a_failed_probe_opens_it_again_at_once() {
+    fn a_failed_probe_opens_the_breaker_again_at_once() {
         let mut breaker = Breaker::new(3, COOL_DOWN);
-        (0..3).for_each(|_| assert!(breaker.lets_pass(at(0)) && failing(&mut breaker, at(0)) != breaker.lets_pass(at(0))));
+        (0..3).for_each(|_| assert!(breaker.allows_call(at(0)) && failing(&mut breaker, at(0)) != breaker.allows_call(at(0))));
 
         let opened = failing(&mut breaker, at(10));
 
@@ -154,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_that_answers_closes_it() {
+    fn an_answered_probe_closes_the_breaker() {
         let mut breaker = Breaker::new(1, COOL_DOWN);
         failing(&mut breaker, at(0));
 
@@ -165,18 +164,18 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_probe_leaves_the_way_free_for_another() {
+    fn after_a_cancelled_probe_another_call_can_probe() {
         let mut breaker = Breaker::new(1, COOL_DOWN);
         failing(&mut breaker, at(0));
 
         let probe = breaker.started(at(10));
         breaker.ended(at(10), probe, Verdict::Unknown);
 
-        assert!(breaker.lets_pass(at(10)));
+        assert!(breaker.allows_call(at(10)));
     }
 
     #[test]
-    fn the_endpoints_own_wish_prolongs_the_cool_down() {
+    fn a_longer_retry_after_prolongs_the_cool_down() {
         let mut breaker = Breaker::new(1, COOL_DOWN);
 
         breaker.ended(at(0), false, Verdict::Failing(Some(Duration::from_secs(60))));

@@ -1,4 +1,4 @@
-//! How the rest of the system asks models: through a handle that outlives every restart of the pool.
+//! The handle through which the rest of the system asks models. It stays valid when the pool restarts.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,13 +19,13 @@ use crate::ports::language_model::{Draft, Identity, LanguageModel, LazyRequest, 
 use crate::settings::models::Models as Settings;
 use crate::telemetry::instruments::Instruments;
 
-/// Summaries take up to this part of the places in a queue, with their prompts: nobody waits for them.
-const SUMMARIES_PART: usize = 16;
+/// Summaries get one in this many places of a queue, because nobody waits for them and their prompts are long.
+const SUMMARY_SHARE: usize = 16;
 
-/// Those of one guild take up to this part of these.
-const SUMMARIES_PART_OF_GUILD: usize = 4;
+/// The summaries of one guild get one in this many of those places.
+const GUILD_SUMMARY_SHARE: usize = 4;
 
-/// The models that are asked.
+/// The configured models.
 #[derive(Clone)]
 pub struct Models {
     side: Arc<dyn LanguageModel>,
@@ -34,12 +34,12 @@ pub struct Models {
 }
 
 impl Models {
-    /// One for each role: `side` answers decisions and writes summaries, `main` writes statements.
+    /// One model for each role: `side` answers decisions and writes summaries, `main` writes statements.
     pub const fn new(side: Arc<dyn LanguageModel>, main: Arc<dyn LanguageModel>) -> Self {
         Self { side, main, named: BTreeMap::new() }
     }
 
-    /// The same with a model that companions may name for a role.
+    /// Adds a model that companions can name for a role.
     pub fn with(mut self, role: ModelRole, name: ModelName, model: Arc<dyn LanguageModel>) -> Self {
         self.named.insert((role, name), model);
         self
@@ -52,23 +52,22 @@ impl Models {
         }
     }
 
-    /// The named one, else the one that serves the role.
-    fn asked(&self, role: ModelRole, name: &ModelName) -> &Arc<dyn LanguageModel> {
+    /// The named model, or else the model that serves the role.
+    fn named_or_default(&self, role: ModelRole, name: &ModelName) -> &Arc<dyn LanguageModel> {
         self.named.get(&(role, name.clone())).unwrap_or_else(|| self.of(role))
     }
 }
 
 /// A question for a model.
 pub struct Question {
-    /// What is asked, and of which role.
+    /// The request, with its role.
     pub request: Arc<LazyRequest>,
-    /// How urgent it is.
     pub priority: Priority,
-    /// When it is given up, waiting and retries included; see [`Pool::deadline`].
+    /// When the question is given up. It limits waiting, calls and retries together; see [`Pool::deadline`].
     pub deadline: Instant,
-    /// Who wants to see the text grow.
+    /// Receives the growing text.
     pub drafts: Option<mpsc::UnboundedSender<Draft>>,
-    /// Called exactly once, with the answer or why there is none; must return at once and not panic.
+    /// Called exactly once, with the answer or the reason why there is none. It must return at once and must not panic.
     pub reply_to: Box<dyn FnOnce(Outcome) + Send>,
 }
 
@@ -83,91 +82,91 @@ struct Inner {
     summaries: Summaries,
 }
 
-/// The places that summaries have.
+/// Limits the summaries that are queued or running.
 struct Summaries {
     all: Semaphore,
-    /// How many a guild has.
-    each: usize,
-    /// Of guilds of which one waits or is asked for, and of some more.
-    of_guilds: Mutex<HashMap<GuildId, Weak<Semaphore>>>,
+    /// The limit of each guild.
+    per_guild: usize,
+    /// The guilds with summaries in progress. Entries of other guilds are removed from time to time.
+    guilds: Mutex<HashMap<GuildId, Weak<Semaphore>>>,
 }
 
 impl Summaries {
     fn new(places: usize) -> Self {
-        let each = (places / SUMMARIES_PART_OF_GUILD).max(1);
-        Self { all: Semaphore::new(places.max(1)), each, of_guilds: Mutex::default() }
+        let per_guild = (places / GUILD_SUMMARY_SHARE).max(1);
+        Self { all: Semaphore::new(places.max(1)), per_guild, guilds: Mutex::default() }
     }
 
     fn of(&self, guild: &GuildId) -> Arc<Semaphore> {
-        let mut of_guilds = self.of_guilds.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = of_guilds.get(guild).and_then(Weak::upgrade) {
+        let mut guilds = self.guilds.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = guilds.get(guild).and_then(Weak::upgrade) {
             return known;
         }
-        if of_guilds.len() == of_guilds.capacity() {
-            of_guilds.retain(|_, places| places.strong_count() > 0);
+        if guilds.len() == guilds.capacity() {
+            guilds.retain(|_, places| places.strong_count() > 0);
         }
-        let places = Arc::new(Semaphore::new(self.each));
-        of_guilds.insert(guild.clone(), Arc::downgrade(&places));
+        let places = Arc::new(Semaphore::new(self.per_guild));
+        guilds.insert(guild.clone(), Arc::downgrade(&places));
         places
     }
 }
 
-/// The turn of a summary, until it is dropped.
-pub struct TurnToSummarise<'a> {
+/// The permit to ask for one summary. Dropping it returns the permit.
+pub struct SummaryPermit<'a> {
     _of_guild: OwnedSemaphorePermit,
     _of_all: SemaphorePermit<'a>,
 }
 
-/// What a [`Question`] asks.
+/// The kind of service that a [`Question`] asks.
 const SERVICE: Service = Service::LanguageModel;
 
-/// Numbers questions uniquely in this process, so that two handles of one pool cannot mean the same one.
+/// Numbers questions uniquely in this process, so that two handles of one pool never use the same number.
 static NEXT_CALL: AtomicU64 = AtomicU64::new(1);
 
 impl Pool {
-    /// Asks these models through whatever actor `find` knows as the pool at that moment.
+    /// A handle for these models. `find` returns the pool's current actor.
     pub fn new(
         settings: &Settings,
         models: Models,
         find: impl Fn() -> Option<ActorRef<PoolMessage>> + Send + Sync + 'static,
     ) -> Self {
-        let summaries = Summaries::new(settings.pool.queue_capacity / SUMMARIES_PART);
+        let summaries = Summaries::new(settings.pool.queue_capacity / SUMMARY_SHARE);
         Self(Arc::new(Inner { find: Box::new(find), models, settings: settings.clone(), summaries }))
     }
 
-    /// Who serves a role, unless a companion names another.
+    /// The model that serves a role, unless a companion names another.
     pub fn identity(&self, role: ModelRole) -> &Identity {
         self.0.models.of(role).identity()
     }
 
-    /// Whether there is a model of this name.
+    /// Whether a model of this name is configured.
     pub fn has(&self, name: &ModelName) -> bool {
         self.0.settings.names().any(|known| known == *name)
     }
 
-    /// When a question of this role that is asked now is given up.
+    /// The deadline of a question of this role that is asked now.
     pub fn deadline(&self, role: ModelRole) -> Instant {
         Instant::now() + self.0.settings.own(role).timeout()
     }
 
-    /// Waits for the turn to word a summary, which is kept until the answer is there: prompts are long, and a summary can wait without one. None:
-    /// it did not come within the time that a question has, and the summary is shed.
-    pub async fn turn_to_summarise(&self, guild: &GuildId, instruments: &Instruments) -> Option<TurnToSummarise<'_>> {
-        // Once it has its turn it waits in the queue, which counts by itself.
+    /// Waits for a permit to build a summary's prompt. Hold it until the answer has arrived. It limits how many of these long prompts are in memory.
+    /// `None`: no permit became free within a question's timeout, and the summary is shed.
+    pub async fn summary_permit(&self, guild: &GuildId, instruments: &Instruments) -> Option<SummaryPermit<'_>> {
+        // Counted as waiting until the permit is there. After that the queue counts it.
         let _waits = instruments.pool_waiting.one([ModelRole::Side.as_str(), Priority::Summary.as_str()]);
-        let turn = async {
-            // Neither is ever closed. Whoever waits for its guild's takes nobody's else.
+        let permit = async {
+            // Neither semaphore is ever closed. A summary that waits for its guild's permit takes none of the common ones.
             let of_guild = self.0.summaries.of(guild).acquire_owned().await.ok()?;
-            Some(TurnToSummarise { _of_guild: of_guild, _of_all: self.0.summaries.all.acquire().await.ok()? })
+            Some(SummaryPermit { _of_guild: of_guild, _of_all: self.0.summaries.all.acquire().await.ok()? })
         };
-        let turn = tokio::time::timeout(self.0.settings.side.timeout(), turn).await.ok().flatten();
-        if turn.is_none() {
+        let permit = tokio::time::timeout(self.0.settings.side.timeout(), permit).await.ok().flatten();
+        if permit.is_none() {
             self.send(PoolMessage::SummaryShed);
         }
-        turn
+        permit
     }
 
-    /// Asks, without waiting. Exactly one [`Outcome`] comes, also when the pool is gone or dies meanwhile.
+    /// Asks without waiting. Exactly one [`Outcome`] is sent, even if the pool is not running or dies meanwhile.
     pub fn ask(&self, question: Question) -> CallId {
         let Question { request, priority, deadline, drafts, reply_to } = question;
         let call = CallId(NEXT_CALL.fetch_add(1, Ordering::Relaxed));
@@ -177,12 +176,12 @@ impl Pool {
         let asked = Instant::now();
         let reply = Reply::new(move |given| reply_to(given.unwrap_or_else(|_| Outcome::lost(identity, asked.elapsed()))));
         let job = Job { at, model, request, drafts, span: tracing::Span::current() };
-        // What cannot be delivered is dropped, and thereby answered.
+        // A question that cannot be sent is dropped, and thereby answered.
         self.send(PoolMessage::Ask(Box::new(Asked { call, priority, asked, deadline, job, reply })));
         call
     }
 
-    /// Asks and waits for the outcome; dropping the future cancels the question.
+    /// Asks and waits for the outcome. Dropping the future cancels the question.
     pub async fn answer(
         &self,
         request: Arc<LazyRequest>,
@@ -193,7 +192,7 @@ impl Pool {
         self.answer_or(request, priority, deadline, drafts, drop).await
     }
 
-    /// The same; `unclaimed` is told what came of a question whose future was dropped, because that cost something too.
+    /// Like [`Pool::answer`]. `unclaimed` gets the outcome of a question whose future was dropped, because that call has used tokens, too.
     pub async fn answer_or(
         &self,
         request: Arc<LazyRequest>,
@@ -210,18 +209,18 @@ impl Pool {
             }
         });
         let call = self.ask(Question { request, priority, deadline, drafts, reply_to });
-        let unwanted = CancelOnDrop { pool: self, call };
+        let cancel_on_drop = CancelOnDrop { pool: self, call };
         let outcome = receiver.await.unwrap_or_else(|_| Outcome::lost(identity, Duration::ZERO));
-        std::mem::forget(unwanted);
+        std::mem::forget(cancel_on_drop);
         outcome
     }
 
-    /// Nobody wants this answer any more: the question is answered with `Cancelled` unless it was answered already.
+    /// Cancels a question. It is answered with `Cancelled`, unless it was answered already.
     pub fn cancel(&self, call: CallId) {
         self.send(PoolMessage::Cancel(call));
     }
 
-    /// How the queues stand and what happened since the pool started; none if it is not there.
+    /// The state of the queues, and the models that fail. `None` if the pool is not running.
     pub async fn report(&self) -> Option<PoolReport> {
         let (sender, receiver) = oneshot::channel();
         self.send(PoolMessage::Report(sender))?;
@@ -229,7 +228,7 @@ impl Pool {
     }
 
     fn model(&self, request: &Request) -> &Arc<dyn LanguageModel> {
-        self.0.models.asked(request.role, &request.model)
+        self.0.models.named_or_default(request.role, &request.model)
     }
 
     fn send(&self, message: PoolMessage) -> Option<()> {
@@ -238,14 +237,14 @@ impl Pool {
 }
 
 impl Outcome {
-    /// Whether the pool went away with the question: nobody has answered it, and nobody refused to. Worth asking again at once.
+    /// Whether the pool stopped before it asked the question. It makes sense to ask again at once.
     pub fn is_lost(&self) -> bool {
         self.facts.attempts == 0 && matches!(self.result, Err(NoAnswer::Unreachable { .. }))
     }
 
-    /// The pool went away with the question after this time.
+    /// The outcome of a question that was lost with the pool after this time.
     fn lost(identity: Identity, waited: Duration) -> Self {
-        let detail = "the pool that asks it was restarted".to_owned();
+        let detail = "the pool of model calls was restarted".to_owned();
         let result = Err(NoAnswer::Unreachable { endpoint: identity.endpoint.clone(), detail });
         let facts = CallFacts {
             service: SERVICE,

@@ -1,13 +1,13 @@
-//! Measures the pool: what happens in it, and how much waits and runs at the moment.
+//! The pool's metrics: counters of what happened, and gauges of waiting and running calls.
 
-use super::schedule::{Happening, Schedule, Spent};
+use super::schedule::{CallStats, PoolEvent, Schedule};
 use crate::domain::moment::Moment;
 use crate::domain::priority::Priority;
 use crate::ports::language_model::ModelRole;
 use crate::telemetry::instruments::kinds::Share;
 use crate::telemetry::instruments::{Instruments, NONE};
 
-/// What one pool adds to what is measured. What waits and runs in it is over when this is dropped, and it with its pool.
+/// One pool's part in the metrics. Its share of the gauges is removed when it is dropped with the pool.
 #[derive(Debug)]
 pub(super) struct Measures {
     instruments: Instruments,
@@ -32,26 +32,26 @@ impl Measures {
         Self { circuit_open: instruments.breakers_open.share(NONE), loads, instruments }
     }
 
-    /// A question was answered, with a text or without.
-    pub(super) fn answered(&self, role: ModelRole, spent: Spent) {
-        self.instruments.pool_wait.record(spent.waited.as_secs_f64(), [role.as_str()]);
+    /// Records the wait time of a question that was answered, with a text or an error.
+    pub(super) fn answered(&self, role: ModelRole, stats: CallStats) {
+        self.instruments.pool_wait.record(stats.waited.as_secs_f64(), [role.as_str()]);
     }
 
-    /// A summary was shed before it was a question.
+    /// Counts a summary that was shed before it was queued as a question.
     pub(super) fn shed_summary(&self) {
         self.instruments.pool_shed.add(1, [ModelRole::Side.as_str(), Priority::Summary.as_str()]);
     }
 
-    /// Takes what happened in the schedule, and how it stands now.
+    /// Counts what happened in the schedule, and updates the gauges.
     pub(super) fn take(&mut self, schedule: &mut Schedule, now: Moment) {
-        for happening in schedule.take_happened() {
-            match happening {
-                Happening::Retried(role) => self.instruments.pool_retries.add(1, [role.as_str()]),
-                Happening::TimedOut(role) => self.instruments.pool_timeouts.add(1, [role.as_str()]),
-                Happening::Shed(role, priority) => self.instruments.pool_shed.add(1, [role.as_str(), priority.as_str()]),
-                Happening::Panicked(role) => self.instruments.pool_panics.add(1, [role.as_str()]),
-                Happening::NoPrompt(role) => self.instruments.pool_unworded.add(1, [role.as_str()]),
-                Happening::Opened => self.instruments.breakers_opened.add(1, NONE),
+        for event in schedule.take_events() {
+            match event {
+                PoolEvent::Retried(role) => self.instruments.pool_retries.add(1, [role.as_str()]),
+                PoolEvent::TimedOut(role) => self.instruments.pool_timeouts.add(1, [role.as_str()]),
+                PoolEvent::Shed(role, priority) => self.instruments.pool_shed.add(1, [role.as_str(), priority.as_str()]),
+                PoolEvent::Panicked(role) => self.instruments.pool_panics.add(1, [role.as_str()]),
+                PoolEvent::NoPrompt(role) => self.instruments.pool_unworded.add(1, [role.as_str()]),
+                PoolEvent::Opened => self.instruments.breakers_opened.add(1, NONE),
             }
         }
         for load in &mut self.loads {

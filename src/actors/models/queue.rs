@@ -1,4 +1,4 @@
-//! Decides which question is next, and which is shed when too many wait.
+//! Decides which question is asked next, and which is shed when too many wait.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -7,22 +7,22 @@ use crate::actors::messages::models::CallId;
 use crate::domain::id::GuildId;
 use crate::domain::priority::Priority;
 
-/// Questions that wait for one model: by priority, in turn among guilds, the oldest of a guild first.
+/// Questions that wait for one model. Urgent ones go first. At each priority the guilds alternate, and a guild's oldest question goes first.
 #[derive(Debug)]
 pub struct Queue {
     capacity: usize,
-    /// All that wait, those that pause before another try included.
-    waiting: BTreeMap<Priority, Crowd>,
+    /// All waiting questions, including those that pause before a retry.
+    waiting: BTreeMap<Priority, WaitingCalls>,
     counts: [usize; Priority::ALL.len()],
-    /// Those that could be asked now.
+    /// The questions that could be asked now.
     ready: BTreeMap<Priority, Rotation>,
 }
 
-/// Those who wait at one priority, by guild. Never empty.
+/// The waiting questions of one priority, by guild. Never empty.
 #[derive(Debug, Default)]
-struct Crowd {
+struct WaitingCalls {
     by_guild: HashMap<GuildId, BTreeSet<CallId>>,
-    /// The guilds by how many of theirs wait, of equals the one that waits longest last.
+    /// The guilds by their number of waiting questions. Among equals the guild with the oldest question comes last.
     by_size: BTreeMap<(usize, Reverse<CallId>), GuildId>,
 }
 
@@ -34,52 +34,51 @@ struct Rotation {
 }
 
 impl Queue {
-    /// Lets this many wait.
+    /// A queue for at most this many questions.
     pub fn new(capacity: usize) -> Self {
         Self { capacity, waiting: BTreeMap::new(), counts: [0; Priority::ALL.len()], ready: BTreeMap::new() }
     }
 
-    /// How many wait.
     pub fn len(&self) -> usize {
         self.counts.iter().sum()
     }
 
-    /// How many of them with this priority.
+    /// How many questions wait with this priority.
     pub fn waiting(&self, priority: Priority) -> usize {
         self.counts[priority as usize]
     }
 
-    /// Whether none waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Who must go so that one of this priority may wait; the newcomer itself if nobody who waits is weaker or older.
+    /// The question to shed so that a new one of this priority can wait. `None` if there is room. The new question itself if no waiting question
+    /// is less urgent or older.
     ///
-    /// The weakest goes, of equals one of the guild that has the most of them, the newcomer counted: no guild takes another's places by
-    /// asking more. Of that guild's the oldest goes: its answer is worth the least. Among direct addresses the newest goes instead, which
-    /// may be the newcomer, because each has somebody waiting for it, and the oldest the longest.
-    pub fn sheds_for(&self, priority: Priority, newcomer: CallId, guild: &GuildId) -> Option<CallId> {
+    /// A question of the lowest priority is shed, from the guild that has the most of them, counting the new one. So no guild takes
+    /// another's room by asking more. The guild's oldest question is shed, because its answer is worth the least. Among direct addresses the
+    /// newest is shed instead, which may be the new one: a person waits for each of them, and for the oldest the longest.
+    pub fn question_to_shed(&self, priority: Priority, new_call: CallId, guild: &GuildId) -> Option<CallId> {
         if self.len() < self.capacity {
             return None;
         }
-        let Some((&weakest, crowd)) = self.waiting.first_key_value().filter(|(weakest, _)| **weakest <= priority) else {
-            return Some(newcomer);
+        let Some((&weakest, waiting_calls)) = self.waiting.first_key_value().filter(|(weakest, _)| **weakest <= priority) else {
+            return Some(new_call);
         };
         if weakest < priority {
-            return crowd.oldest_of_largest();
+            return waiting_calls.oldest_of_largest();
         }
-        let its = crowd.by_guild.get(guild);
-        let is_largest = its.map_or(0, BTreeSet::len) + 1 >= crowd.largest();
+        let calls = waiting_calls.by_guild.get(guild);
+        let is_largest = calls.map_or(0, BTreeSet::len) + 1 >= waiting_calls.largest();
         if priority == Priority::DirectAddress {
-            return if is_largest { Some(newcomer) } else { crowd.newest_of_largest() };
+            return if is_largest { Some(new_call) } else { waiting_calls.newest_of_largest() };
         }
-        its.filter(|_| is_largest).map_or_else(|| crowd.oldest_of_largest(), |its| its.first().copied())
+        calls.filter(|_| is_largest).map_or_else(|| waiting_calls.oldest_of_largest(), |calls| calls.first().copied())
     }
 
-    /// Lets a question wait, ready to be asked. One that paused takes its old place again.
+    /// Adds a question that can be asked. A question that paused gets its old place back.
     pub fn push(&mut self, call: CallId, priority: Priority, guild: &GuildId) {
-        self.let_wait(call, priority, guild);
+        self.add_waiting(call, priority, guild);
         let rotation = self.ready.entry(priority).or_default();
         if !rotation.by_guild.contains_key(guild) {
             rotation.order.push_back(guild.clone());
@@ -87,12 +86,12 @@ impl Queue {
         rotation.by_guild.entry(guild.clone()).or_default().insert(call);
     }
 
-    /// Lets a question wait without being ready: it pauses before another try.
+    /// Adds a question that pauses before a retry, and cannot be asked yet.
     pub fn push_pausing(&mut self, call: CallId, priority: Priority, guild: &GuildId) {
-        self.let_wait(call, priority, guild);
+        self.add_waiting(call, priority, guild);
     }
 
-    /// Takes the question that is next, among the guilds that may ask now.
+    /// Takes the next question of the guilds that may ask now.
     pub fn pop(&mut self, may_ask: impl Fn(&GuildId) -> bool) -> Option<CallId> {
         let (priority, call, guild) = self
             .ready
@@ -102,13 +101,13 @@ impl Queue {
         if self.ready.get(&priority).is_some_and(|rotation| rotation.order.is_empty()) {
             self.ready.remove(&priority);
         }
-        self.forget(call, priority, &guild);
+        self.remove_waiting(call, priority, &guild);
         Some(call)
     }
 
-    /// Takes a question out wherever it waits.
+    /// Removes a question, whether it is ready or pauses.
     pub fn remove(&mut self, call: CallId, priority: Priority, guild: &GuildId) {
-        self.forget(call, priority, guild);
+        self.remove_waiting(call, priority, guild);
         if let Some(rotation) = self.ready.get_mut(&priority) {
             rotation.remove(call, guild);
             if rotation.order.is_empty() {
@@ -117,7 +116,7 @@ impl Queue {
         }
     }
 
-    /// Every question that could be asked now.
+    /// All questions that could be asked now.
     pub fn ready(&self) -> Vec<CallId> {
         let mut calls: Vec<CallId> =
             self.ready.values().flat_map(|rotation| rotation.by_guild.values().flatten().copied()).collect();
@@ -125,31 +124,31 @@ impl Queue {
         calls
     }
 
-    fn let_wait(&mut self, call: CallId, priority: Priority, guild: &GuildId) {
-        if self.waiting.entry(priority).or_default().change(guild, |its| its.insert(call)) {
+    fn add_waiting(&mut self, call: CallId, priority: Priority, guild: &GuildId) {
+        if self.waiting.entry(priority).or_default().change(guild, |calls| calls.insert(call)) {
             self.counts[priority as usize] += 1;
         }
     }
 
-    fn forget(&mut self, call: CallId, priority: Priority, guild: &GuildId) {
-        let Some(crowd) = self.waiting.get_mut(&priority) else { return };
-        if crowd.change(guild, |its| its.remove(&call)) {
+    fn remove_waiting(&mut self, call: CallId, priority: Priority, guild: &GuildId) {
+        let Some(waiting_calls) = self.waiting.get_mut(&priority) else { return };
+        if waiting_calls.change(guild, |calls| calls.remove(&call)) {
             self.counts[priority as usize] -= 1;
         }
-        if crowd.by_guild.is_empty() {
+        if waiting_calls.by_guild.is_empty() {
             self.waiting.remove(&priority);
         }
     }
 }
 
-impl Crowd {
-    /// Changes which of a guild's wait, and keeps the sizes right.
+impl WaitingCalls {
+    /// Changes the set of a guild's waiting questions, and updates the sizes.
     fn change(&mut self, guild: &GuildId, change: impl FnOnce(&mut BTreeSet<CallId>) -> bool) -> bool {
-        let its = self.by_guild.entry(guild.clone()).or_default();
-        let size = |its: &BTreeSet<CallId>| its.first().map(|oldest| (its.len(), Reverse(*oldest)));
-        let before = size(its);
-        let is_changed = change(its);
-        let after = size(its);
+        let calls = self.by_guild.entry(guild.clone()).or_default();
+        let size = |calls: &BTreeSet<CallId>| calls.first().map(|oldest| (calls.len(), Reverse(*oldest)));
+        let before = size(calls);
+        let is_changed = change(calls);
+        let after = size(calls);
         if let Some(before) = before {
             self.by_size.remove(&before);
         }

@@ -1,4 +1,4 @@
-//! Decides when each question is asked, asked again or given up: the pool without its runtime.
+//! Decides when each question is asked, retried or given up. This is the pool's logic, without its runtime.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -13,28 +13,23 @@ use crate::domain::service::ServiceEndpoint;
 use crate::ports::language_model::{Answer, ModelRole, NoAnswer};
 use crate::settings::models::{self, Concurrency, seconds};
 
-/// A call that failed after this part of its question's time, or more, has hung. Adapters give up at the first word that is missing, which is
-/// at least half of that time by default.
+/// A call that failed after this fraction of its question's time (a quarter), or more, has hung. By default adapters give up waiting for the first
+/// word after at least half of that time.
 const HUNG_PART: u32 = 4;
 
-/// A question as far as scheduling goes.
+/// The parts of a question that scheduling needs.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Its number, greater than that of any question before.
+    /// Greater than the number of any question before.
     pub call: CallId,
-    /// The model's role.
     pub role: ModelRole,
     /// The model's name in the settings.
     pub model: ModelName,
-    /// Where the model is served.
     pub at: ServiceEndpoint,
-    /// Whose question it is.
     pub guild: GuildId,
-    /// How urgent it is.
     pub priority: Priority,
-    /// When it was asked.
     pub asked: Moment,
-    /// When it is given up.
+    /// When the question is given up.
     pub deadline: Moment,
 }
 
@@ -44,39 +39,37 @@ impl Entry {
     }
 }
 
-/// What the shell must do, in order.
+/// What the actor must do, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Ask the model now. True: pieces of an earlier try may have been heard, and are void.
+    /// Ask the model now. True: this is a retry, and drafts of an earlier attempt are void.
     Call(CallId, bool),
-    /// Answer the question and forget it; a call of it under way is dropped.
+    /// Answer the question and drop it, together with its running call, if there is one.
     Answer {
-        /// Which.
         call: CallId,
         /// The answer, or why there is none.
         result: Result<Answer, NoAnswer>,
-        /// What it took.
-        spent: Spent,
+        stats: CallStats,
     },
-    /// Tell the operator that this endpoint failed so often that it is left alone until then.
+    /// Log that this endpoint failed so often that it gets no calls until this moment.
     CircuitOpen(ServiceEndpoint, Moment),
 }
 
-/// What a question took.
+/// The time and the attempts that a question took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
-    /// Time in the queue and in pauses between tries.
+pub struct CallStats {
+    /// Time in the queue and in pauses between attempts.
     pub waited: Duration,
     /// Time in calls.
     pub in_calls: Duration,
-    /// Calls made.
+    /// The number of calls made.
     pub attempts: u32,
 }
 
-/// Something that happened, to be counted.
+/// Something that happened in the pool and is counted in the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Happening {
-    /// A call failed and is tried again.
+pub enum PoolEvent {
+    /// A call failed and is retried.
     Retried(ModelRole),
     /// A question's deadline passed.
     TimedOut(ModelRole),
@@ -84,13 +77,13 @@ pub enum Happening {
     Shed(ModelRole, Priority),
     /// A call panicked.
     Panicked(ModelRole),
-    /// A question could not be put into words.
+    /// A question's prompt could not be built.
     NoPrompt(ModelRole),
     /// A breaker opened.
     Opened,
 }
 
-/// All questions that are not answered yet.
+/// All unanswered questions.
 #[derive(Debug)]
 pub struct Schedule {
     settings: models::Models,
@@ -99,8 +92,8 @@ pub struct Schedule {
     open: HashMap<CallId, Open>,
     deadlines: BTreeSet<(Moment, CallId)>,
     pauses: BTreeSet<(Moment, CallId)>,
-    /// What is not counted yet.
-    happened: Vec<Happening>,
+    /// The events that are not counted yet.
+    events: Vec<PoolEvent>,
 }
 
 /// Questions of different roles or models never wait for each other, even at the same endpoint.
@@ -117,7 +110,7 @@ struct Lane {
     queue: Queue,
     running: usize,
     running_by_guild: HashMap<GuildId, usize>,
-    /// How often the share of a guild is halved, of those whose calls hung.
+    /// How often a guild's share is halved, for the guilds whose calls hung.
     slowed: HashMap<GuildId, u32>,
 }
 
@@ -127,7 +120,7 @@ struct Open {
     stage: Stage,
     attempts: u32,
     in_calls: Duration,
-    last: Option<NoAnswer>,
+    last_error: Option<NoAnswer>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -138,7 +131,7 @@ enum Stage {
 }
 
 impl Schedule {
-    /// Holds to these limits.
+    /// A schedule with these limits.
     pub fn new(settings: models::Models) -> Self {
         Self {
             settings,
@@ -147,18 +140,18 @@ impl Schedule {
             open: HashMap::new(),
             deadlines: BTreeSet::new(),
             pauses: BTreeSet::new(),
-            happened: Vec::new(),
+            events: Vec::new(),
         }
     }
 
-    /// A question came.
+    /// Takes in a question.
     pub fn ask(&mut self, now: Moment, entry: Entry) -> Vec<Step> {
         let mut steps = self.wake(now);
         let (call, at) = (entry.call, entry.at.clone());
         self.deadlines.insert((entry.deadline, call));
         self.open.insert(
             call,
-            Open { entry: entry.clone(), stage: Stage::Waiting, attempts: 0, in_calls: Duration::ZERO, last: None },
+            Open { entry: entry.clone(), stage: Stage::Waiting, attempts: 0, in_calls: Duration::ZERO, last_error: None },
         );
         steps.extend(self.wake(now));
         if !self.open.contains_key(&call) {
@@ -168,32 +161,32 @@ impl Schedule {
             self.answer(now, call, Err(circuit_open(at, until.since(now))), &mut steps);
             return steps;
         }
-        if let Some(shed) = self.lane(&entry).queue.sheds_for(entry.priority, call, &entry.guild) {
-            let its = self.open.get(&shed).map(|open| Happening::Shed(open.entry.role, open.entry.priority));
-            self.happened.extend(its);
+        if let Some(shed) = self.lane(&entry).queue.question_to_shed(entry.priority, call, &entry.guild) {
+            let event = self.open.get(&shed).map(|open| PoolEvent::Shed(open.entry.role, open.entry.priority));
+            self.events.extend(event);
             self.answer(now, shed, Err(too_many(at.clone())), &mut steps);
         }
         if self.open.contains_key(&call) {
             self.lane(&entry).queue.push(call, entry.priority, &entry.guild);
         }
-        self.start_what_may(now, &at, &mut steps);
+        self.start_calls(now, &at, &mut steps);
         steps
     }
 
-    /// Nobody wants the answer any more.
+    /// Cancels a question, which is answered with [`NoAnswer::Cancelled`].
     pub fn cancel(&mut self, now: Moment, call: CallId) -> Vec<Step> {
         let mut steps = self.wake(now);
         self.give_up(now, call, NoAnswer::Cancelled, &mut steps);
         steps
     }
 
-    /// A call ended. `fraction`, in `0.0..1.0`, spreads the next try. Unknown calls are those already answered.
+    /// Notes that a call ended. `fraction`, in `0.0..1.0`, spreads the next attempt. Questions that were answered before are ignored.
     pub fn ended(&mut self, now: Moment, call: CallId, result: Result<Answer, NoAnswer>, fraction: f64) -> Vec<Step> {
         let mut steps = self.wake(now);
         let verdict = match &result {
             Err(NoAnswer::Overloaded { retry_after, .. }) => Verdict::Failing(*retry_after),
             Err(NoAnswer::TimedOut { .. } | NoAnswer::Unreachable { .. }) => Verdict::Failing(None),
-            // Of an endpoint that was not asked nothing is learned.
+            // These say nothing about the endpoint.
             Err(
                 NoAnswer::Cancelled
                 | NoAnswer::NoPrompt
@@ -208,15 +201,15 @@ impl Schedule {
             Err(no_answer) if no_answer.is_passing() => self.try_again_or_answer(now, call, no_answer, fraction, &mut steps),
             result => self.answer(now, call, result, &mut steps),
         }
-        self.start_what_may(now, &at, &mut steps);
+        self.start_calls(now, &at, &mut steps);
         steps
     }
 
-    /// A call panicked: its question is answered, and the endpoint is not blamed.
+    /// Notes that a call panicked. Its question is answered, and the breaker does not count it as a failure.
     pub fn panicked(&mut self, now: Moment, call: CallId) -> Vec<Step> {
         let mut steps = self.wake(now);
         if let Some(open) = self.open.get(&call) {
-            self.happened.push(Happening::Panicked(open.entry.role));
+            self.events.push(PoolEvent::Panicked(open.entry.role));
             let failed =
                 NoAnswer::Unreachable { endpoint: open.entry.at.endpoint.clone(), detail: "the worker failed".to_owned() };
             self.give_up(now, call, failed, &mut steps);
@@ -224,25 +217,25 @@ impl Schedule {
         steps
     }
 
-    /// A question could not be put into words when its turn had come: it is answered, and was no call of any model.
-    pub fn without_words(&mut self, now: Moment, call: CallId) -> Vec<Step> {
+    /// Notes that a question's prompt could not be built when the question was taken up. It is answered, and counts as no call.
+    pub fn prompt_failed(&mut self, now: Moment, call: CallId) -> Vec<Step> {
         let mut steps = self.wake(now);
         if let Some(open) = self.open.get(&call) {
-            self.happened.push(Happening::NoPrompt(open.entry.role));
+            self.events.push(PoolEvent::NoPrompt(open.entry.role));
             let at = self.leave(now, call, Verdict::Unknown, &mut steps);
             if let Some(open) = self.open.get_mut(&call) {
-                // It is worded for its first call.
+                // The prompt is built for the first call, so there was none before.
                 (open.attempts, open.in_calls) = (0, Duration::ZERO);
             }
             self.answer(now, call, Err(NoAnswer::NoPrompt), &mut steps);
             if let Some(at) = at {
-                self.start_what_may(now, &at, &mut steps);
+                self.start_calls(now, &at, &mut steps);
             }
         }
         steps
     }
 
-    /// Time passed: deadlines and the ends of pauses up to `now` take effect.
+    /// Applies the deadlines and the ends of pauses up to `now`.
     pub fn wake(&mut self, now: Moment) -> Vec<Step> {
         let mut steps = Vec::new();
         let mut freed = BTreeSet::new();
@@ -252,7 +245,7 @@ impl Schedule {
             freed.extend(self.expire(now, call, &mut steps));
         }
         for at in freed {
-            self.start_what_may(now, &at, &mut steps);
+            self.start_calls(now, &at, &mut steps);
         }
         while let Some(&(until, call)) = self.pauses.first()
             && until <= now
@@ -267,7 +260,7 @@ impl Schedule {
         [self.deadlines.first(), self.pauses.first()].into_iter().flatten().map(|(moment, _)| *moment).min()
     }
 
-    /// How every queue stands.
+    /// The state of every lane.
     pub fn lanes(&self, now: Moment) -> Vec<LaneReport> {
         self.lanes
             .iter()
@@ -282,9 +275,9 @@ impl Schedule {
             .collect()
     }
 
-    /// What happened since this was asked last, in order.
-    pub fn take_happened(&mut self) -> Vec<Happening> {
-        std::mem::take(&mut self.happened)
+    /// Takes the events since the last call, in order.
+    pub fn take_events(&mut self) -> Vec<PoolEvent> {
+        std::mem::take(&mut self.events)
     }
 
     /// How many questions of a role wait with this priority, at all endpoints.
@@ -292,7 +285,7 @@ impl Schedule {
         self.lanes_of(role).map(|lane| lane.queue.waiting(priority)).sum()
     }
 
-    /// How many calls of a role are under way, at all endpoints.
+    /// How many calls of a role are running, at all endpoints.
     pub fn running(&self, role: ModelRole) -> usize {
         self.lanes_of(role).map(|lane| lane.running).sum()
     }
@@ -301,7 +294,7 @@ impl Schedule {
         self.lanes.iter().filter(move |(key, _)| key.role == role).map(|(_, lane)| lane)
     }
 
-    /// When each endpoint that is left alone is not any more.
+    /// When each open breaker half-opens.
     pub fn circuit_open(&self, now: Moment) -> impl Iterator<Item = Moment> {
         self.breakers.values().filter_map(move |breaker| match breaker.state(now) {
             BreakerState::Open(until) => Some(until),
@@ -309,12 +302,12 @@ impl Schedule {
         })
     }
 
-    /// Answers a question whose time is over; returns the endpoint at which that leaves a place free.
+    /// Answers a question whose deadline has passed. Returns its endpoint if a call of it was running, because another call can start there.
     fn expire(&mut self, now: Moment, call: CallId, steps: &mut Vec<Step>) -> Option<ServiceEndpoint> {
         let open = self.open.get(&call)?;
-        self.happened.push(Happening::TimedOut(open.entry.role));
+        self.events.push(PoolEvent::TimedOut(open.entry.role));
         let given = open.entry.deadline.since(open.entry.asked);
-        // A call that was begun shortly before the deadline says nothing about its endpoint.
+        // A call that started shortly before the deadline says nothing about its endpoint.
         let verdict = match open.stage {
             Stage::Running { since, .. } if now.since(since) * 2 >= given => Verdict::Failing(None),
             _ => Verdict::Unknown,
@@ -330,25 +323,25 @@ impl Schedule {
             self.pauses.remove(&(until, call));
         }
         open.stage = Stage::Waiting;
-        let (entry, last) = (open.entry.clone(), open.last.clone());
-        if let (BreakerState::Open(_), Some(last)) = (self.breaker(&entry.at).state(now), last) {
-            self.answer(now, call, Err(last), steps);
+        let (entry, last_error) = (open.entry.clone(), open.last_error.clone());
+        if let (BreakerState::Open(_), Some(last_error)) = (self.breaker(&entry.at).state(now), last_error) {
+            self.answer(now, call, Err(last_error), steps);
             return;
         }
         self.lane(&entry).queue.push(call, entry.priority, &entry.guild);
-        self.start_what_may(now, &entry.at, steps);
+        self.start_calls(now, &entry.at, steps);
     }
 
-    /// Answers a question that may be running, and fills the place that it leaves.
+    /// Answers a question with this error. If a call of it was running, starts another call in its place.
     fn give_up(&mut self, now: Moment, call: CallId, no_answer: NoAnswer, steps: &mut Vec<Step>) {
         let at = self.leave(now, call, Verdict::Unknown, steps);
         self.answer(now, call, Err(no_answer), steps);
         if let Some(at) = at {
-            self.start_what_may(now, &at, steps);
+            self.start_calls(now, &at, steps);
         }
     }
 
-    /// Ends the call that is under way, if one is, and tells the breaker; returns the endpoint.
+    /// Ends the running call of a question, if there is one, and reports it to the breaker. Returns the endpoint.
     fn leave(&mut self, now: Moment, call: CallId, verdict: Verdict, steps: &mut Vec<Step>) -> Option<ServiceEndpoint> {
         let open = self.open.get_mut(&call)?;
         let Stage::Running { since, probe } = open.stage else { return None };
@@ -366,17 +359,17 @@ impl Schedule {
             Verdict::Failing(_) | Verdict::Unknown => {}
         }
         let breaker = self.breaker(&at);
-        // One that answers others meanwhile is not what hangs.
+        // An endpoint that answered other calls meanwhile is not the cause of the hang.
         let verdict = if has_hung && breaker.has_answered_since(since) { Verdict::Unknown } else { verdict };
         if breaker.ended(now, probe, verdict) {
-            self.happened.push(Happening::Opened);
-            self.turn_away(now, &at, steps);
+            self.events.push(PoolEvent::Opened);
+            self.reject_waiting(now, &at, steps);
         }
         Some(at)
     }
 
-    /// The endpoint's breaker opened: nobody waits for it in vain.
-    fn turn_away(&mut self, now: Moment, at: &ServiceEndpoint, steps: &mut Vec<Step>) {
+    /// The endpoint's breaker opened. Answers all questions that wait for it.
+    fn reject_waiting(&mut self, now: Moment, at: &ServiceEndpoint, steps: &mut Vec<Step>) {
         let BreakerState::Open(until) = self.breaker(at).state(now) else { return };
         steps.push(Step::CircuitOpen(at.clone(), until));
         let waiting: Vec<CallId> =
@@ -388,46 +381,47 @@ impl Schedule {
 
     fn try_again_or_answer(&mut self, now: Moment, call: CallId, no_answer: NoAnswer, fraction: f64, steps: &mut Vec<Step>) {
         let Some(open) = self.open.get(&call) else { return };
-        let wanted = match &no_answer {
+        let requested = match &no_answer {
             NoAnswer::Overloaded { retry_after, .. } => *retry_after,
             _ => None,
         };
-        let until = now + self.pause(open.attempts, wanted, fraction);
+        let until = now + self.pause(open.attempts, requested, fraction);
         let (entry, attempts) = (open.entry.clone(), open.attempts);
         let still_open = matches!(self.breaker(&entry.at).state(until), BreakerState::Open(_));
         if attempts >= self.settings.pool.max_attempts || until >= entry.deadline || still_open {
             self.answer(now, call, Err(no_answer), steps);
             return;
         }
-        self.happened.push(Happening::Retried(entry.role));
+        self.events.push(PoolEvent::Retried(entry.role));
         if let Some(open) = self.open.get_mut(&call) {
             open.stage = Stage::Pausing(until);
-            open.last = Some(no_answer);
+            open.last_error = Some(no_answer);
         }
         self.pauses.insert((until, call));
         self.lane(&entry).queue.push_pausing(call, entry.priority, &entry.guild);
     }
 
-    /// Doubles with each try, spread over its upper half; never shorter than the endpoint asked for.
-    fn pause(&self, attempts: u32, wanted: Option<Duration>, fraction: f64) -> Duration {
+    /// The pause before the next attempt. It doubles with each attempt, is spread over its upper half, and is never shorter than the endpoint asked.
+    fn pause(&self, attempts: u32, requested: Option<Duration>, fraction: f64) -> Duration {
         let pool = &self.settings.pool;
         let doubled = pool.backoff_secs * f64::from(attempts.saturating_sub(1).min(16)).exp2();
         let spread = 0.5 + 0.5 * fraction.clamp(0.0, 1.0);
         let ours = seconds(doubled.min(pool.max_backoff_secs) * spread);
-        match wanted {
-            // All who were turned away together must not come back together.
-            Some(wanted) => wanted + seconds(pool.backoff_secs * fraction.clamp(0.0, 1.0)).min(ours),
+        match requested {
+            // Calls that were rejected together must not all be retried at the same time.
+            Some(requested) => requested + seconds(pool.backoff_secs * fraction.clamp(0.0, 1.0)).min(ours),
             None => ours,
         }
     }
 
-    fn start_what_may(&mut self, now: Moment, at: &ServiceEndpoint, steps: &mut Vec<Step>) {
+    fn start_calls(&mut self, now: Moment, at: &ServiceEndpoint, steps: &mut Vec<Step>) {
         let Some(breaker) = self.breakers.get_mut(at) else { return };
         for (_, lane) in self.lanes.iter_mut().filter(|(key, _)| key.at == *at) {
             let Concurrency { most, guild_share: share } = lane.limits;
-            while lane.running < most && breaker.lets_pass(now) {
-                let may_ask =
-                    |guild: &GuildId| lane.running_by_guild.get(guild).copied().unwrap_or(0) < slowed(&lane.slowed, guild, share);
+            while lane.running < most && breaker.allows_call(now) {
+                let may_ask = |guild: &GuildId| {
+                    lane.running_by_guild.get(guild).copied().unwrap_or(0) < current_share(&lane.slowed, guild, share)
+                };
                 let Some(call) = lane.queue.pop(may_ask) else { break };
                 let Some(open) = self.open.get_mut(&call) else { continue };
                 lane.enter(&open.entry.guild);
@@ -438,7 +432,7 @@ impl Schedule {
         }
     }
 
-    /// Forgets a question that is not running, with its answer.
+    /// Answers a question that has no running call, and drops it.
     fn answer(&mut self, now: Moment, call: CallId, result: Result<Answer, NoAnswer>, steps: &mut Vec<Step>) {
         let Some(Open { entry, stage, attempts, in_calls, .. }) = self.open.remove(&call) else { return };
         self.deadlines.remove(&(entry.deadline, call));
@@ -447,13 +441,13 @@ impl Schedule {
         }
         self.lane(&entry).queue.remove(call, entry.priority, &entry.guild);
         let waited = now.since(entry.asked).saturating_sub(in_calls);
-        steps.push(Step::Answer { call, result, spent: Spent { waited, in_calls, attempts } });
+        steps.push(Step::Answer { call, result, stats: CallStats { waited, in_calls, attempts } });
     }
 
-    fn lane(&mut self, of: &Entry) -> &mut Lane {
+    fn lane(&mut self, entry: &Entry) -> &mut Lane {
         let settings = &self.settings;
-        self.lanes.entry(of.lane()).or_insert_with(|| Lane {
-            limits: settings.concurrency(of.role, &of.model),
+        self.lanes.entry(entry.lane()).or_insert_with(|| Lane {
+            limits: settings.concurrency(entry.role, &entry.model),
             queue: Queue::new(settings.pool.queue_capacity),
             running: 0,
             running_by_guild: HashMap::new(),
@@ -483,14 +477,14 @@ impl Lane {
         }
     }
 
-    /// A call of this guild hung: half as many of its calls run at a time, but always one.
+    /// A call of this guild hung. Half as many of its calls can run at a time, but always one.
     fn slow_down(&mut self, guild: GuildId) {
         let most = self.limits.guild_share.max(1).ilog2();
         let halved = self.slowed.entry(guild).or_default();
         *halved = (*halved + 1).min(most);
     }
 
-    /// A call of this guild was answered: twice as many run at a time, up to its share.
+    /// A call of this guild was answered. Twice as many can run at a time, up to its share.
     fn speed_up(&mut self, guild: &GuildId) {
         if let Some(halved) = self.slowed.get_mut(guild) {
             *halved = halved.saturating_sub(1);
@@ -501,8 +495,8 @@ impl Lane {
     }
 }
 
-/// How many calls of a guild may run at a time, of this share.
-fn slowed(slowed: &HashMap<GuildId, u32>, guild: &GuildId, share: usize) -> usize {
+/// How many calls of a guild can run at a time, if its full share is this.
+fn current_share(slowed: &HashMap<GuildId, u32>, guild: &GuildId, share: usize) -> usize {
     (share >> slowed.get(guild).copied().unwrap_or_default().min(usize::BITS - 1)).max(1)
 }
 

@@ -13,9 +13,9 @@ use crate::ports::language_model::{Answer, Identity, LanguageModel, LazyRequest,
 use crate::settings::models::tests::{defaults, named};
 use crate::telemetry::metrics::Metrics;
 
-/// What the model of these tests does with one call.
+/// How the scripted model handles one call.
 #[derive(Clone)]
-enum Does {
+enum Behaviour {
     Answers(&'static str, f64),
     Drafts(&'static str, NoAnswer),
     Fails(NoAnswer),
@@ -23,42 +23,42 @@ enum Does {
     Panics,
 }
 
-/// A model that does what it is told, call by call; the last instruction repeats.
+/// A model that follows a script, call by call. The last instruction repeats.
 struct Scripted {
     identity: Identity,
-    script: Mutex<Vec<Does>>,
-    heard: Mutex<Vec<String>>,
-    under_way: AtomicUsize,
-    most_under_way: AtomicUsize,
+    script: Mutex<Vec<Behaviour>>,
+    requests: Mutex<Vec<String>>,
+    running: AtomicUsize,
+    most_running: AtomicUsize,
 }
 
-struct UnderWay<'a>(&'a AtomicUsize);
+struct RunningCall<'a>(&'a AtomicUsize);
 
-impl Drop for UnderWay<'_> {
+impl Drop for RunningCall<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 impl Scripted {
-    fn new(script: impl Into<Vec<Does>>) -> Arc<Self> {
+    fn new(script: impl Into<Vec<Behaviour>>) -> Arc<Self> {
         let mut script = script.into();
         script.reverse();
         Arc::new(Self {
             identity: Identity { provider: "scripted".into(), model: "m".into(), endpoint: "http://scripted".into() },
             script: Mutex::new(script),
-            heard: Mutex::default(),
-            under_way: AtomicUsize::new(0),
-            most_under_way: AtomicUsize::new(0),
+            requests: Mutex::default(),
+            running: AtomicUsize::new(0),
+            most_running: AtomicUsize::new(0),
         })
     }
 
-    fn heard(&self) -> Vec<String> {
-        self.heard.lock().expect("no panic while held").clone()
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().expect("no panic while held").clone()
     }
 
-    fn next(&self, request: &Request) -> Does {
-        self.heard.lock().expect("no panic while held").push(request.user().into_owned());
+    fn next(&self, request: &Request) -> Behaviour {
+        self.requests.lock().expect("no panic while held").push(request.user().into_owned());
         let mut script = self.script.lock().expect("no panic while held");
         if script.len() > 1 { script.pop().expect("more than one") } else { script[0].clone() }
     }
@@ -67,21 +67,21 @@ impl Scripted {
 #[async_trait]
 impl LanguageModel for Scripted {
     async fn ask(&self, request: &Request, drafts: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
-        let under_way = self.under_way.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most_under_way.fetch_max(under_way, Ordering::SeqCst);
-        let _under_way = UnderWay(&self.under_way);
+        let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most_running.fetch_max(running, Ordering::SeqCst);
+        let _running = RunningCall(&self.running);
         match self.next(request) {
-            Does::Answers(text, secs) => {
+            Behaviour::Answers(text, secs) => {
                 tokio::time::sleep(Duration::from_secs_f64(secs)).await;
                 Ok(answer(text))
             }
-            Does::Drafts(text, no_answer) => {
+            Behaviour::Drafts(text, no_answer) => {
                 drop(drafts.map(|drafts| drafts.send(Draft::More(text.to_owned()))));
                 Err(no_answer)
             }
-            Does::Fails(no_answer) => Err(no_answer),
-            Does::Hangs => std::future::pending().await,
-            Does::Panics => panic!("as told"),
+            Behaviour::Fails(no_answer) => Err(no_answer),
+            Behaviour::Hangs => std::future::pending().await,
+            Behaviour::Panics => panic!("scripted"),
         }
     }
 
@@ -122,16 +122,16 @@ fn request(text: &str) -> Arc<LazyRequest> {
     Arc::new(request.into())
 }
 
-/// A question's text, and what came of it.
-type Told = (String, Outcome);
+/// A question's name and its outcome.
+type NamedOutcome = (String, Outcome);
 
-/// A pool of its own, and what it asks. When dropped, every question asked must have been answered exactly once.
+/// A pool with its own metrics. When it is dropped, it checks that every question was answered exactly once.
 struct World {
     pool: Pool,
     actor: Arc<Mutex<Option<ActorRef<PoolMessage>>>>,
     asked: Mutex<Vec<Weak<()>>>,
-    replies: mpsc::UnboundedSender<Told>,
-    outcomes: mpsc::UnboundedReceiver<Told>,
+    replies: mpsc::UnboundedSender<NamedOutcome>,
+    outcomes: mpsc::UnboundedReceiver<NamedOutcome>,
     metrics: Metrics,
 }
 
@@ -154,10 +154,10 @@ impl World {
     }
 
     fn ask(&self, text: &str, priority: Priority) -> CallId {
-        self.ask_worded(text, request(text), priority)
+        self.ask_request(text, request(text), priority)
     }
 
-    fn ask_worded(&self, text: &str, request: Arc<LazyRequest>, priority: Priority) -> CallId {
+    fn ask_request(&self, text: &str, request: Arc<LazyRequest>, priority: Priority) -> CallId {
         let (sender, name, owed) = (self.replies.clone(), text.to_owned(), Arc::new(()));
         self.asked.lock().expect("no panic while held").push(Arc::downgrade(&owed));
         self.pool.ask(Question {
@@ -172,12 +172,12 @@ impl World {
         })
     }
 
-    async fn outcome(&mut self) -> Told {
-        self.outcomes.recv().await.expect("this world holds a sender")
+    async fn outcome(&mut self) -> NamedOutcome {
+        self.outcomes.recv().await.expect("the world holds a sender")
     }
 
     /// The next outcome as `question: text` or `question: code`.
-    async fn told(&mut self) -> String {
+    async fn next_result(&mut self) -> String {
         let (name, outcome) = self.outcome().await;
         format!("{name}: {}", outcome.result.as_ref().map_or_else(|no_answer| no_answer.code().into(), |answer| answer.text()))
     }
@@ -199,15 +199,15 @@ impl Drop for World {
     fn drop(&mut self) {
         let unanswered = self.asked.lock().map_or(0, |asked| asked.iter().filter(|owed| owed.strong_count() > 0).count());
         if !std::thread::panicking() {
-            assert_eq!(unanswered, 0, "every question asked was answered");
-            assert!(self.outcomes.try_recv().is_err(), "every answer was looked at");
+            assert_eq!(unanswered, 0, "every question was answered");
+            assert!(self.outcomes.try_recv().is_err(), "every outcome was checked");
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_comes_with_what_it_took() {
-    let model = Scripted::new([Does::Answers("YES", 2.0)]);
+async fn an_outcome_contains_times_and_usage() {
+    let model = Scripted::new([Behaviour::Answers("YES", 2.0)]);
     let mut world = World::new(&model, |settings| settings.side.max_concurrent = 1).await;
 
     world.ask("first", Priority::Lull);
@@ -221,8 +221,8 @@ async fn an_answer_comes_with_what_it_took() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_urgent_overtake_those_who_wait() {
-    let model = Scripted::new([Does::Answers("ok", 1.0)]);
+async fn urgent_questions_overtake_waiting_ones() {
+    let model = Scripted::new([Behaviour::Answers("ok", 1.0)]);
     let mut world = World::new(&model, |settings| settings.side.max_concurrent = 1).await;
     world.ask("running", Priority::Lull);
 
@@ -233,12 +233,12 @@ async fn the_urgent_overtake_those_who_wait() {
         world.outcome().await;
     }
 
-    assert_eq!(model.heard(), ["running", "direct_address", "voice", "turn", "interjection", "lull", "summary"]);
+    assert_eq!(model.requests(), ["running", "direct_address", "voice", "turn", "interjection", "lull", "summary"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn never_more_calls_than_allowed_are_under_way() {
-    let model = Scripted::new([Does::Answers("ok", 1.0)]);
+async fn no_more_calls_than_allowed_run_at_a_time() {
+    let model = Scripted::new([Behaviour::Answers("ok", 1.0)]);
     let mut world = World::new(&model, |settings| {
         settings.side.max_concurrent = 3;
         settings.side.guild_max_concurrent = Some(3);
@@ -252,42 +252,42 @@ async fn never_more_calls_than_allowed_are_under_way() {
         world.outcome().await;
     }
 
-    assert_eq!(model.most_under_way.load(Ordering::SeqCst), 3);
+    assert_eq!(model.most_running.load(Ordering::SeqCst), 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_hanging_call_is_dropped_at_the_deadline_together_with_those_behind_it() {
-    let model = Scripted::new([Does::Hangs]);
+    let model = Scripted::new([Behaviour::Hangs]);
     let mut world = World::new(&model, |settings| settings.side.max_concurrent = 1).await;
-    let begun = Instant::now();
+    let started = Instant::now();
     world.ask("running", Priority::Lull);
     world.ask("queued", Priority::Lull);
 
-    let mut told = [world.told().await, world.told().await];
+    let mut results = [world.next_result().await, world.next_result().await];
 
-    told.sort();
-    assert_eq!(told, ["queued: timeout", "running: timeout"]);
-    assert_eq!(begun.elapsed().as_secs(), 15);
+    results.sort();
+    assert_eq!(results, ["queued: timeout", "running: timeout"]);
+    assert_eq!(started.elapsed().as_secs(), 15);
     world.report().await;
-    assert_eq!(model.under_way.load(Ordering::SeqCst), 0, "the call was dropped");
+    assert_eq!(model.running.load(Ordering::SeqCst), 0, "the call was dropped");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_overloaded_endpoint_is_asked_again_when_it_said() {
-    let model = Scripted::new([Does::Fails(busy(Some(6))), Does::Answers("YES", 0.0)]);
+async fn an_overloaded_endpoint_is_asked_again_after_its_retry_after() {
+    let model = Scripted::new([Behaviour::Fails(busy(Some(6))), Behaviour::Answers("YES", 0.0)]);
     let mut world = World::new(&model, |_| ()).await;
-    let begun = Instant::now();
+    let started = Instant::now();
 
     world.ask("patient", Priority::DirectAddress);
     let (_, outcome) = world.outcome().await;
 
     assert_eq!(outcome.result, Ok(answer("YES")));
-    assert_eq!((outcome.facts.attempts, begun.elapsed().as_secs()), (2, 6));
+    assert_eq!((outcome.facts.attempts, started.elapsed().as_secs()), (2, 6));
 }
 
 #[tokio::test(start_paused = true)]
-async fn pieces_of_a_broken_try_are_declared_void() {
-    let model = Scripted::new([Does::Drafts("half a", busy(None)), Does::Answers("whole", 0.0)]);
+async fn drafts_of_a_failed_attempt_are_declared_void() {
+    let model = Scripted::new([Behaviour::Drafts("half a", busy(None)), Behaviour::Answers("whole", 0.0)]);
     let world = World::new(&model, |_| ()).await;
     let (sender, mut drafts) = mpsc::unbounded_channel();
 
@@ -300,13 +300,13 @@ async fn pieces_of_a_broken_try_are_declared_void() {
 
 #[tokio::test(start_paused = true)]
 async fn a_panicking_call_answers_its_question_and_harms_no_other() {
-    let model = Scripted::new([Does::Panics, Does::Answers("fine", 0.0)]);
+    let model = Scripted::new([Behaviour::Panics, Behaviour::Answers("fine", 0.0)]);
     let mut world = World::new(&model, |settings| settings.side.max_concurrent = 1).await;
     world.ask("unlucky", Priority::Lull);
     world.ask("next", Priority::Lull);
 
     let (_, unlucky) = world.outcome().await;
-    let next = world.told().await;
+    let next = world.next_result().await;
 
     assert!(unlucky.result.is_err_and(|error| error.to_string().contains("the worker failed")));
     assert_eq!(next, "next: fine");
@@ -314,23 +314,23 @@ async fn a_panicking_call_answers_its_question_and_harms_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_cannot_be_worded_is_no_call_and_blames_no_model() {
-    let model = Scripted::new([Does::Answers("fine", 0.0)]);
+async fn a_question_without_a_prompt_counts_as_no_call_and_no_failure() {
+    let model = Scripted::new([Behaviour::Answers("fine", 0.0)]);
     let mut world = World::new(&model, |settings| settings.side.max_concurrent = 1).await;
-    let without_words = Request::clone(&request("unlucky"));
-    world.ask_worded(
+    let base_request = Request::clone(&request("unlucky"));
+    world.ask_request(
         "unlucky",
-        LazyRequest::later(without_words, |_| std::panic::resume_unwind(Box::new("as told"))),
+        LazyRequest::later(base_request, |_| std::panic::resume_unwind(Box::new("scripted"))),
         Priority::Lull,
     );
     world.ask("next", Priority::Lull);
 
     let (_, unlucky) = world.outcome().await;
-    let next = world.told().await;
+    let next = world.next_result().await;
 
     assert_eq!(unlucky.result, Err(NoAnswer::NoPrompt));
     assert_eq!((unlucky.facts.attempts, unlucky.facts.model_ms, unlucky.is_lost()), (0, 0, false));
-    assert_eq!((next.as_str(), model.heard()), ("next: fine", vec!["next".to_owned()]), "nobody was asked without words");
+    assert_eq!((next.as_str(), model.requests()), ("next: fine", vec!["next".to_owned()]), "no model was asked without a prompt");
     let counted = ["calls", "panics", "unworded"].map(|what| world.measured(&format!("tertulia_pool_{what}_total"), &[]));
     assert_eq!(counted, [1.0, 0.0, 1.0]);
     let report = world.report().await;
@@ -338,85 +338,85 @@ async fn a_question_that_cannot_be_worded_is_no_call_and_blames_no_model() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_endpoint_that_is_tried_again_with_a_question_that_cannot_be_worded_is_tried_with_the_next() {
-    let model = Scripted::new([Does::Fails(busy(None)), Does::Answers("fine", 0.0)]);
+async fn a_probe_without_a_prompt_leaves_the_probe_to_the_next_question() {
+    let model = Scripted::new([Behaviour::Fails(busy(None)), Behaviour::Answers("fine", 0.0)]);
     let mut world = World::new(&model, |settings| {
         settings.breaker.failures = 1;
         settings.breaker.cool_down_secs = 10.0;
     })
     .await;
     world.ask("one", Priority::Lull);
-    world.told().await;
+    world.next_result().await;
     tokio::time::sleep(Duration::from_secs(11)).await;
     assert_eq!(world.report().await.lanes[0].breaker, BreakerState::HalfOpen);
 
-    let without_words = Request::clone(&request("unlucky"));
-    world.ask_worded(
+    let base_request = Request::clone(&request("unlucky"));
+    world.ask_request(
         "unlucky",
-        LazyRequest::later(without_words, |_| std::panic::resume_unwind(Box::new("as told"))),
+        LazyRequest::later(base_request, |_| std::panic::resume_unwind(Box::new("scripted"))),
         Priority::Lull,
     );
-    let unlucky = world.told().await;
+    let unlucky = world.next_result().await;
     world.ask("next", Priority::Lull);
 
-    assert_eq!((unlucky.as_str(), world.told().await.as_str()), ("unlucky: unworded", "next: fine"));
+    assert_eq!((unlucky.as_str(), world.next_result().await.as_str()), ("unlucky: unworded", "next: fine"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_question_is_answered_as_such_and_its_call_dropped() {
-    let model = Scripted::new([Does::Hangs]);
+    let model = Scripted::new([Behaviour::Hangs]);
     let mut world = World::new(&model, |_| ()).await;
-    let call = world.ask("unwanted", Priority::Lull);
+    let call = world.ask("cancel_on_drop", Priority::Lull);
 
     world.pool.cancel(call);
     world.pool.cancel(call);
-    let told = world.told().await;
+    let results = world.next_result().await;
 
-    assert_eq!(told, "unwanted: cancelled");
+    assert_eq!(results, "cancel_on_drop: cancelled");
     assert_eq!(world.report().await.lanes[0].running, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_stops_waiting_cancels() {
-    let model = Scripted::new([Does::Hangs]);
+async fn a_dropped_future_cancels_its_question() {
+    let model = Scripted::new([Behaviour::Hangs]);
     let world = World::new(&model, |_| ()).await;
     let deadline = world.pool.deadline(ModelRole::Side);
 
-    let waited =
+    let outcome =
         tokio::time::timeout(Duration::from_secs(1), world.pool.answer(request("q"), Priority::Lull, deadline, None)).await;
 
-    assert!(waited.is_err());
+    assert!(outcome.is_err());
     assert_eq!(world.report().await.lanes[0].running, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_summary_waits_for_one_of_a_few_places_before_it_is_worded_and_is_shed_in_the_end() {
+async fn a_summary_waits_for_a_permit_before_its_prompt_is_built_and_is_shed_after_the_timeout() {
     let model = Scripted::new([]);
     let world = World::new(&model, |settings| settings.pool.queue_capacity = 128).await;
-    let turn = |guild: u32| {
+    let permit = |guild: u32| {
         let guild = GuildId::from(&*format!("guild-{guild}"));
         async {
             let guild = guild;
-            world.pool.turn_to_summarise(&guild, &world.metrics.instruments()).await
+            world.pool.summary_permit(&guild, &world.metrics.instruments()).await
         }
     };
 
-    let of_one = [turn(1).await, turn(1).await];
-    assert!(turn(1).await.is_none(), "a guild has a quarter of the eight");
-    let of_others = [turn(2).await, turn(2).await, turn(3).await, turn(3).await, turn(4).await, turn(4).await];
-    assert!(of_one.iter().chain(&of_others).all(Option::is_some));
-    assert!(turn(5).await.is_none());
+    let one_guild = [permit(1).await, permit(1).await];
+    assert!(permit(1).await.is_none(), "a guild gets a quarter of the eight places");
+    let other_guilds = [permit(2).await, permit(2).await, permit(3).await, permit(3).await, permit(4).await, permit(4).await];
+    assert!(one_guild.iter().chain(&other_guilds).all(Option::is_some));
+    assert!(permit(5).await.is_none());
     world.report().await;
     assert_eq!(world.measured("tertulia_pool_shed_total", &[("pool_priority", "summary")]), 2.0);
 
-    drop(of_one);
-    assert!(turn(5).await.is_some());
-    assert!(turn(1).await.is_some());
+    drop(one_guild);
+    assert!(permit(5).await.is_some());
+    assert!(permit(1).await.is_some());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_full_pool_sheds_lulls_and_answers_them() {
-    let model = Scripted::new([Does::Answers("ok", 1.0)]);
+    let model = Scripted::new([Behaviour::Answers("ok", 1.0)]);
     let mut world = World::new(&model, |settings| {
         settings.side.max_concurrent = 1;
         settings.pool.queue_capacity = 1;
@@ -427,17 +427,17 @@ async fn a_full_pool_sheds_lulls_and_answers_them() {
     world.ask("address", Priority::DirectAddress);
     world.ask("one too many", Priority::DirectAddress);
 
-    let told = [world.told().await, world.told().await, world.told().await, world.told().await];
+    let results = [world.next_result().await, world.next_result().await, world.next_result().await, world.next_result().await];
 
-    assert_eq!(told, ["lull: overloaded", "one too many: overloaded", "running: ok", "address: ok"]);
+    assert_eq!(results, ["lull: overloaded", "one too many: overloaded", "running: ok", "address: ok"]);
     let shed = |priority| world.measured("tertulia_pool_shed_total", &[("model_role", "side"), ("pool_priority", priority)]);
     assert_eq!((shed("lull"), shed("direct_address")), (1.0, 1.0));
     assert_eq!(world.measured("tertulia_pool_shed_total", &[]), 2.0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pool_that_is_killed_answers_all_it_held() {
-    let model = Scripted::new([Does::Hangs]);
+async fn a_killed_pool_answers_all_its_questions() {
+    let model = Scripted::new([Behaviour::Hangs]);
     let mut world = World::new(&model, |settings| settings.side.max_concurrent = 1).await;
     world.ask("running", Priority::Lull);
     world.ask("queued", Priority::Lull);
@@ -445,50 +445,50 @@ async fn a_pool_that_is_killed_answers_all_it_held() {
 
     world.actor().kill_and_wait(None).await.expect("killed");
     world.ask("too late", Priority::Lull);
-    let mut told = [world.told().await, world.told().await, world.told().await];
+    let mut results = [world.next_result().await, world.next_result().await, world.next_result().await];
 
-    told.sort();
-    assert_eq!(told, ["queued: unreachable", "running: unreachable", "too late: unreachable"]);
+    results.sort();
+    assert_eq!(results, ["queued: unreachable", "running: unreachable", "too late: unreachable"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_a_pool_a_question_is_answered_at_once() {
-    let model = Scripted::new([Does::Hangs]);
+    let model = Scripted::new([Behaviour::Hangs]);
     let mut world = World::new(&model, |_| ()).await;
     let actor = world.actor.lock().expect("no panic while held").take();
 
     world.ask("nobody there", Priority::DirectAddress);
-    let told = world.told().await;
+    let results = world.next_result().await;
 
-    assert_eq!(told, "nobody there: unreachable");
+    assert_eq!(results, "nobody there: unreachable");
     actor.expect("it was known").stop(None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_for_a_named_model_is_answered_by_it_in_that_role_alone() {
-    let [side, main, fast] = ["side", "main", "fast"].map(|name| Scripted::new([Does::Answers(name, 0.0)]));
+async fn a_named_model_answers_only_in_its_role() {
+    let [side, main, fast] = ["side", "main", "fast"].map(|name| Scripted::new([Behaviour::Answers(name, 0.0)]));
     let models = Models::new(side, main).with(ModelRole::Side, "fast".into(), fast);
     let mut world = World::of(models, |settings| drop(settings.named.insert("fast".into(), named(1)))).await;
     let asked = |role: ModelRole, name: &str| {
         let request = Request { model: name.into(), ..Request::new(role, "home".into(), 50) };
-        world.ask_worded(name, Arc::new(request.into()), Priority::Lull);
+        world.ask_request(name, Arc::new(request.into()), Priority::Lull);
     };
     asked(ModelRole::Side, "side");
     asked(ModelRole::Side, "fast");
     asked(ModelRole::Main, "fast");
 
-    let mut told = [world.told().await, world.told().await, world.told().await];
+    let mut results = [world.next_result().await, world.next_result().await, world.next_result().await];
 
-    told.sort();
-    assert_eq!(told, ["fast: fast", "fast: main", "side: side"]);
+    results.sort();
+    assert_eq!(results, ["fast: fast", "fast: main", "side: side"]);
     let lanes = world.report().await.lanes;
     let lanes: Vec<_> = lanes.iter().map(|lane| (lane.role, lane.model.as_str())).collect();
     assert_eq!(lanes, [(ModelRole::Side, "fast"), (ModelRole::Side, "side"), (ModelRole::Main, "fast")]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_and_runs_is_measured_and_goes_with_the_pool() {
-    let model = Scripted::new([Does::Hangs]);
+async fn gauges_of_waiting_and_running_calls_fall_when_the_pool_dies() {
+    let model = Scripted::new([Behaviour::Hangs]);
     let mut world = World::new(&model, |settings| {
         settings.side.max_concurrent = 2;
         settings.side.guild_max_concurrent = Some(2);
@@ -505,7 +505,7 @@ async fn what_waits_and_runs_is_measured_and_goes_with_the_pool() {
 
     world.actor().kill();
     for _ in 0..5 {
-        world.told().await;
+        world.next_result().await;
     }
 
     assert_eq!(load(&world), [0.0, 0.0]);
@@ -514,8 +514,8 @@ async fn what_waits_and_runs_is_measured_and_goes_with_the_pool() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_is_measured_by_priority_with_summaries_that_wait_to_be_worded() {
-    let model = Scripted::new([Does::Hangs]);
+async fn waiting_calls_are_counted_by_priority_including_summaries_without_a_permit() {
+    let model = Scripted::new([Behaviour::Hangs]);
     let mut world = World::new(&model, |settings| {
         settings.side.max_concurrent = 1;
         // One place for summaries.
@@ -526,8 +526,8 @@ async fn what_waits_is_measured_by_priority_with_summaries_that_wait_to_be_worde
         world.ask("q", priority);
     }
     let (guild, instruments) = (GuildId::from("home"), world.metrics.instruments());
-    let turn = world.pool.turn_to_summarise(&guild, &instruments).await.expect("nobody else has it");
-    let mut waiting = Box::pin(world.pool.turn_to_summarise(&guild, &instruments));
+    let permit = world.pool.summary_permit(&guild, &instruments).await.expect("the permit is free");
+    let mut waiting = Box::pin(world.pool.summary_permit(&guild, &instruments));
     assert!(futures_util::FutureExt::now_or_never(&mut waiting).is_none());
     world.report().await;
     let counted = |world: &World| {
@@ -535,20 +535,20 @@ async fn what_waits_is_measured_by_priority_with_summaries_that_wait_to_be_worde
             .map(|priority| world.measured("tertulia_pool_waiting", &[("model_role", "side"), ("pool_priority", priority)]))
     };
 
-    assert_eq!(counted(&world), [2.0, 1.0, 1.0, 0.0], "one of the lulls runs; one of the summaries has no words yet");
-    drop(turn);
+    assert_eq!(counted(&world), [2.0, 1.0, 1.0, 0.0], "one of the lulls runs; one of the summaries has no prompt");
+    drop(permit);
     assert!(waiting.await.is_some());
     assert_eq!(counted(&world)[0], 1.0);
     assert_eq!(world.measured("tertulia_pool_waiting", &[("model_role", "main")]), 0.0);
     world.actor().kill();
     for _ in 0..4 {
-        world.told().await;
+        world.next_result().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_endpoint_that_is_left_alone_is_measured_until_its_time_is_over_although_nobody_asks() {
-    let model = Scripted::new([Does::Fails(busy(None))]);
+async fn an_open_breaker_is_counted_until_it_half_opens_although_nobody_asks() {
+    let model = Scripted::new([Behaviour::Fails(busy(None))]);
     let mut world = World::new(&model, |settings| {
         settings.breaker.failures = 2;
         settings.breaker.cool_down_secs = 10.0;
@@ -558,7 +558,7 @@ async fn an_endpoint_that_is_left_alone_is_measured_until_its_time_is_over_altho
     .await;
 
     world.ask("one", Priority::Lull);
-    world.told().await;
+    world.next_result().await;
 
     let open = |world: &World| world.measured("tertulia_breakers_open", &[]);
     assert_eq!((open(&world), world.measured("tertulia_breakers_opened_total", &[])), (1.0, 1.0));
@@ -574,12 +574,12 @@ async fn an_endpoint_that_is_left_alone_is_measured_until_its_time_is_over_altho
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_whose_time_is_over_is_measured() {
-    let model = Scripted::new([Does::Hangs]);
+async fn a_timeout_is_counted() {
+    let model = Scripted::new([Behaviour::Hangs]);
     let mut world = World::new(&model, |_| ()).await;
 
     world.ask("one", Priority::Lull);
-    world.told().await;
+    world.next_result().await;
 
     assert_eq!(world.measured("tertulia_pool_timeouts_total", &[("model_role", "side")]), 1.0);
     assert_eq!(world.measured("tertulia_pool_running", &[]), 0.0);

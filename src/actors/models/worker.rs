@@ -1,4 +1,4 @@
-//! One call to a model: tells the pool how it ended, whatever happens.
+//! One call to a model. It reports its end to the pool, even if it panics.
 
 use ractor::ActorRef;
 use tokio::task::AbortHandle;
@@ -8,7 +8,7 @@ use crate::actors::messages::models::{CallId, Job, PoolMessage};
 use crate::ports::language_model::{Answer, NoAnswer};
 use crate::telemetry::instruments::Instruments;
 
-/// A call under way; dropping it ends the call.
+/// A running call. Dropping it cancels the call.
 pub(super) struct Worker(AbortHandle);
 
 impl Drop for Worker {
@@ -18,45 +18,46 @@ impl Drop for Worker {
 }
 
 impl Worker {
-    /// Starts a call. Its end comes to the pool as a message: `Ended`; `Panicked`, if it never returned; or `NoPrompt`, if it was never made.
+    /// Starts a call. The pool receives its end as a message: `Ended`, `Panicked` if the call panicked, or `NoPrompt` if building the prompt
+    /// panicked and no call was made.
     pub(super) fn start(pool: ActorRef<PoolMessage>, call: CallId, job: Job, instruments: Instruments) -> Self {
-        let mut ending = Ending { pool, call, owed: Some(PoolMessage::NoPrompt) };
+        let mut report = EndReport { pool, call, on_drop: Some(PoolMessage::NoPrompt) };
         let span = job.span.clone();
         let work = async move {
             let request = job.request.in_words();
-            ending.owed = Some(PoolMessage::Panicked);
+            report.on_drop = Some(PoolMessage::Panicked);
             instruments.pool_calls.add(1, [request.role.as_str()]);
             let result = job.model.ask(request, job.drafts.as_ref()).await;
-            ending.tell(result);
+            report.ended(result);
         };
         Self(tokio::spawn(work.instrument(span)).abort_handle())
     }
 }
 
-/// Owes the pool a word about how the call ended. Of a call that was ended by the pool itself it knows, and does not listen.
-struct Ending {
+/// Reports the end of the call to the pool, at the latest when it is dropped. The pool ignores the report of a call that it ended itself.
+struct EndReport {
     pool: ActorRef<PoolMessage>,
     call: CallId,
-    /// What it is, if nothing more comes.
-    owed: Option<fn(CallId) -> PoolMessage>,
+    /// The report to send on drop.
+    on_drop: Option<fn(CallId) -> PoolMessage>,
 }
 
-impl Ending {
-    fn tell(mut self, result: Result<Answer, NoAnswer>) {
-        self.owed = None;
+impl EndReport {
+    fn ended(mut self, result: Result<Answer, NoAnswer>) {
+        self.on_drop = None;
         self.send(PoolMessage::Ended(self.call, result));
     }
 
     fn send(&self, message: PoolMessage) {
-        // A pool that is gone has answered its questions by dropping them.
+        // A pool that has stopped has answered its questions by dropping them.
         drop(self.pool.cast(message));
     }
 }
 
-impl Drop for Ending {
+impl Drop for EndReport {
     fn drop(&mut self) {
-        if let Some(owed) = self.owed {
-            self.send(owed(self.call));
+        if let Some(on_drop) = self.on_drop {
+            self.send(on_drop(self.call));
         }
     }
 }

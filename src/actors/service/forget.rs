@@ -9,7 +9,7 @@ use crate::actors::erasure::deletion::{Told, answers_to, has_illegible_snapshot,
 use crate::actors::erasure::retention::without_person;
 use crate::actors::messages::writer::WriteError;
 use crate::actors::writer::requests::{remove_from_index, writer_ref};
-use crate::actors::writer::{Leaving, Pace, Sweep, strike};
+use crate::actors::writer::{IndexRemoval, Pace, Sweep, remove_index_entries};
 use crate::domain::event::Event;
 use crate::domain::id::{GuildId, PersonId, Seq, Ward};
 use crate::journal::channel_key::ChannelKey;
@@ -232,12 +232,12 @@ impl ActorBackend {
         if let Some(newest) = full.last_key_value().map(|(newest, _)| *newest) {
             let keys: Vec<Key> = full.into_values().flatten().collect();
             for keys in keys.chunks(PAGE) {
-                strike(&writer_ref(&self.context)?, channel_key, newest, keys.to_vec(), last).await?;
+                remove_index_entries(&writer_ref(&self.context)?, channel_key, newest, keys.to_vec(), last).await?;
             }
         }
         for stretch in open.into_keys() {
             let people = &BTreeSet::from([person.clone()]);
-            remove_from_index(&self.context, channel_key, Leaving { stretch, below: Seq::NONE, people, notes: &[] }).await?;
+            remove_from_index(&self.context, channel_key, IndexRemoval { stretch, below: Seq::NONE, people, notes: &[] }).await?;
         }
         Ok(())
     }

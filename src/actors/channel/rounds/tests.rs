@@ -17,7 +17,7 @@ use crate::journal::channel_key::ChannelKey;
 use crate::settings::Settings;
 use crate::telemetry::recorder::Recorder;
 
-/// Passes on what it is told.
+/// Forwards its messages to the test.
 struct Probe<M>(mpsc::UnboundedSender<M>);
 
 impl<M: Message> Actor for Probe<M> {
@@ -30,20 +30,20 @@ impl<M: Message> Actor for Probe<M> {
     }
 
     async fn handle(&self, _: ActorRef<M>, message: M, (): &mut ()) -> Result<(), ActorProcessingErr> {
-        // A test that is over reads nothing.
+        // The test may be over.
         let _ = self.0.send(message);
         Ok(())
     }
 }
 
 async fn probe<M: Message>() -> (ActorRef<M>, mpsc::UnboundedReceiver<M>) {
-    let (sender, told) = mpsc::unbounded_channel();
+    let (sender, received) = mpsc::unbounded_channel();
     let (actor, _) = Actor::spawn(None, Probe(sender), ()).await.unwrap();
-    (actor, told)
+    (actor, received)
 }
 
-async fn next<M>(told: &mut mpsc::UnboundedReceiver<M>) -> M {
-    tokio::time::timeout(Duration::from_secs(60), told.recv()).await.unwrap().unwrap()
+async fn next<M>(received: &mut mpsc::UnboundedReceiver<M>) -> M {
+    tokio::time::timeout(Duration::from_secs(60), received.recv()).await.unwrap().unwrap()
 }
 
 fn context() -> ActorContext {
@@ -61,9 +61,9 @@ fn context() -> ActorContext {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_manager_that_ends_its_round_too_early_is_told_to_wait() {
+async fn a_manager_that_reports_its_deadline_too_early_must_wait() {
     let (channel, _) = probe().await;
-    let (manager, mut told) = probe().await;
+    let (manager, mut received) = probe().await;
     let channel_key = ChannelKey::new(&"home".into(), &"console:lobby".into());
     let arguments =
         ChannelArguments { channel_key, context: Arc::new(context()), budgets: Arc::default(), in_flight: Arc::default() };
@@ -79,25 +79,25 @@ async fn a_manager_that_ends_its_round_too_early_is_told_to_wait() {
         let event = Event::RoundOpened(opened);
         conversation.fold(&Recorded { seq: Seq(8), at: now, handled: round, turn: None, event }, world);
     });
-    state.manager = Some(Managed { actor: manager, round, number: 1 });
+    state.manager = Some(RoundManager { actor: manager, round, number: 1 });
 
     state.round_due(round);
 
-    let ManagerMessage::Wait(wait) = next(&mut told).await else { panic!("it waits for nothing else") };
+    let ManagerMessage::Wait(wait) = next(&mut received).await else { panic!("unexpected message") };
     assert!(wait > Duration::from_secs(10) && wait <= Duration::from_secs(20), "{wait:?}");
     assert!(state.conversation.round().is_some());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_manager_that_is_told_to_wait_ends_its_round_after_that() {
-    let (channel, mut told) = probe().await;
+async fn a_manager_that_must_wait_reports_the_deadline_after_that() {
+    let (channel, mut received) = probe().await;
     let round = Round::new(Seq(7), Moment::ZERO, Moment::ZERO, &[], &["zed".into()]);
     let arguments = Arguments {
         channel_key: ChannelKey::new(&"home".into(), &"console:lobby".into()),
         round,
         asked: vec!["zed".into()],
         external: ["zed".into()].into(),
-        patience: Duration::from_secs(1),
+        timeout: Duration::from_secs(1),
         channel,
         context: context(),
     };
@@ -106,7 +106,7 @@ async fn a_manager_that_is_told_to_wait_ends_its_round_after_that() {
 
     let mut due = Vec::new();
     for _ in 0..2 {
-        let ChannelMessage::RoundDue(round) = next(&mut told).await else { panic!("nothing else is told") };
+        let ChannelMessage::RoundDue(round) = next(&mut received).await else { panic!("unexpected message") };
         due.push((round, began.elapsed().as_secs()));
         manager.cast(ManagerMessage::Wait(Duration::from_secs(3))).unwrap();
     }

@@ -1,4 +1,4 @@
-//! What is told of calls of models, as far as the pool knows them.
+//! Records calls to models in traces.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use crate::ports::language_model::Request;
 use crate::telemetry::model_calls::{self, CallFacts};
 use crate::telemetry::trace::SpanRef;
 
-/// A call has ended. One that was made for no turn is a trace of its own.
-pub(in crate::actors::channel) fn tell_call(
+/// Records a call that has ended. A call that belongs to no turn gets a trace of its own.
+pub(in crate::actors::channel) fn record_call(
     under: Option<SpanRef>,
     asked: &Request,
     outcome: &Outcome,
@@ -32,15 +32,15 @@ pub(in crate::actors::channel) fn tell_call(
     model_calls::record(&context.recorder, &facts);
 }
 
-/// A call has ended for which nobody waits any more. Its turn is told by now, so it is a trace of its own; one that was never begun is
-/// nothing.
-pub(in crate::actors::channel) fn tell_late_call(
+/// Records a call that has ended and that nobody waits for any longer. Its turn was recorded before, so the call gets a trace of its own.
+/// A call that never started is not recorded.
+pub(in crate::actors::channel) fn record_late_call(
     asked: &Request,
     outcome: &Outcome,
     channel_key: &ChannelKey,
     context: &ActorContext,
 ) {
     if outcome.facts.attempts > 0 {
-        tell_call(None, asked, outcome, channel_key, context);
+        record_call(None, asked, outcome, channel_key, context);
     }
 }

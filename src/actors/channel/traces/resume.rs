@@ -1,4 +1,4 @@
-//! Goes on after a restart: in new traces, each of which follows the first of its turn.
+//! Continues the turns in progress after a restart, in new traces that link to the first trace of the turn.
 
 use super::turn::{Append, OpenTurn, PendingCall, Round, Turn};
 use super::{ActorContext, Traces};
@@ -10,7 +10,7 @@ use crate::domain::trigger::Trigger;
 use crate::telemetry::trace::TurnTrace;
 
 impl Traces {
-    /// What goes on after a restart, as far as the record tells. `earlier` is of before the snapshot, and no part of the fold.
+    /// Restores the turns in progress from the record. `earlier` are events from before the snapshot, which are not folded.
     pub(in crate::actors::channel) fn resume(
         &mut self,
         conversation: &Conversation,
@@ -19,40 +19,40 @@ impl Traces {
         now: Moment,
         context: &ActorContext,
     ) {
-        // What was to be told of these events was told before.
-        let told = &mut Vec::new();
+        // The records of these events were emitted before the restart, so they are dropped.
+        let discarded = &mut Vec::new();
         for recorded in earlier.iter().chain(events) {
-            self.heard(recorded, recorded.at);
-            self.take(&recorded.event, recorded.turn, recorded.at, context, told);
+            self.receive(recorded, recorded.at);
+            self.apply_event(&recorded.event, recorded.turn, recorded.at, context, discarded);
         }
-        self.end_turns(conversation, now, told);
-        self.know_what_goes_on(conversation, now, context);
+        self.end_turns(conversation, now, discarded);
+        self.add_missing_turns(conversation, now, context);
         for open in self.turns.values_mut() {
-            open.turn = open.turn.goes_on_in_a_new_trace(now, context);
-            for (_, call, _) in open.round.iter_mut().flat_map(|round| &mut round.wishes) {
+            open.turn = open.turn.continued_in_a_new_trace(now, context);
+            for (_, call, _) in open.round.iter_mut().flat_map(|round| &mut round.votes_to_speak) {
                 call.turn = open.turn.clone();
             }
             open.round.iter_mut().for_each(|round| round.since = now);
         }
-        for call in self.flights.values_mut() {
+        for call in self.pending_calls.values_mut() {
             let open = self.turns.get(&call.turn.id);
-            let turn = open.map_or_else(|| call.turn.goes_on_in_a_new_trace(now, context), |open| open.turn.clone());
+            let turn = open.map_or_else(|| call.turn.continued_in_a_new_trace(now, context), |open| open.turn.clone());
             **call = PendingCall { counts: call.counts, ..PendingCall::new(turn, call.trigger, now) };
         }
         if let Some((posted, _)) = &mut self.posted
-            && let Some(judged_again) = self.turns.get(&posted.id)
+            && let Some(open_turn) = self.turns.get(&posted.id)
         {
-            *posted = judged_again.turn.clone();
+            *posted = open_turn.turn.clone();
         }
         self.appends = Default::default();
         for recorded in unhandled(events) {
-            // When it was committed is not on record.
+            // The journal does not say when an event was committed.
             self.appends.remember(Append { seq: recorded.seq, taken: recorded.at, committed: recorded.at });
         }
     }
 
-    /// What began before all that was read, and what is judged anew though its turn is over.
-    fn know_what_goes_on(&mut self, conversation: &Conversation, now: Moment, context: &ActorContext) {
+    /// Adds the turns that started before the events that were read, and the finished turn whose statement is still being judged.
+    fn add_missing_turns(&mut self, conversation: &Conversation, now: Moment, context: &ActorContext) {
         let turn = |id: Option<TurnId>, message: Seq, trigger: Trigger| Turn { message, trigger, ..Turn::new(id, now, context) };
         let mut parts = Vec::new();
         if let Some(round) = conversation.round() {
@@ -82,11 +82,11 @@ impl Traces {
             let turn = open.turn.clone();
             if let Some((ticket, trigger, counts)) = in_flight {
                 let call = || Box::new(PendingCall { counts, ..PendingCall::new(turn, trigger, now) });
-                self.flights.entry(ticket).or_insert_with(call);
+                self.pending_calls.entry(ticket).or_insert_with(call);
             }
         }
         if let Some((ticket, message)) = conversation.open_judgement() {
-            let call = self.flights.entry(ticket).or_insert_with(|| {
+            let call = self.pending_calls.entry(ticket).or_insert_with(|| {
                 Box::new(PendingCall::new(turn(conversation.judged_turn(), message, Trigger::Turn), Trigger::Turn, now))
             });
             let judged = call.turn.clone();
@@ -97,14 +97,14 @@ impl Traces {
 }
 
 impl Turn {
-    fn goes_on_in_a_new_trace(&self, now: Moment, context: &ActorContext) -> Self {
+    fn continued_in_a_new_trace(&self, now: Moment, context: &ActorContext) -> Self {
         let Self { id, trigger, message, .. } = *self;
         let trace = TurnTrace::new(context.rng.id());
         Self { id, trigger, message, trace, follows: Some(TurnTrace::of_turn(id)), ..Self::new(Some(id), now, context) }
     }
 }
 
-/// What was said since the snapshot and not handled yet, such as what woke the channel: oldest first.
+/// The messages since the snapshot that were not handled, such as the one that woke the channel. Oldest first.
 fn unhandled(events: &[Recorded]) -> impl Iterator<Item = &Recorded> {
     let made = events.iter().filter(|recorded| !recorded.event.is_heard());
     let handled = made.map(|recorded| recorded.handled).max().unwrap_or(Seq::NONE);

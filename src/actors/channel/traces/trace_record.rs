@@ -1,4 +1,4 @@
-//! What is told of a turn once it is on record: spans and log lines, from what is finished.
+//! Emits the finished parts of a turn as spans and log lines, once their events are committed.
 
 use std::sync::Arc;
 
@@ -18,39 +18,80 @@ use crate::telemetry::rounds::{self, ClosingFacts, RepetitionFacts, SelectionFac
 use crate::telemetry::trace::TurnTrace;
 use crate::telemetry::turns::{self, StatementFacts, TurnFacts};
 
-/// Something to be told.
+/// A finished part of a turn.
 pub(in crate::actors::channel) enum TraceRecord {
-    /// A message that led to a turn, or the statement that came of it, was put on record.
-    Appended { turn: Turn, append: Append },
-    /// It was decided. In a round: with what came of the wish to speak.
-    Decided { decided: Box<Decided>, call: PendingCall, floor: Option<&'static str>, at: Moment },
+    /// A message that triggered a turn, or the statement that ended one, was journaled.
+    Appended {
+        turn: Turn,
+        append: Append,
+    },
+    /// A decision was made. In a round `floor` says whether the companion won the floor.
+    Decided {
+        decided: Box<Decided>,
+        call: PendingCall,
+        floor: Option<&'static str>,
+        at: Moment,
+    },
     /// A question got no answer.
-    Unanswered { companion: CompanionId, ticket: Ticket, error: Arc<str>, call: PendingCall, at: Moment },
-    /// A round is over.
-    Selection { turn: Turn, closed: Box<RoundClosed>, missing: usize, since: Moment, at: Moment },
-    /// A stage changed.
-    Closing { companion: CompanionId, from: Stage, to: Stage, cause: Cause, at: Moment, under: Option<TurnTrace> },
+    Unanswered {
+        companion: CompanionId,
+        ticket: Ticket,
+        error: Arc<str>,
+        call: PendingCall,
+        at: Moment,
+    },
+    /// A round closed.
+    Selection {
+        turn: Turn,
+        closed: Box<RoundClosed>,
+        missing: usize,
+        since: Moment,
+        at: Moment,
+    },
+    /// A companion's closing stage changed.
+    Closing {
+        companion: CompanionId,
+        from: Stage,
+        to: Stage,
+        cause: Cause,
+        at: Moment,
+        under: Option<TurnTrace>,
+    },
     /// Repetition was judged.
     Repetition {
         score: f64,
         detections: u32,
-        /// The question for a judgement, and when it was put.
+        /// The question for a judgement, and when it was asked.
         asked: Option<(Ticket, Moment)>,
         is_by_model: bool,
         error: Option<Arc<str>>,
         at: Moment,
         under: Option<TurnTrace>,
     },
-    /// A statement was not made.
-    StatementFailed { companion: CompanionId, ticket: Ticket, error: Arc<str>, call: PendingCall, at: Moment },
-    /// A statement was made, posted and put on record.
-    Posted { by: Author, ticket: Ticket, call: PendingCall, append: Append },
-    /// A turn is over.
-    Ended { turn: Turn, outcome: &'static str, error: Option<Arc<str>> },
+    /// No statement was written.
+    StatementFailed {
+        companion: CompanionId,
+        ticket: Ticket,
+        error: Arc<str>,
+        call: PendingCall,
+        at: Moment,
+    },
+    /// A statement was written, posted and journaled.
+    Posted {
+        by: Author,
+        ticket: Ticket,
+        call: PendingCall,
+        append: Append,
+    },
+    Ended {
+        turn: Turn,
+        outcome: &'static str,
+        error: Option<Arc<str>>,
+    },
 }
 
 impl TraceRecord {
-    pub(in crate::actors::channel) fn tell(self, channel_key: &ChannelKey, context: &ActorContext) {
+    pub(in crate::actors::channel) fn emit(self, channel_key: &ChannelKey, context: &ActorContext) {
         match self {
             Self::Appended { turn, append } => {
                 let facts = AppendFacts {
@@ -64,10 +105,11 @@ impl TraceRecord {
                 };
                 messages::record_append(&context.recorder, &facts);
             }
-            Self::Decided { decided, call, floor, at } => tell_decision(&decided, &call, floor, at, channel_key, context),
+            Self::Decided { decided, call, floor, at } => emit_decision(&decided, &call, floor, at, channel_key, context),
             Self::Unanswered { companion, ticket, error, call, at } => {
-                let what = What { ticket: Some(ticket), answer: Answer::Missing { error_type: &error }, vote: None, at };
-                tell(&call, &companion, what, channel_key, context);
+                let outcome =
+                    DecisionOutcome { ticket: Some(ticket), answer: Answer::Missing { error_type: &error }, vote: None, at };
+                emit_question(&call, &companion, outcome, channel_key, context);
             }
             Self::Selection { turn, closed, missing, since, at } => {
                 let facts = SelectionFacts {
@@ -132,7 +174,7 @@ impl TraceRecord {
                 };
                 turns::record_statement(&context.recorder, &facts);
             }
-            Self::Posted { by, ticket, call, append } => tell_statement(&by, ticket, &call, append, channel_key, context),
+            Self::Posted { by, ticket, call, append } => emit_statement(&by, ticket, &call, append, channel_key, context),
             Self::Ended { turn, outcome, error } => {
                 let ended = context.clock.now();
                 let facts = TurnFacts {
@@ -155,8 +197,8 @@ impl TraceRecord {
     }
 }
 
-/// Words that came, and their posting: where that is the same as putting them on record, it lasts as long.
-fn tell_statement(
+/// Records a statement and its posting. In a channel without a platform, journaling the statement is the posting.
+fn emit_statement(
     by: &Author,
     ticket: Ticket,
     call: &PendingCall,
@@ -193,16 +235,16 @@ fn tell_statement(
     messages::record_send(&context.recorder, &sent);
 }
 
-/// What came of a question, or of none.
+/// The outcome of a question, or a decision without a question.
 #[derive(Clone, Copy)]
-struct What<'a> {
+struct DecisionOutcome<'a> {
     ticket: Option<Ticket>,
     answer: Answer<'a>,
     vote: Option<VoteFacts<'a>>,
     at: Moment,
 }
 
-fn tell_decision(
+fn emit_decision(
     decided: &Decided,
     call: &PendingCall,
     floor: Option<&'static str>,
@@ -219,12 +261,18 @@ fn tell_decision(
         floor,
     });
     for companion in &decided.companions {
-        tell(call, companion, What { ticket: decided.ticket, answer, vote, at }, channel_key, context);
+        emit_question(call, companion, DecisionOutcome { ticket: decided.ticket, answer, vote, at }, channel_key, context);
     }
 }
 
-fn tell(call: &PendingCall, companion: &CompanionId, what: What<'_>, channel_key: &ChannelKey, context: &ActorContext) {
-    let What { ticket, answer, vote, at } = what;
+fn emit_question(
+    call: &PendingCall,
+    companion: &CompanionId,
+    outcome: DecisionOutcome<'_>,
+    channel_key: &ChannelKey,
+    context: &ActorContext,
+) {
+    let DecisionOutcome { ticket, answer, vote, at } = outcome;
     let (message_count, check_count, threshold) = call.counts;
     decisions::record(
         &context.recorder,

@@ -1,4 +1,4 @@
-//! What is known of a turn, of a question or reply in flight, and of a round, until it is told.
+//! The state of a turn in progress: the turn, its calls in flight, its round, and the messages that may have triggered it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::domain::trigger::Trigger;
 use crate::journal::channel_key::ChannelKey;
 use crate::telemetry::trace::TurnTrace;
 
-/// So many messages are remembered that have led to nothing so far.
-const REMEMBERED: usize = 64;
-/// Room for so many more stays when some are let go.
-const ROOM_KEPT: usize = 4;
+/// How many messages that have not triggered a turn are remembered.
+const MAX_REMEMBERED: usize = 64;
+/// The spare capacity that remains when memory is released.
+const SPARE_CAPACITY: usize = 4;
 
-/// A turn, as far as it is told.
+/// The data of a turn that its spans show.
 #[derive(Clone)]
 pub(in crate::actors::channel) struct Turn {
     pub(super) id: TurnId,
@@ -26,11 +26,11 @@ pub(in crate::actors::channel) struct Turn {
     /// The strongest of its triggers.
     pub(super) trigger: Trigger,
     pub(super) message: Seq,
-    /// When the first of the messages that triggered it was heard; where that is told elsewhere, when it was triggered.
+    /// When the first triggering message arrived. When the turn was triggered, if another turn's trace shows that message.
     pub(super) began: Moment,
-    /// When it was triggered, the lull before it over.
+    /// When it was triggered. For a lull: when the lull ended.
     pub(super) triggered: Moment,
-    /// What it waited for since. Clones of it count together.
+    /// The wait time since then. Clones of the turn share it.
     pub(super) wait_time: Arc<WaitTime>,
     pub(super) follows: Option<TurnTrace>,
 }
@@ -41,72 +41,71 @@ pub(in crate::actors::channel) struct PendingCall {
     pub(super) turn: Turn,
     pub(super) trigger: Trigger,
     pub(super) since: Moment,
-    /// Of a reply: when its words were there.
+    /// For a reply: when its text had arrived.
     pub(super) written: Option<Moment>,
-    /// Of a reply: when its platform had them, where that is not the same as putting them on record.
+    /// For a reply on a platform: when the platform had posted it.
     pub(super) sent: Option<Moment>,
-    /// A model was asked for it.
+    /// Whether a model was called for it.
     pub(super) is_called: bool,
     pub(super) counts: (u64, u64, Option<u64>),
 }
 
-/// A turn that goes on.
+/// A turn in progress.
 pub(super) struct OpenTurn {
     pub(super) turn: Turn,
     pub(super) round: Option<Round>,
-    /// How it ends, if it ends now.
+    /// The outcome of the turn if it ends now.
     pub(super) outcome: &'static str,
     pub(super) error: Option<Arc<str>>,
 }
 
-/// A round that is open.
+/// An open round.
 pub(super) struct Round {
     pub(super) since: Moment,
-    /// Those that want to speak, and when they said so: told when it is known who does.
-    pub(super) wishes: Vec<(Decided, PendingCall, Moment)>,
+    /// The decisions to speak, and when they were made. They are emitted once the speaker is selected.
+    pub(super) votes_to_speak: Vec<(Decided, PendingCall, Moment)>,
     pub(super) answers: u32,
     pub(super) errors: Vec<Arc<str>>,
 }
 
-/// A message that was put on record.
+/// A journaled message.
 #[derive(Clone, Copy)]
 pub(in crate::actors::channel) struct Append {
     pub(super) seq: Seq,
-    /// When the writer took it.
+    /// When the writer accepted it.
     pub(super) taken: Moment,
-    /// When it was committed.
     pub(super) committed: Moment,
 }
 
-/// The newest messages that have led to nothing so far, oldest first.
+/// The newest messages that have not triggered a turn, oldest first.
 #[derive(Default)]
 pub(super) struct Appends(VecDeque<Append>);
 
 impl Turn {
-    /// One that begins now; without an id, one of which nothing else is on record.
+    /// A turn that starts now. Without an id it gets a new one, which no event names.
     pub(super) fn new(id: Option<TurnId>, now: Moment, context: &ActorContext) -> Self {
         let id = id.unwrap_or_else(|| TurnId(context.rng.id()));
         let (trace, wait_time) = (TurnTrace::of_turn(id), Arc::default());
         Self { id, trace, trigger: Trigger::Lull, message: Seq::NONE, began: now, triggered: now, wait_time, follows: None }
     }
 
-    /// As it is shown.
+    /// The id that spans and log lines show: the channel and the number of the message.
     pub(super) fn shown_id(&self, channel_key: &ChannelKey) -> String {
         format!("{}#{}", channel_key.channel, self.message)
     }
 
-    /// When whoever waits for an answer began to: a lull is waited for, everything else comes with its message.
+    /// Since when people wait for the outcome. After a lull that is when the lull ended, otherwise when the message arrived.
     pub(super) fn awaited_since(&self) -> Moment {
         if self.trigger == Trigger::Lull { self.triggered } else { self.began }
     }
 
-    /// What the server itself added until now, since it was triggered.
+    /// The time since the trigger that the server itself used, without wait time.
     pub(super) fn overhead(&self, now: Moment) -> Duration {
-        self.wait_time.left_of(now.since(self.triggered))
+        self.wait_time.without_wait_time(now.since(self.triggered))
     }
 
-    /// It was triggered by this message.
-    pub(super) fn led_to_by(&mut self, append: Option<Append>) {
+    /// Notes that this message triggered the turn.
+    pub(super) fn triggered_by(&mut self, append: Option<Append>) {
         self.began = append.map_or(self.began, |append| append.taken.min(self.began));
     }
 }
@@ -122,42 +121,42 @@ impl OpenTurn {
         Self { turn, round: None, outcome: "cancelled", error: None }
     }
 
-    /// Something was asked or is owed: unless that comes to an end, it was cancelled.
-    pub(super) fn goes_on(&mut self) {
+    /// A question was asked or a reply is owed. Unless it gets a result, the turn is cancelled.
+    pub(super) fn start_call(&mut self) {
         (self.outcome, self.error) = ("cancelled", None);
     }
 
-    /// It is over, unless the conversation goes on with it.
-    pub(super) fn ends(&mut self, outcome: &'static str, error: Option<Arc<str>>) {
+    /// The turn ends with this outcome, unless the conversation continues it.
+    pub(super) fn end_with(&mut self, outcome: &'static str, error: Option<Arc<str>>) {
         (self.outcome, self.error) = (outcome, error);
     }
 }
 
 impl Round {
     pub(super) fn new(since: Moment) -> Self {
-        Self { since, wishes: Vec::new(), answers: 0, errors: Vec::new() }
+        Self { since, votes_to_speak: Vec::new(), answers: 0, errors: Vec::new() }
     }
 }
 
 impl Appends {
     pub(super) fn remember(&mut self, append: Append) {
-        if self.0.len() == REMEMBERED {
+        if self.0.len() == MAX_REMEMBERED {
             self.0.pop_front();
         }
         self.0.push_back(append);
     }
 
-    /// Whatever stands below this number leads to nothing.
-    pub(super) fn let_go(&mut self, below: Seq) {
+    /// Drops the messages below this number, which can no longer trigger a turn.
+    pub(super) fn drop_below(&mut self, below: Seq) {
         while self.0.front().is_some_and(|append| append.seq < below) {
             self.0.pop_front();
         }
-        if self.0.capacity() > 2 * (self.0.len() + ROOM_KEPT) {
-            self.0.shrink_to(self.0.len() + ROOM_KEPT);
+        if self.0.capacity() > 2 * (self.0.len() + SPARE_CAPACITY) {
+            self.0.shrink_to(self.0.len() + SPARE_CAPACITY);
         }
     }
 
-    /// The message of this number, which led to something: that is told once.
+    /// Takes the message of this number, which triggered a turn. It is recorded only once.
     pub(super) fn take(&mut self, seq: Seq) -> Option<Append> {
         let at = self.0.iter().position(|append| append.seq == seq)?;
         self.0.remove(at)
@@ -169,16 +168,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_that_can_lead_to_nothing_any_more_is_let_go() {
+    fn a_message_that_can_no_longer_trigger_a_turn_is_dropped() {
         let mut appends = Appends::default();
         for seq in 1..=60 {
             appends.remember(Append { seq: Seq(seq), taken: Moment::ZERO, committed: Moment::ZERO });
         }
 
-        appends.let_go(Seq(58));
+        appends.drop_below(Seq(58));
 
         assert!(appends.take(Seq(57)).is_none());
         assert!(appends.take(Seq(58)).is_some());
-        assert!(appends.0.capacity() <= 2 * ROOM_KEPT, "room for {}", appends.0.capacity());
+        assert!(appends.0.capacity() <= 2 * SPARE_CAPACITY, "room for {}", appends.0.capacity());
     }
 }

@@ -1,20 +1,20 @@
-//! What a turn waited for that is none of the server's own doing: models, programs and platforms, and delays that are meant.
+//! The time that a turn waited for others: models, external companions, platforms, and intended delays.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::domain::moment::Moment;
 
-/// What a turn waited for. Only the channel that it belongs to counts, so the parts need not agree at every moment.
+/// The wait time of a turn. Only the turn's channel writes it, so the two fields need not be consistent at every moment.
 #[derive(Debug, Default)]
 pub(super) struct WaitTime {
     waited_us: AtomicU64,
-    /// Up to when it was counted: what was waited for at the same time counts once.
+    /// The end of the time that was counted. Overlapping waits count once.
     counted_until: AtomicU64,
 }
 
 impl WaitTime {
-    /// Somebody else had to do something from then until then. To be told in the order of the ends.
+    /// Adds the time between these moments. Must be called in the order of the ends.
     pub(super) fn waited(&self, from: Moment, until: Moment) {
         let counted = Moment::from_micros(self.counted_until.load(Ordering::Relaxed));
         let waited = until.since(from.max(counted));
@@ -22,8 +22,8 @@ impl WaitTime {
         self.counted_until.fetch_max(until.as_micros(), Ordering::Relaxed);
     }
 
-    /// What is left of a span without what was waited for.
-    pub(super) fn left_of(&self, span: Duration) -> Duration {
+    /// A span minus the wait time.
+    pub(super) fn without_wait_time(&self, span: Duration) -> Duration {
         span.saturating_sub(Duration::from_micros(self.waited_us.load(Ordering::Relaxed)))
     }
 }
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_waited_for_at_the_same_time_counts_once() {
+    fn overlapping_waits_count_once() {
         let wait_time = WaitTime::default();
 
         wait_time.waited(Moment::from_micros(100), Moment::from_micros(300));
@@ -41,7 +41,7 @@ mod tests {
         wait_time.waited(Moment::from_micros(250), Moment::from_micros(450));
         wait_time.waited(Moment::from_micros(600), Moment::from_micros(700));
 
-        assert_eq!(wait_time.left_of(Duration::from_micros(1_000)), Duration::from_micros(500));
-        assert_eq!(wait_time.left_of(Duration::from_micros(400)), Duration::ZERO);
+        assert_eq!(wait_time.without_wait_time(Duration::from_micros(1_000)), Duration::from_micros(500));
+        assert_eq!(wait_time.without_wait_time(Duration::from_micros(400)), Duration::ZERO);
     }
 }

@@ -10,7 +10,7 @@ fn drained(queue: &mut Queue) -> Vec<u64> {
     std::iter::from_fn(|| queue.pop(|_| true)).map(|call| call.0).collect()
 }
 
-/// Pushes as the pool does, and returns who was shed.
+/// Pushes as the pool does, and returns the question that was shed.
 fn offer(
     queue: &mut Queue,
     call: u64,
@@ -18,20 +18,20 @@ fn offer(
     guilds: &mut HashMap<CallId, (Priority, GuildId)>,
     name: &str,
 ) -> Option<u64> {
-    let newcomer = CallId(call);
-    let shed = queue.sheds_for(priority, newcomer, &guild(name));
+    let new_call = CallId(call);
+    let shed = queue.question_to_shed(priority, new_call, &guild(name));
     if let Some((priority, guild)) = shed.and_then(|shed| guilds.remove(&shed)) {
         queue.remove(shed.expect("just found"), priority, &guild);
     }
-    if shed != Some(newcomer) {
-        guilds.insert(newcomer, (priority, guild(name)));
-        queue.push(newcomer, priority, &guild(name));
+    if shed != Some(new_call) {
+        guilds.insert(new_call, (priority, guild(name)));
+        queue.push(new_call, priority, &guild(name));
     }
     shed.map(|call| call.0)
 }
 
 #[test]
-fn the_more_urgent_goes_first_whatever_came_first() {
+fn more_urgent_questions_go_first_whatever_the_order_of_arrival() {
     let mut queue = Queue::new(10);
     for (call, priority) in Priority::ALL.into_iter().enumerate() {
         queue.push(CallId(call as u64), priority, &guild("home"));
@@ -43,7 +43,7 @@ fn the_more_urgent_goes_first_whatever_came_first() {
 }
 
 #[test]
-fn a_busy_guild_does_not_hold_up_a_quiet_one() {
+fn a_busy_guild_does_not_delay_a_quiet_one() {
     let mut queue = Queue::new(10);
     (0..4).for_each(|call| queue.push(CallId(call), Priority::Lull, &guild("busy")));
     queue.push(CallId(9), Priority::Lull, &guild("quiet"));
@@ -54,7 +54,7 @@ fn a_busy_guild_does_not_hold_up_a_quiet_one() {
 }
 
 #[test]
-fn a_guild_at_its_limit_is_passed_over_and_keeps_its_place() {
+fn a_guild_at_its_limit_is_skipped_and_keeps_its_place() {
     let mut queue = Queue::new(10);
     queue.push(CallId(1), Priority::Turn, &guild("full"));
     queue.push(CallId(2), Priority::Turn, &guild("free"));
@@ -76,11 +76,11 @@ fn a_full_queue_sheds_the_oldest_lull_then_interjections() {
 
     let shed: Vec<_> = (5..9).map(|call| offer(&mut queue, call, Priority::DirectAddress, &mut guilds, "home")).collect();
 
-    assert_eq!(shed, [Some(2), Some(3), Some(1), Some(8)], "the last finds direct addresses alone");
+    assert_eq!(shed, [Some(2), Some(3), Some(1), Some(8)], "the last one finds only direct addresses");
 }
 
 #[test]
-fn a_guild_that_floods_takes_no_places_of_another_with_direct_addresses() {
+fn a_guild_that_floods_with_direct_addresses_takes_no_room_from_another() {
     let mut queue = Queue::new(4);
     let mut guilds = HashMap::new();
     for call in 0..4 {
@@ -91,7 +91,7 @@ fn a_guild_that_floods_takes_no_places_of_another_with_direct_addresses() {
         .map(|(call, name)| offer(&mut queue, call, Priority::DirectAddress, &mut guilds, name))
         .into();
 
-    assert_eq!(shed, [Some(3), Some(5), Some(2), Some(7), Some(1)], "of whoever has the most, the newest");
+    assert_eq!(shed, [Some(3), Some(5), Some(2), Some(7), Some(1)], "the newest of the guild that has the most");
 }
 
 #[test]
@@ -106,11 +106,11 @@ fn a_guild_that_floods_with_lulls_sheds_its_own() {
     let shed: Vec<_> = (4..7).map(|call| offer(&mut queue, call, Priority::Lull, &mut guilds, "flood")).collect();
 
     assert_eq!(shed, [Some(1), Some(2), Some(3)]);
-    assert_eq!(offer(&mut queue, 7, Priority::Turn, &mut guilds, "quiet"), Some(4), "also for somebody who is more urgent");
+    assert_eq!(offer(&mut queue, 7, Priority::Turn, &mut guilds, "quiet"), Some(4), "also for a more urgent question");
 }
 
 #[test]
-fn of_guilds_that_have_as_many_the_oldest_goes() {
+fn among_guilds_with_equally_many_the_oldest_question_is_shed() {
     let mut queue = Queue::new(3);
     let mut guilds = HashMap::new();
     for (call, name) in [(1, "b"), (2, "a"), (3, "c")] {
@@ -121,7 +121,7 @@ fn of_guilds_that_have_as_many_the_oldest_goes() {
 }
 
 #[test]
-fn a_weaker_newcomer_is_refused_by_a_full_queue() {
+fn a_less_urgent_new_question_is_shed_by_a_full_queue() {
     let mut queue = Queue::new(1);
     let mut guilds = HashMap::new();
     offer(&mut queue, 1, Priority::Turn, &mut guilds, "home");
@@ -132,12 +132,12 @@ fn a_weaker_newcomer_is_refused_by_a_full_queue() {
 }
 
 #[test]
-fn a_question_that_pauses_counts_and_is_not_asked() {
+fn a_pausing_question_counts_and_is_not_asked() {
     let mut queue = Queue::new(1);
     queue.push_pausing(CallId(1), Priority::Lull, &guild("home"));
 
     let popped = queue.pop(|_| true);
-    let shed = queue.sheds_for(Priority::Turn, CallId(2), &guild("home"));
+    let shed = queue.question_to_shed(Priority::Turn, CallId(2), &guild("home"));
 
     assert_eq!((popped, shed), (None, Some(CallId(1))));
 }
@@ -154,7 +154,7 @@ proptest! {
     ) {
         let mut queue = Queue::new(capacity);
         let mut guilds = HashMap::new();
-        let mut left = Vec::new();
+        let mut removed = Vec::new();
 
         for (call, (priority, name)) in offers.iter().enumerate() {
             let all_direct = queue.waiting.keys().all(|waiting| *waiting == Priority::DirectAddress);
@@ -162,26 +162,26 @@ proptest! {
             if let Some(shed) = shed {
                 let was_direct = offers[shed as usize].0 == Priority::DirectAddress;
                 prop_assert!(!was_direct || (all_direct && *priority == Priority::DirectAddress));
-                left.push(shed);
+                removed.push(shed);
             }
             prop_assert!(queue.len() <= capacity);
         }
-        left.extend(drained(&mut queue));
+        removed.extend(drained(&mut queue));
 
-        left.sort_unstable();
-        prop_assert_eq!(left, (0..offers.len() as u64).collect::<Vec<_>>());
+        removed.sort_unstable();
+        prop_assert_eq!(removed, (0..offers.len() as u64).collect::<Vec<_>>());
         prop_assert!(queue.is_empty());
     }
 
     #[test]
-    fn while_two_guilds_wait_at_a_priority_they_take_turns(first in 1..20_u64, second in 1..20_u64) {
+    fn two_guilds_that_wait_at_the_same_priority_alternate(first in 1..20_u64, second in 1..20_u64) {
         let mut queue = Queue::new(100);
         (0..first).for_each(|call| queue.push(CallId(call), Priority::Lull, &guild("a")));
         (0..second).for_each(|call| queue.push(CallId(1000 + call), Priority::Lull, &guild("b")));
 
         let order = drained(&mut queue);
 
-        let meta_write_error = 2 * first.min(second) as usize;
-        prop_assert!(order[..meta_write_error].windows(2).all(|pair| (pair[0] < 1000) != (pair[1] < 1000)));
+        let alternating = 2 * first.min(second) as usize;
+        prop_assert!(order[..alternating].windows(2).all(|pair| (pair[0] < 1000) != (pair[1] < 1000)));
     }
 }

@@ -50,7 +50,7 @@ fn unreachable() -> NoAnswer {
 }
 
 /// The steps as short words: `call 1`, `again 1`, `1 ok`, `1 timeout`, `alone`.
-fn told(steps: &[Step]) -> Vec<String> {
+fn described(steps: &[Step]) -> Vec<String> {
     steps
         .iter()
         .map(|step| match step {
@@ -72,9 +72,9 @@ fn a_question_waits_until_a_call_ends() {
 
     let after = schedule.ended(at(3.0), CallId(1), Ok(answer()), 0.0);
 
-    assert_eq!(told(&first), ["call 1"]);
-    assert_eq!(told(&second), [""; 0]);
-    assert_eq!(told(&after), ["1 ok", "call 2"]);
+    assert_eq!(described(&first), ["call 1"]);
+    assert_eq!(described(&second), [""; 0]);
+    assert_eq!(described(&after), ["1 ok", "call 2"]);
 }
 
 #[test]
@@ -87,21 +87,21 @@ fn a_deadline_ends_waiting_and_running_questions_at_its_moment() {
     let steps = schedule.wake(at(15.0));
 
     assert_eq!(due, Some(at(15.0)));
-    assert_eq!(told(&steps), ["1 timeout", "2 timeout"]);
+    assert_eq!(described(&steps), ["1 timeout", "2 timeout"]);
     assert_eq!(schedule.next_wakeup(), None);
 }
 
 #[test]
-fn a_question_whose_time_is_over_is_answered_without_a_call() {
+fn a_question_past_its_deadline_is_answered_without_a_call() {
     let mut schedule = Schedule::new(tight());
 
     let steps = schedule.ask(at(20.0), entry(1, 0.0));
 
-    assert_eq!(told(&steps), ["1 timeout"]);
+    assert_eq!(described(&steps), ["1 timeout"]);
 }
 
 #[test]
-fn a_late_end_of_an_answered_question_means_nothing() {
+fn a_late_end_of_an_answered_question_is_ignored() {
     let mut schedule = Schedule::new(tight());
     schedule.ask(at(0.0), entry(1, 0.0));
     schedule.wake(at(15.0));
@@ -112,7 +112,7 @@ fn a_late_end_of_an_answered_question_means_nothing() {
 }
 
 #[test]
-fn a_failure_that_may_pass_is_tried_again_after_a_pause_that_doubles() {
+fn a_temporary_failure_is_retried_after_pauses_that_double() {
     let mut schedule = Schedule::new(tight());
     schedule.ask(at(0.0), entry(1, 0.0));
 
@@ -123,44 +123,44 @@ fn a_failure_that_may_pass_is_tried_again_after_a_pause_that_doubles() {
     let second_pause = schedule.next_wakeup();
 
     assert_eq!(first_pause, Some(at(0.5)));
-    assert_eq!(told(&again), ["again 1"]);
+    assert_eq!(described(&again), ["again 1"]);
     assert_eq!(second_pause, Some(at(1.5)));
 }
 
 #[test]
-fn a_pause_leaves_the_place_to_others() {
+fn other_questions_are_asked_during_a_pause() {
     let mut schedule = Schedule::new(tight());
     schedule.ask(at(0.0), entry(1, 0.0));
     schedule.ask(at(0.0), entry(2, 0.0));
 
     let steps = schedule.ended(at(1.0), CallId(1), Err(unreachable()), 0.0);
 
-    assert_eq!(told(&steps), ["call 2"]);
+    assert_eq!(described(&steps), ["call 2"]);
 }
 
 #[test]
-fn the_endpoints_own_wish_is_honoured_within_the_deadline() {
+fn retry_after_is_honoured_within_the_deadline() {
     let mut schedule = Schedule::new(tight());
     schedule.ask(at(0.0), entry(1, 0.0));
 
     schedule.ended(at(0.0), CallId(1), Err(overloaded(Some(7.0))), 0.0);
     let pause = schedule.next_wakeup();
     schedule.wake(at(7.0));
-    let beyond = schedule.ended(at(7.0), CallId(1), Err(overloaded(Some(9.0))), 0.0);
+    let past_deadline = schedule.ended(at(7.0), CallId(1), Err(overloaded(Some(9.0))), 0.0);
 
     assert_eq!(pause, Some(at(7.0)));
-    assert_eq!(told(&beyond), ["1 overloaded"], "waiting for it would be in vain");
+    assert_eq!(described(&past_deadline), ["1 overloaded"], "the pause would end after the deadline");
 }
 
 #[test]
-fn a_refusal_is_never_tried_again() {
+fn a_refusal_is_never_retried() {
     let mut schedule = Schedule::new(tight());
     schedule.ask(at(0.0), entry(1, 0.0));
 
     let refused = NoAnswer::Refused { endpoint: ENDPOINT.into(), detail: "no such model".into() };
     let steps = schedule.ended(at(0.1), CallId(1), Err(refused), 0.0);
 
-    assert_eq!(told(&steps), ["1 refused"]);
+    assert_eq!(described(&steps), ["1 refused"]);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn a_request_that_cannot_be_sent_says_nothing_about_its_endpoint() {
             schedule.ask(at(0.0), entry(call, 0.0));
             schedule.ended(at(0.0), CallId(call), Err(end), 0.0)
         });
-        told(&steps.collect::<Vec<_>>())
+        described(&steps.collect::<Vec<_>>())
     };
     let refused = NoAnswer::Refused { endpoint: ENDPOINT.into(), detail: "no such model".into() };
 
@@ -184,7 +184,7 @@ fn a_request_that_cannot_be_sent_says_nothing_about_its_endpoint() {
 }
 
 #[test]
-fn the_last_try_ends_with_its_own_error() {
+fn the_last_attempt_ends_with_its_own_error() {
     let mut settings = tight();
     settings.pool.max_attempts = 1;
     let mut schedule = Schedule::new(settings);
@@ -192,11 +192,11 @@ fn the_last_try_ends_with_its_own_error() {
 
     let steps = schedule.ended(at(0.1), CallId(1), Err(unreachable()), 0.0);
 
-    assert_eq!(told(&steps), ["1 unreachable"]);
+    assert_eq!(described(&steps), ["1 unreachable"]);
 }
 
 #[test]
-fn an_open_breaker_answers_all_who_wait_and_all_who_come() {
+fn an_open_breaker_answers_all_waiting_and_all_new_questions() {
     let mut settings = tight();
     settings.breaker.failures = 1;
     let mut schedule = Schedule::new(settings);
@@ -206,8 +206,8 @@ fn an_open_breaker_answers_all_who_wait_and_all_who_come() {
     let opened = schedule.ended(at(1.0), CallId(1), Err(unreachable()), 0.0);
     let refused = schedule.ask(at(2.0), entry(3, 2.0));
 
-    assert_eq!(told(&opened), ["alone", "2 left_alone", "1 unreachable"]);
-    assert_eq!(told(&refused), ["3 left_alone"]);
+    assert_eq!(described(&opened), ["alone", "2 left_alone", "1 unreachable"]);
+    assert_eq!(described(&refused), ["3 left_alone"]);
 }
 
 #[test]
@@ -222,13 +222,13 @@ fn after_the_cool_down_one_question_probes_and_the_others_wait_for_it() {
     let waits = schedule.ask(at(10.5), entry(3, 10.5));
     let back = schedule.ended(at(11.0), CallId(2), Ok(answer()), 0.0);
 
-    assert_eq!(told(&probe), ["call 2"]);
+    assert_eq!(described(&probe), ["call 2"]);
     assert!(waits.is_empty());
-    assert_eq!(told(&back), ["2 ok", "call 3"]);
+    assert_eq!(described(&back), ["2 ok", "call 3"]);
 }
 
 #[test]
-fn a_named_model_at_the_same_endpoint_has_places_of_its_own_and_shares_the_breaker() {
+fn a_named_model_at_the_same_endpoint_has_its_own_limits_and_shares_the_breaker() {
     let mut settings = tight();
     settings.breaker.failures = 1;
     settings.named.insert("fast".into(), named(2));
@@ -237,25 +237,26 @@ fn a_named_model_at_the_same_endpoint_has_places_of_its_own_and_shares_the_break
     schedule.ask(at(0.0), entry(1, 0.0));
     schedule.ask(at(0.0), entry(2, 0.0));
 
-    let beside = [fast(3), Entry { guild: "away".into(), ..fast(4) }, fast(5)].map(|entry| told(&schedule.ask(at(0.0), entry)));
+    let beside =
+        [fast(3), Entry { guild: "away".into(), ..fast(4) }, fast(5)].map(|entry| described(&schedule.ask(at(0.0), entry)));
     let failed = schedule.ended(at(1.0), CallId(1), Err(unreachable()), 0.0);
 
     assert_eq!(beside, [vec!["call 3"], vec!["call 4"], vec![]]);
-    assert_eq!(told(&failed), ["alone", "5 left_alone", "2 left_alone", "1 unreachable"]);
+    assert_eq!(described(&failed), ["alone", "5 left_alone", "2 left_alone", "1 unreachable"]);
 }
 
 #[test]
-fn a_hanging_endpoint_takes_no_place_from_another() {
+fn a_hanging_endpoint_does_not_delay_another() {
     let mut schedule = Schedule::new(tight());
     schedule.ask(at(0.0), entry(1, 0.0));
 
     let steps = schedule.ask(at(0.0), Entry { at: served_at("http://there"), ..entry(2, 0.0) });
 
-    assert_eq!(told(&steps), ["call 2"]);
+    assert_eq!(described(&steps), ["call 2"]);
 }
 
 #[test]
-fn main_questions_of_one_guild_leave_room_for_another() {
+fn a_guild_cannot_use_all_places_of_a_lane() {
     let mut settings = defaults();
     settings.main.max_concurrent = 3;
     settings.main.guild_max_concurrent = Some(2);
@@ -265,28 +266,28 @@ fn main_questions_of_one_guild_leave_room_for_another() {
     let mut steps: Vec<Step> = (1..=3).flat_map(|call| schedule.ask(at(0.0), main(call))).collect();
     steps.extend(schedule.ask(at(0.0), Entry { guild: "other".into(), ..main(4) }));
 
-    assert_eq!(told(&steps), ["call 1", "call 2", "call 4"]);
+    assert_eq!(described(&steps), ["call 1", "call 2", "call 4"]);
 }
 
 #[test]
-fn a_guild_whose_calls_hang_gets_fewer_at_a_time_until_they_are_answered_again() {
+fn a_guild_whose_calls_hang_gets_fewer_until_they_are_answered_again() {
     let mut schedule = Schedule::new(defaults());
     let mut calls = 0;
-    let mut begun = |schedule: &mut Schedule, secs: f64| {
+    let mut started = |schedule: &mut Schedule, secs: f64| {
         calls += 4;
         let asked = (calls - 3..=calls).flat_map(|call| schedule.ask(at(secs), entry(call, secs)));
         asked.filter(|step| matches!(step, Step::Call(..))).count()
     };
 
-    let at_first = begun(&mut schedule, 0.0);
+    let at_start = started(&mut schedule, 0.0);
     schedule.wake(at(15.0));
-    let after_hanging = begun(&mut schedule, 20.0);
+    let after_hanging = started(&mut schedule, 20.0);
     schedule.ended(at(21.0), CallId(5), Ok(answer()), 0.0);
     schedule.wake(at(40.0));
     let other = schedule.ask(at(40.0), Entry { guild: "other".into(), ..entry(100, 40.0) });
 
-    assert_eq!((at_first, after_hanging), (4, 1));
-    assert_eq!(told(&other), ["call 100"]);
+    assert_eq!((at_start, after_hanging), (4, 1));
+    assert_eq!(described(&other), ["call 100"]);
 }
 
 #[test]
@@ -303,11 +304,14 @@ fn calls_that_hang_while_others_are_answered_do_not_open_the_breaker() {
     let hung = schedule.wake(at(15.0));
     let next = schedule.ask(at(15.0), calm(4, 15.0));
 
-    assert_eq!((told(&hung), told(&next)), (vec!["1 timeout".to_owned(), "2 timeout".to_owned()], vec!["call 4".to_owned()]));
+    assert_eq!(
+        (described(&hung), described(&next)),
+        (vec!["1 timeout".to_owned(), "2 timeout".to_owned()], vec!["call 4".to_owned()])
+    );
 }
 
 #[test]
-fn twelve_calm_guilds_do_not_wait_for_one_whose_calls_hang() {
+fn twelve_calm_guilds_do_not_wait_for_a_guild_whose_calls_hang() {
     let Waits { p50, p99, failed } = beside_a_hanging_guild(defaults());
 
     println!("twelve calm guilds beside one that hangs wait: p50 {p50:?}, p99 {p99:?}; {failed} without an answer");
@@ -321,15 +325,15 @@ struct Waits {
     failed: usize,
 }
 
-/// What questions of twelve guilds wait that ask every four seconds and are answered after half a second, beside one guild that asks twice a
-/// second, urgently, and whose calls never end by themselves: five minutes in virtual time.
+/// The wait times of twelve calm guilds beside one hanging guild, in five minutes of virtual time. Each calm guild asks every four seconds, and
+/// is answered after half a second. The hanging guild asks twice a second, urgently, and its calls only end by their timeout.
 fn beside_a_hanging_guild(settings: models::Models) -> Waits {
     const LASTS: u64 = 300_000;
     let millis = |millis: u64| Moment::from_micros(millis * 1000);
     let hangs = seconds(settings.side.first_token_timeout_secs).as_millis() as u64;
     let mut schedule = Schedule::new(settings);
     let mut entries: Vec<Entry> = Vec::new();
-    // When a call ends by itself, and how.
+    // When each call ends, and how.
     let mut ends: BTreeMap<(u64, CallId), Result<Answer, NoAnswer>> = BTreeMap::new();
     let (mut waited, mut failed) = (Vec::new(), 0);
     for now in 0..LASTS {
@@ -358,9 +362,9 @@ fn beside_a_hanging_guild(settings: models::Models) -> Waits {
                     ends.insert((now + hangs, call), Err(timed_out));
                 }
                 Step::Call(call, _) => drop(ends.insert((now + 500, call), Ok(answer()))),
-                Step::Answer { call, result, spent } if entries[call.0 as usize].guild != "hanging".into() => {
+                Step::Answer { call, result, stats } if entries[call.0 as usize].guild != "hanging".into() => {
                     failed += usize::from(result.is_err());
-                    waited.push(spent.waited);
+                    waited.push(stats.waited);
                 }
                 Step::Answer { .. } | Step::CircuitOpen(..) => {}
             }
@@ -372,7 +376,7 @@ fn beside_a_hanging_guild(settings: models::Models) -> Waits {
 }
 
 #[test]
-fn what_a_question_took_is_told_apart() {
+fn wait_time_and_call_time_are_reported_separately() {
     let mut schedule = Schedule::new(tight());
     schedule.ask(at(0.0), entry(1, 0.0));
     schedule.ask(at(0.0), entry(2, 0.0));
@@ -380,8 +384,8 @@ fn what_a_question_took_is_told_apart() {
 
     let steps = schedule.ended(at(5.0), CallId(2), Ok(answer()), 0.0);
 
-    let spent = Spent { waited: seconds(2.0), in_calls: seconds(3.0), attempts: 1 };
-    assert_eq!(steps, [Step::Answer { call: CallId(2), result: Ok(answer()), spent }]);
+    let stats = CallStats { waited: seconds(2.0), in_calls: seconds(3.0), attempts: 1 };
+    assert_eq!(steps, [Step::Answer { call: CallId(2), result: Ok(answer()), stats }]);
 }
 
 #[derive(Clone, Debug)]
@@ -402,7 +406,7 @@ fn any_move() -> impl Strategy<Value = Move> {
     ]
 }
 
-/// What the world sees of a schedule.
+/// The running calls and the answers that follow from a schedule's steps.
 #[derive(Default)]
 struct World {
     running: BTreeMap<CallId, String>,
@@ -410,7 +414,7 @@ struct World {
 }
 
 impl World {
-    fn see(&mut self, steps: Vec<Step>, endpoints: &[String]) {
+    fn apply(&mut self, steps: Vec<Step>, endpoints: &[String]) {
         for step in steps {
             match step {
                 Step::Call(call, _) => assert!(self.running.insert(call, endpoints[call.0 as usize].clone()).is_none()),
@@ -426,7 +430,7 @@ impl World {
 
 proptest! {
     #[test]
-    fn every_question_is_answered_exactly_once_and_no_limit_is_passed(moves in prop::collection::vec(any_move(), 1..120)) {
+    fn every_question_is_answered_exactly_once_and_no_limit_is_exceeded(moves in prop::collection::vec(any_move(), 1..120)) {
         let mut settings = defaults();
         settings.side.max_concurrent = 2;
         settings.side.guild_max_concurrent = Some(1);
@@ -452,7 +456,7 @@ proptest! {
                         0 => { world.running.remove(&call); schedule.ended(now, call, Err(unreachable()), 0.3) }
                         1 => { world.running.remove(&call); schedule.ended(now, call, Err(overloaded(Some(1.0))), 0.9) }
                         2 => schedule.panicked(now, call),
-                        3 => schedule.without_words(now, call),
+                        3 => schedule.prompt_failed(now, call),
                         _ => schedule.ended(now, call, Ok(answer()), 0.0),
                     }
                 }
@@ -461,7 +465,7 @@ proptest! {
                     schedule.wake(Moment::from_micros(millis * 1000))
                 }
             };
-            world.see(steps, &endpoints);
+            world.apply(steps, &endpoints);
             for endpoint in ["http://0", "http://1"] {
                 prop_assert!(world.running.values().filter(|running| *running == endpoint).count() <= 2);
             }
@@ -470,7 +474,7 @@ proptest! {
         }
         while let Some(due) = schedule.next_wakeup() {
             let steps = schedule.wake(due);
-            world.see(steps, &endpoints);
+            world.apply(steps, &endpoints);
         }
 
         prop_assert_eq!(world.answers.len(), endpoints.len());

@@ -105,7 +105,7 @@ async fn delivered(platform: Arc<Discord>, part: &Part) -> Delivered {
         used: Vec::new(),
         platform: context.platforms.of(&part.channel).expect("Discord").clone(),
         stop: stopping,
-        lane: Arc::default(),
+        delivery_lock: Arc::default(),
         channel: channel.clone(),
         context: context.clone(),
     };

@@ -6,7 +6,8 @@ use crate::domain::round::Round;
 use crate::domain::vote::State;
 
 impl VoteError {
-    /// Why a vote cannot count in this round, in which these were asked, if it cannot. Who was not asked has a State there, too: it listens.
+    /// Why a vote cannot count in this round, or `None` if it can. `asked` are the companions that were asked in the round. The others have a
+    /// State in it too: they listen.
     pub fn of_vote(ballot: &State, round: &Round, asked: &[CompanionId], is_external: bool) -> Option<Self> {
         let from = ballot.from.clone();
         let has_voted = round.states().any(|known| known.from == from);
@@ -33,20 +34,20 @@ mod tests {
     use crate::domain::round::listening;
 
     #[test]
-    fn only_a_vote_that_is_waited_for_counts() {
+    fn only_a_vote_that_the_round_awaits_counts() {
         let known = listening(&"cleo".into(), Seq(7), false, Stage::None);
         let asked = ["aria", "ben", "zed"].map(CompanionId::from);
         let mut round = Round::new(Seq(7), Moment::ZERO, Moment::ZERO, &[known], &asked);
         round.submit(listening(&"ben".into(), Seq(7), false, Stage::None));
-        let objection = |from: &str, message: u64, is_external| {
+        let vote_error = |from: &str, message: u64, is_external| {
             VoteError::of_vote(&listening(&from.into(), Seq(message), false, Stage::None), &round, &asked, is_external)
         };
 
-        assert_eq!(objection("zed", 7, true), None);
-        assert_eq!(objection("zed", 6, true), Some(VoteError::OtherRound { given: "6".into(), open: "7".into() }));
-        assert_eq!(objection("aria", 7, false), Some(VoteError::NotExternal { from: "aria".into() }));
-        assert_eq!(objection("ben", 7, true), Some(VoteError::Twice { from: "ben".into() }));
-        assert_eq!(objection("cleo", 7, true), Some(VoteError::NotAsked { from: "cleo".into() }));
-        assert_eq!(objection("vera", 7, true), Some(VoteError::NotAsked { from: "vera".into() }));
+        assert_eq!(vote_error("zed", 7, true), None);
+        assert_eq!(vote_error("zed", 6, true), Some(VoteError::OtherRound { given: "6".into(), open: "7".into() }));
+        assert_eq!(vote_error("aria", 7, false), Some(VoteError::NotExternal { from: "aria".into() }));
+        assert_eq!(vote_error("ben", 7, true), Some(VoteError::Twice { from: "ben".into() }));
+        assert_eq!(vote_error("cleo", 7, true), Some(VoteError::NotAsked { from: "cleo".into() }));
+        assert_eq!(vote_error("vera", 7, true), Some(VoteError::NotAsked { from: "vera".into() }));
     }
 }

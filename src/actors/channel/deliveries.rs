@@ -1,4 +1,4 @@
-//! Statements on their way to a platform that is not ours.
+//! The channel's part in deliveries: starts them, resumes them after a restart, stops them, and journals what was posted.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use ractor::{ActorId, ActorProcessingErr, ActorRuntime};
 use tokio::sync::watch;
 
 use super::State;
-use super::rounds::Words;
+use super::rounds::StatementWaiter;
 use crate::actors::channel::delivery::{Arguments, Delivery};
 use crate::actors::messages::channel::{ChannelMessage, Delivered};
 use crate::actors::messages::reply::Reply;
@@ -19,22 +19,22 @@ use crate::journal::record::OutboxRecord;
 use crate::ports::chat_platform::ChatPlatform;
 use crate::telemetry::plain::Plain;
 
-/// A statement on its way.
-pub(super) struct Underway {
+/// A delivery in progress.
+pub(super) struct RunningDelivery {
     companion: CompanionId,
     ticket: Ticket,
     began: Moment,
     stop: watch::Sender<bool>,
-    /// Whoever waits for its number.
-    words: Option<Words>,
+    /// The caller that waits for the statement's number.
+    waiter: Option<StatementWaiter>,
 }
 
 impl State {
     /// Has a statement posted on a platform.
     pub(super) fn deliver(&mut self, ticket: Ticket, text: Arc<str>, platform: Arc<dyn ChatPlatform>) {
-        let words = self.awaited_words(ticket);
+        let waiter = self.take_waiter(ticket);
         let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket) else { return };
-        let owed = self.owed_before.take_if(|known| known.0 == ticket).map(|known| known.1);
+        let owed = self.interrupted_delivery.take_if(|known| known.0 == ticket).map(|known| known.1);
         let owed = owed.unwrap_or_else(|| OutboxRecord {
             companion: floor.companion.clone(),
             trigger: floor.trigger,
@@ -44,42 +44,42 @@ impl State {
             parts: Vec::new(),
             name: None,
         });
-        self.send_off(ticket, owed, platform, words, false);
+        self.start_delivery(ticket, owed, platform, waiter, false);
     }
 
-    /// Goes on with what was on its way before a restart. What nobody wants any more, because it was dropped meanwhile, sends nothing
-    /// further; what was posted of it is put on record.
-    pub(super) fn deliver_on(&mut self, owed: Vec<(Ticket, OutboxRecord)>) {
+    /// Resumes the deliveries that a restart interrupted. A reply that was dropped meanwhile sends nothing more, and its posted parts are
+    /// journaled.
+    pub(super) fn resume_deliveries(&mut self, owed: Vec<(Ticket, OutboxRecord)>) {
         let platform = self.context.platforms.of(&self.channel_key.channel).cloned();
-        let owes = self.conversation.floor().map(|floor| floor.ticket);
+        let owed_ticket = self.conversation.floor().map(|floor| floor.ticket);
         for (ticket, owed) in owed {
             match (owed.text.clone(), &platform) {
-                (Some(text), Some(_)) if owes == Some(ticket) => {
-                    self.owed_before = Some(Box::new((ticket, owed)));
+                (Some(text), Some(_)) if owed_ticket == Some(ticket) => {
+                    self.interrupted_delivery = Some(Box::new((ticket, owed)));
                     self.step(Input::Written { ticket, text });
                 }
-                (Some(_), Some(platform)) => self.send_off(ticket, owed, platform.clone(), None, true),
-                (None, _) if owes != Some(ticket) => self.forget_owed(ticket),
+                (Some(_), Some(platform)) => self.start_delivery(ticket, owed, platform.clone(), None, true),
+                (None, _) if owed_ticket != Some(ticket) => self.remove_from_outbox(ticket),
                 (None, _) | (Some(_), None) => {}
             }
         }
     }
 
-    /// Takes a reply off the record that was owed before, unless it is owed still. One on its way to a platform ends by itself.
-    pub(super) fn forget_dropped(&mut self, owed: Option<Ticket>) {
-        let owes = self.conversation.floor().map(|floor| floor.ticket);
-        if let Some(ticket) = owed.filter(|_| owes != owed)
-            && self.deliveries.values().all(|underway| underway.ticket != ticket)
+    /// Removes a reply from the outbox that was owed before and no longer is. One that is being delivered is left to its delivery.
+    pub(super) fn remove_dropped_reply(&mut self, owed: Option<Ticket>) {
+        let owed_ticket = self.conversation.floor().map(|floor| floor.ticket);
+        if let Some(ticket) = owed.filter(|_| owed_ticket != owed)
+            && self.deliveries.values().all(|delivery| delivery.ticket != ticket)
         {
-            self.forget_owed(ticket);
+            self.remove_from_outbox(ticket);
         }
     }
 
-    /// A reply that nobody owes any more is taken off the record.
-    fn forget_owed(&mut self, ticket: Ticket) {
+    /// Removes a reply from the outbox that is no longer owed.
+    fn remove_from_outbox(&mut self, ticket: Ticket) {
         self.batches += 1;
         let (batch, channel) = (self.batches, self.myself.clone());
-        self.owed.push_back((batch, Vec::new()));
+        self.post_commit_actions.push_back((batch, Vec::new()));
         self.send(WriterMessage::Record(Record {
             channel_key: self.channel_key.clone(),
             at: self.conversation.clock(),
@@ -89,18 +89,18 @@ impl State {
             outbox: vec![OutboxWrite::Remove(ticket)],
             usage: Vec::new(),
             reply: Reply::new(move |result| {
-                // A channel that is gone reads it from the record.
+                // A channel that has stopped reads it from the record.
                 let _ = channel.cast(ChannelMessage::Recorded { batch, result });
             }),
         }));
     }
 
-    fn send_off(
+    fn start_delivery(
         &mut self,
         ticket: Ticket,
         mut owed: OutboxRecord,
         platform: Arc<dyn ChatPlatform>,
-        words: Option<Words>,
+        waiter: Option<StatementWaiter>,
         is_stopped: bool,
     ) {
         let companion = owed.companion.clone();
@@ -117,72 +117,76 @@ impl State {
             on_record: self.conversation.window().entries().filter_map(|entry| entry.message.id.clone()).collect(),
             name,
             picture,
-            used: self.traces.take_spent(ticket),
+            used: self.traces.take_usage(ticket),
             platform,
             stop: stopped,
-            lane: self.lane.clone(),
+            delivery_lock: self.delivery_lock.clone(),
             channel: self.myself.clone(),
             context: ActorContext::clone(&self.context),
         };
         match ActorRuntime::spawn_linked_instant(None, Delivery, arguments, self.myself.get_cell()) {
             Ok((actor, _)) => {
                 self.deliveries
-                    .insert(actor.get_id(), Underway { companion, ticket, began: self.context.clock.now(), stop, words });
+                    .insert(actor.get_id(), RunningDelivery { companion, ticket, began: self.context.clock.now(), stop, waiter });
             }
             Err(error) => {
                 tracing::error!(channel = %Plain(self.channel_key.channel.as_str()), %error, "a statement could not be sent");
-                self.not_delivered(ticket, "unreachable");
+                self.delivery_failed(ticket, "unreachable");
             }
         }
     }
 
-    /// Nothing of it was posted.
-    fn not_delivered(&mut self, ticket: Ticket, error: &str) {
+    /// Ends a reply of which nothing was posted.
+    fn delivery_failed(&mut self, ticket: Ticket, error: &str) {
         if self.conversation.floor().is_some_and(|floor| floor.ticket == ticket) {
             self.step(Input::ReplyFailed { ticket, error: error.into() });
         } else {
-            self.forget_owed(ticket);
+            self.remove_from_outbox(ticket);
         }
     }
 
-    /// What has not left yet does not leave any more; what came of the rest is told as ever.
+    /// Stops a delivery: parts that were not sent stay unsent. The delivery still reports the parts that were.
     pub(super) fn stop_delivery(&self, ticket: Ticket) {
-        for underway in self.deliveries.values().filter(|underway| underway.ticket == ticket) {
-            underway.stop.send_replace(true);
+        for delivery in self.deliveries.values().filter(|delivery| delivery.ticket == ticket) {
+            delivery.stop.send_replace(true);
         }
     }
 
-    /// A statement is posted, or as much of it as could be.
+    /// A delivery has ended: the statement was posted, or a part of it, or nothing.
     pub(super) fn delivered(&mut self, ticket: Ticket, delivered: Delivered) {
-        let Some(actor) = self.deliveries.iter().find(|(_, underway)| underway.ticket == ticket).map(|(actor, _)| *actor) else {
+        let Some(actor) = self.deliveries.iter().find(|(_, delivery)| delivery.ticket == ticket).map(|(actor, _)| *actor) else {
             return;
         };
-        let Some(Underway { companion, began, words, .. }) = self.deliveries.remove(&actor) else { return };
+        let Some(RunningDelivery { companion, began, waiter, .. }) = self.deliveries.remove(&actor) else { return };
         self.traces.sent(ticket, began, self.context.clock.now());
         let Delivered { text, ids, is_unconfirmed, error } = delivered;
         if text.is_empty() {
-            self.not_delivered(ticket, error.unwrap_or("empty"));
+            self.delivery_failed(ticket, error.unwrap_or("empty"));
             return;
         }
         if is_unconfirmed {
-            tracing::warn!(channel = %Plain(self.channel_key.channel.as_str()), companion = %Plain(companion.as_str()), "nobody knows whether a statement was posted; it counts as posted");
+            tracing::warn!(
+                channel = %Plain(self.channel_key.channel.as_str()),
+                companion = %Plain(companion.as_str()),
+                "a statement was sent without a confirmation; it counts as posted"
+            );
         }
-        self.post(&companion, ticket, text, ids, words);
+        self.post(&companion, ticket, text, ids, waiter);
     }
 
-    /// A statement is on record, unless one of its messages is there as something else: then it begins anew from what is on record, and
-    /// finds that out.
-    pub(super) fn posted(&self, accepted: Accepted) -> Result<(), ActorProcessingErr> {
+    /// A statement is on record, unless one of its messages is already there as a different message. Then the channel restarts from its
+    /// record, and the delivery detects the mistake.
+    pub(super) fn statement_recorded(&self, accepted: Accepted) -> Result<(), ActorProcessingErr> {
         match accepted.is_new {
             true => Ok(()),
-            false => Err("a statement was posted as a message that is on record already".into()),
+            false => Err("a statement was posted under the id of another message on record".into()),
         }
     }
 
-    /// A delivery that died without a word: nobody knows what it did, so the channel begins anew from what is on record.
-    pub(super) fn delivery_is_gone(&mut self, actor: ActorId) -> Result<(), ActorProcessingErr> {
+    /// A delivery stopped without a report. Nobody knows what it sent, so the channel restarts from its record.
+    pub(super) fn delivery_stopped(&mut self, actor: ActorId) -> Result<(), ActorProcessingErr> {
         match self.deliveries.remove(&actor) {
-            Some(_) => Err("a delivery died on its way".into()),
+            Some(_) => Err("a delivery died before it reported".into()),
             None => Ok(()),
         }
     }

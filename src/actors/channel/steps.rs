@@ -1,4 +1,4 @@
-//! Takes a channel's messages to its conversation, and what comes of it to the writer.
+//! Passes a channel's messages to its conversation, and the events that result to the writer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,9 +6,9 @@ use std::time::Duration;
 use ractor::{ActorProcessingErr, RpcReplyPort};
 
 use super::post_commit::PostCommitAction;
-use super::rounds::Words;
+use super::rounds::StatementWaiter;
 use super::traces::TraceRecord;
-use super::{Alarm, DOZE_AFTER, State};
+use super::{Alarm, SLEEP_AFTER, State};
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::changes;
 use crate::actors::messages::channel::{ChannelMessage, Look};
@@ -30,70 +30,70 @@ use crate::ports::language_model::{ModelRole, Request};
 use crate::telemetry::instruments::platform_label;
 use crate::telemetry::plain::Plain;
 
-/// Events between two snapshots: what a restart has to fold at most, about.
+/// Events between two snapshots. About as many have to be folded after a restart, at most.
 const EVENTS_PER_SNAPSHOT: u32 = 128;
 
-/// An alarm rings after so long at the latest; if that is too early, it is set again.
-const LONGEST_ALARM: Duration = Duration::from_secs(24 * 60 * 60);
+/// The longest time that one alarm is set for. An alarm that rings too early is set again.
+const MAX_ALARM: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl State {
-    /// One step of the conversation.
+    /// Runs one step of the conversation and carries out its outputs.
     pub(super) fn step(&mut self, input: Input) {
         let outputs = self.with_world(|conversation, now, world| conversation.step(now, input, world));
         self.carry_out(outputs);
     }
 
-    /// Takes in what was heard; false: it waits until the record was read.
-    pub(super) fn heard(&mut self, recorded: Box<Recorded>, committed: Moment) -> bool {
-        if let Some(waiting) = &mut self.heard_meanwhile {
+    /// Handles an inbound event. False: the channel is not restored, and the event waits until it is.
+    pub(super) fn receive(&mut self, recorded: Box<Recorded>, committed: Moment) -> bool {
+        if let Some(waiting) = &mut self.received_while_restoring {
             waiting.push((recorded, committed));
             return false;
         }
         self.is_pending = true;
         self.since_snapshot += 1;
-        self.last_heard = tokio::time::Instant::now();
+        self.last_received = tokio::time::Instant::now();
         self.in_flight.hold(recorded.seq);
-        for record in self.traces.heard(&recorded, committed) {
-            record.tell(&self.channel_key, &self.context);
+        for record in self.traces.receive(&recorded, committed) {
+            record.emit(&self.channel_key, &self.context);
         }
         let is_cleared = matches!(recorded.event, Event::Cleared);
         let is_said = matches!(recorded.event, Event::Said { .. });
         let owed = self.conversation.floor().map(|floor| floor.ticket).filter(|_| !is_said);
         self.step(Input::Heard(recorded));
-        self.forget_dropped(owed);
+        self.remove_dropped_reply(owed);
         self.in_flight.lay_down();
-        // What was dropped has no end that could be on record.
+        // A round that was dropped by clearing the channel has no closing event that would stop its manager.
         if self.conversation.round().is_none() && is_cleared {
-            self.dismiss_manager();
+            self.stop_manager();
         }
         true
     }
 
-    /// So many events that were handed over wait no more.
+    /// Reports that this many dispatched events wait no longer.
     pub(super) fn taken_on(&self, count: usize) {
         if let Some(registration) = &self.registration {
             registration.taken_on(count);
         }
     }
 
-    pub(super) fn woken(&mut self) -> Result<(), ActorProcessingErr> {
-        // It has rung: if it rang too early, it is set again.
+    pub(super) fn wake(&mut self) -> Result<(), ActorProcessingErr> {
+        // The alarm has rung. If it rang too early, it is set again below.
         self.alarm = None;
         self.give_up_overdue();
         let now = self.channel_clock.now(self.context.clock.now());
         if self.due_at().is_some_and(|at| at <= now) {
             self.step(Input::Woken);
-        } else if self.doze_at.is_some_and(|at| at <= now) {
-            self.doze()?;
+        } else if self.sleep_at.is_some_and(|at| at <= now) {
+            self.sleep()?;
         } else {
             self.arm();
         }
         Ok(())
     }
 
-    pub(super) fn recorded(&mut self, batch: u64) {
-        while self.owed.front().is_some_and(|(owed, _)| *owed <= batch) {
-            for action in self.owed.pop_front().into_iter().flat_map(|(_, actions)| actions) {
+    pub(super) fn batch_committed(&mut self, batch: u64) {
+        while self.post_commit_actions.front().is_some_and(|(number, _)| *number <= batch) {
+            for action in self.post_commit_actions.pop_front().into_iter().flat_map(|(_, actions)| actions) {
                 self.run(action);
             }
         }
@@ -101,7 +101,7 @@ impl State {
 
     pub(super) fn reply_ended(&mut self, ticket: Ticket, text: Result<Arc<str>, Arc<str>>, asked: &Request, outcome: Outcome) {
         self.replies.retain(|_, (reply, _)| *reply != ticket);
-        self.tries.remove(&ticket);
+        self.attempts.remove(&ticket);
         let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket) else {
             self.record_unclaimed_usage(asked, &outcome);
             return;
@@ -111,14 +111,14 @@ impl State {
         self.count_tokens(&outcome);
         match text {
             Ok(text) => {
-                // On record with the words.
+                // Recorded together with the statement.
                 if let Some(used) = self.used(Some(companion), asked.role, &asked.model, &outcome) {
-                    self.traces.spent(ticket, used);
+                    self.traces.add_usage(ticket, used);
                 }
                 self.step(Input::Written { ticket, text });
             }
             Err(error) => {
-                self.spend(asked, &outcome);
+                self.note_usage(asked, &outcome);
                 self.step(Input::ReplyFailed { ticket, error });
             }
         }
@@ -127,124 +127,124 @@ impl State {
     pub(super) fn summarised(&mut self, upto: Seq, text: Option<Arc<str>>, outcome: Option<&Outcome>) {
         if let Some(outcome) = outcome {
             self.count_tokens(outcome);
-            self.spent.extend(self.used(None, ModelRole::Side, &ModelRole::Side.into(), outcome));
+            self.unrecorded_usage.extend(self.used(None, ModelRole::Side, &ModelRole::Side.into(), outcome));
         }
         self.step(Input::Summarised { upto, text });
     }
 
-    /// Lets go of what was kept for long enough, as far as nothing that goes on needs it. One that still reads its record does it when
-    /// it has.
-    pub(super) fn let_go(&mut self, below: Seq) {
-        self.let_go_below = self.let_go_below.max(below);
-        if self.heard_meanwhile.is_none() {
-            let below = std::mem::take(&mut self.let_go_below).min(self.conversation.needed_from());
+    /// Drops expired events from memory, except those that work in progress needs. A channel that is not restored does so later.
+    pub(super) fn drop_expired(&mut self, below: Seq) {
+        self.expired_below = self.expired_below.max(below);
+        if self.received_while_restoring.is_none() {
+            let below = std::mem::take(&mut self.expired_below).min(self.conversation.needed_from());
             self.conversation.let_go(below);
         }
     }
 
     pub(super) fn membership_changed(&mut self) {
-        if self.heard_meanwhile.is_none() {
+        if self.received_while_restoring.is_none() {
             self.reconcile();
         }
     }
 
-    /// Whoever should be here is let in, whoever should not is let out, and the same with being silenced: as events like any other.
+    /// Journals who joined, left, or was paused or unpaused, where the conversation differs from the memberships.
     pub(super) fn reconcile(&mut self) {
-        // What somebody is putting on record is not put there twice; the channel looks again when that is done.
+        // A change in progress journals its own events. The channel reconciles again when the change is done.
         let is_changing = self.context.memberships.is_changing(&self.channel_key.channel);
         let Some(membership) = self.context.memberships.get(&self.channel_key.channel).filter(|_| !is_changing) else { return };
         if self.context.memberships.outdated(&self.channel_key.channel).is_some() {
-            self.keep_up();
+            self.follow_parent();
             return;
         }
-        // One that is configured no more could be asked, but would never be heard to the end.
+        // A companion that is no longer configured could be asked, but its statements would never be posted.
         let present = self.context.memberships.present(&self.channel_key.channel);
-        let mut news = Vec::new();
+        let mut events = Vec::new();
         for (companion, external) in &present {
             let paused = membership.is_paused(companion);
             let gate = self.conversation.gate(companion);
             if gate.is_none_or(|gate| gate.external != *external) {
-                news.push(Event::Joined { companion: companion.clone(), external: *external });
+                events.push(Event::Joined { companion: companion.clone(), external: *external });
             }
             if gate.is_some_and(|gate| gate.paused) != paused {
-                news.push(Event::Paused { companion: Some(companion.clone()), paused });
+                events.push(Event::Paused { companion: Some(companion.clone()), paused });
             }
         }
         for view in self.conversation.companions().filter(|view| !present.contains_key(view.companion)) {
-            news.push(Event::Left { companion: view.companion.clone() });
+            events.push(Event::Left { companion: view.companion.clone() });
         }
-        // Whoever leaves makes room first.
-        news.sort_by_key(|event| !matches!(event, Event::Left { .. }));
-        if news.is_empty() {
+        // Companions that leave go first, to make room.
+        events.sort_by_key(|event| !matches!(event, Event::Left { .. }));
+        if events.is_empty() {
             return;
         }
         let (inbound, channel_key, myself) =
             (Inbound::new(ActorContext::clone(&self.context)), self.channel_key.clone(), self.myself.clone());
         let change = self.context.memberships.begin_change(&channel_key.channel);
         tokio::spawn(async move {
-            for event in news {
+            for event in events {
                 if let Err(error) = inbound.accept(&channel_key, event, None).await {
-                    tracing::warn!(channel = %Plain(channel_key.channel.as_str()), %error, "who lives in the channel could not be put on record");
+                    tracing::warn!(channel = %Plain(channel_key.channel.as_str()), %error, "the channel's members could not be journaled");
                     return;
                 }
             }
             drop(change);
-            // What changed meanwhile was not looked at. A channel that is gone looks when it is back.
+            // Changes made meanwhile were skipped, so the channel reconciles again. A channel that has stopped does so when it restarts.
             let _ = myself.cast(ChannelMessage::ResidenceChanged);
         });
     }
 
-    /// What changed in the channel that this thread is in comes on record and is stored in one, lest the next change be measured by what
-    /// is not on record any more. Whoever does it tells when it is done.
-    fn keep_up(&self) {
+    /// Applies the membership changes of the parent channel to this thread: they are journaled and stored together, so that the next change
+    /// is compared with the journaled members. `changes::keep_up` notifies the channel when it is done.
+    fn follow_parent(&self) {
         let (context, thread) = (self.context.clone(), self.channel_key.channel.clone());
         tokio::spawn(async move {
             if let Err(error) = changes::keep_up(&context, &thread).await {
-                tracing::warn!(channel = %Plain(thread.as_str()), %error, "who lives in the thread could not be put on record");
+                tracing::warn!(channel = %Plain(thread.as_str()), %error, "the thread's members could not be journaled");
             }
         });
     }
 
     pub(super) fn look(&self, reply: RpcReplyPort<Box<Look>>) {
-        if self.heard_meanwhile.is_some() {
-            // It knows nothing yet; whoever gets no answer reads the record.
+        if self.received_while_restoring.is_some() {
+            // The channel is not restored. A caller without an answer reads the record itself.
             return;
         }
-        let look = Look { conversation: self.conversation.clone(), asked: self.round_asked.clone(), since: self.traces.since() };
-        // Whoever asked may have stopped waiting.
+        let look =
+            Look { conversation: self.conversation.clone(), asked: self.asked_in_round.clone(), since: self.traces.since() };
+        // The caller may have stopped waiting.
         let _ = reply.send(Box::new(look));
     }
 
-    /// Looks after a while whether it may sleep.
-    pub(super) fn watch_for_doze(&mut self) {
-        self.doze_at = Some(self.channel_clock.now(self.context.clock.now()) + DOZE_AFTER);
+    /// Sets the next check whether the channel can sleep.
+    pub(super) fn schedule_sleep(&mut self) {
+        self.sleep_at = Some(self.channel_clock.now(self.context.clock.now()) + SLEEP_AFTER);
         self.arm();
     }
 
-    /// Goes to sleep, if nothing is going on. What comes meanwhile is still handled, or wakes it again.
-    fn doze(&mut self) -> Result<(), ActorProcessingErr> {
-        let is_quiet = self.last_heard.elapsed() >= DOZE_AFTER
-            && self.owed.is_empty()
+    /// Goes to sleep if nothing is in progress. Events that arrive meanwhile are still handled, or wake the channel again.
+    fn sleep(&mut self) -> Result<(), ActorProcessingErr> {
+        let is_quiet = self.last_received.elapsed() >= SLEEP_AFTER
+            && self.post_commit_actions.is_empty()
             && self.replies.is_empty()
             && self.deliveries.is_empty();
         if !is_quiet || !self.conversation.is_at_rest() {
-            self.watch_for_doze();
+            self.schedule_sleep();
             return Ok(());
         }
         self.record(Vec::new(), Vec::new(), true, true);
-        self.doze_at = None;
+        self.sleep_at = None;
         self.registration = None;
         self.myself.drain()?;
         Ok(())
     }
 
-    /// What was heard while it fell asleep is for its successor.
+    /// Starts a successor for the events that arrived while the channel fell asleep.
     pub(super) fn wake_successor(&mut self) {
         if self.registration.is_none()
             && !self.conversation.is_at_rest()
             && let Some(guild) = self.context.directory.find(&GuildKey(self.channel_key.guild.clone()))
         {
-            // A guild that is gone wakes all that is pending when it is back.
+            // A guild that has stopped wakes all pending channels when it restarts.
             let _ = guild.cast(GuildMessage::Open(self.channel_key.channel.clone()));
         }
     }
@@ -272,7 +272,7 @@ impl State {
         run(conversation, now, &mut world)
     }
 
-    /// Whether nothing can be posted here at the moment, as far as the platform knows.
+    /// Whether the platform knows that it cannot post in this channel at the moment.
     pub(super) fn is_unpostable(&self) -> bool {
         self.context
             .platforms
@@ -280,14 +280,14 @@ impl State {
             .is_some_and(|platform| platform.is_unpostable(&self.channel_key.channel))
     }
 
-    /// What the conversation wants done: what goes on record is handed to the writer, the rest is done now.
+    /// Carries out the outputs of a step: sends the events to the writer and does the rest now.
     pub(super) fn carry_out(&mut self, outputs: Vec<Output>) {
         let (mut made, mut cancelled) = (Vec::new(), Vec::new());
         for output in outputs {
             self.show_note(&output);
             match output {
                 Output::Made(event) => {
-                    self.tell_used_up(&event.event);
+                    self.log_used_up(&event.event);
                     made.push(*event);
                 }
                 Output::Cancel { ticket } => cancelled.push(ticket),
@@ -297,8 +297,8 @@ impl State {
                     match self.context.platforms.of(&self.channel_key.channel).cloned() {
                         Some(platform) => self.deliver(ticket, text, platform),
                         None => {
-                            let words = self.awaited_words(ticket);
-                            self.post(&companion, ticket, text, Vec::new(), words);
+                            let waiter = self.take_waiter(ticket);
+                            self.post(&companion, ticket, text, Vec::new(), waiter);
                         }
                     }
                 }
@@ -308,14 +308,14 @@ impl State {
             }
         }
         let is_quiet = self.is_pending && self.conversation.is_at_rest();
-        let told = self.traces.follow(&made, &self.conversation, &self.context);
+        let records = self.traces.follow(&made, &self.conversation, &self.context);
         if !made.is_empty() || is_quiet {
-            self.record(made, told, is_quiet, false);
+            self.record(made, records, is_quiet, false);
         } else {
-            told.into_iter().for_each(|record| record.tell(&self.channel_key, &self.context));
+            records.into_iter().for_each(|record| record.emit(&self.channel_key, &self.context));
         }
-        self.record_spent();
-        // What is on record of them has been told by now.
+        self.record_remaining_usage();
+        // The trace records about these tickets are taken by now.
         for ticket in cancelled {
             self.cancel(ticket);
         }
@@ -323,19 +323,19 @@ impl State {
         self.arm();
     }
 
-    /// Puts on record what was used, if nothing has taken it there.
-    pub(super) fn record_spent(&mut self) {
-        if !self.spent.is_empty() {
+    /// Records usage that no batch has recorded.
+    pub(super) fn record_remaining_usage(&mut self) {
+        if !self.unrecorded_usage.is_empty() {
             self.record(Vec::new(), Vec::new(), false, false);
         }
     }
 
-    /// Hands what was made to the writer; what follows is done once it is committed.
-    fn record(&mut self, made: Vec<Made>, told: Vec<TraceRecord>, is_quiet: bool, falls_asleep: bool) {
+    /// Sends a batch of events to the writer. The actions that follow run once it is committed.
+    fn record(&mut self, made: Vec<Made>, records: Vec<TraceRecord>, is_quiet: bool, falls_asleep: bool) {
         self.batches += 1;
         self.since_snapshot += made.len() as u32;
         let mut actions = self.actions(&made);
-        actions.extend(told.into_iter().map(|record| PostCommitAction::Tell(Box::new(record))));
+        actions.extend(records.into_iter().map(|record| PostCommitAction::Emit(Box::new(record))));
         let is_due = falls_asleep || self.since_snapshot >= EVENTS_PER_SNAPSHOT;
         let snapshot = is_due.then(|| Box::new(self.conversation.clone()));
         if snapshot.is_some() {
@@ -344,49 +344,49 @@ impl State {
         self.is_pending &= !is_quiet;
         let outbox = made.iter().filter_map(|made| outbox_write(&made.event)).collect();
         let mut usage: Vec<_> = made.iter().flat_map(|made| self.usage(&made.event)).collect();
-        usage.extend(std::mem::take(&mut self.spent));
+        usage.extend(std::mem::take(&mut self.unrecorded_usage));
         let batch = self.batches;
         let channel = self.myself.clone();
         let record = Record {
             channel_key: self.channel_key.clone(),
-            // What was used without anything being made was used now, however long ago something happened here.
+            // Usage without events happened now. The conversation's clock may show a time long ago.
             at: if made.is_empty() { self.channel_clock.now(self.context.clock.now()) } else { self.conversation.clock() },
             quiet: is_quiet.then(|| self.conversation.handled()),
             snapshot,
             outbox,
             usage,
             reply: Reply::new(move |result| {
-                // A channel that is gone reads it from the record.
+                // A channel that has stopped reads it from the record.
                 let _ = channel.cast(ChannelMessage::Recorded { batch, result });
             }),
             made,
         };
-        self.owed.push_back((batch, actions));
+        self.post_commit_actions.push_back((batch, actions));
         self.send(WriterMessage::Record(record));
     }
 
-    /// Puts a statement on record, under the ids that its platform gave its parts; where it has none, that posts it.
+    /// Journals a statement, under the ids that its platform gave its parts. In a channel without a platform this is what posts it.
     pub(super) fn post(
         &mut self,
         companion: &CompanionId,
         ticket: Ticket,
         text: Arc<str>,
         ids: Vec<Arc<str>>,
-        awaited: Option<Words>,
+        waiter: Option<StatementWaiter>,
     ) {
         let memberships = &self.context.memberships;
         let known = memberships.companion(&self.channel_key.channel, companion);
         let name = known.map_or_else(|| companion.as_str().into(), |known| known.name);
         let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
         let is_companion = |id: &str| memberships.lives_in(&self.channel_key.guild, id);
-        let heard = Heard { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[] };
+        let addressing = Heard { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[] };
         let names = memberships.names(&self.channel_key.guild);
-        let address = names.map(|names| address::resolve(&names, is_companion, &heard)).unwrap_or_default();
+        let address = names.map(|names| address::resolve(&names, is_companion, &addressing)).unwrap_or_default();
         let message = Message { id: ids.first().cloned(), address, modality: Modality::Text, lull_endpoint: false, text, from };
         let mut usage = vec![Used::Statement { companion: companion.clone() }];
-        usage.extend(self.traces.take_spent(ticket));
+        usage.extend(self.traces.take_usage(ticket));
         let channel = self.myself.clone();
-        // What goes to a platform was sent before, and counted, also where nobody knows its ids: it is only put on record.
+        // A statement for a platform was sent and counted before, even if its ids are unknown. Here it is only journaled.
         let sent = self.context.platforms.of(&self.channel_key.channel).is_none().then(tokio::time::Instant::now);
         let platform = platform_label(self.context.platforms.name(&self.channel_key.channel));
         let instruments = self.context.recorder.instruments().clone();
@@ -402,17 +402,17 @@ impl State {
                 if let Some(sent) = sent {
                     instruments.sent(platform, if result.is_ok() { "posted" } else { "failed" }, sent.elapsed());
                 }
-                // As above; and whoever said the words may have stopped waiting.
-                if let Some(words) = awaited {
+                // As above; and the external companion may have stopped waiting.
+                if let Some(waiter) = waiter {
                     let seq = result.as_ref().map(|accepted: &Accepted| accepted.seq).map_err(|_| VoteError::Gone);
-                    let _ = words.reply.send(seq);
+                    let _ = waiter.reply.send(seq);
                 }
                 let _ = channel.cast(ChannelMessage::Posted { result });
             }),
         }));
     }
 
-    /// A writer that is not there drops the request, which thereby is answered as lost: the channel fails and begins anew.
+    /// Sends to the writer. If the writer is not running, the request is dropped and thereby answered as lost: the channel fails and restarts.
     pub(super) fn send(&self, message: WriterMessage) {
         match self.context.directory.find(&WriterKey()) {
             Some(writer) => drop(writer.cast(message)),
@@ -436,15 +436,15 @@ impl State {
         }
     }
 
-    /// Sets the alarm for the next deadline, or for when it may sleep where there is none; and for when the oldest question is given up. One
-    /// that rings before that stays as it is, and is set again when it has rung: each message puts a lull off, and an alarm for each would be
-    /// much for nothing.
+    /// Sets the alarm for the next deadline or, if there is none, for the next sleep check; and for the timeout of the oldest question.
+    /// An alarm that rings earlier stays, and is set again when it has rung. Each message postpones a lull, and a new alarm for each message
+    /// would cost much without need.
     pub(super) fn arm(&mut self) {
         let now = tokio::time::Instant::now();
-        // Not when by the clock, which may have been set since.
-        let due = self.due_at().or(self.doze_at).map(|at| {
+        // A span, not a time of day: the machine's clock may have been set since.
+        let due = self.due_at().or(self.sleep_at).map(|at| {
             let span = at.since(self.channel_clock.now(self.context.clock.now()));
-            now + span.min(LONGEST_ALARM)
+            now + span.min(MAX_ALARM)
         });
         let Some(rings_at) = due.into_iter().chain(self.question_timeouts.until()).min() else { return };
         if self.alarm.as_ref().is_some_and(|alarm| alarm.rings_at <= rings_at) {
