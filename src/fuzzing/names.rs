@@ -1,7 +1,7 @@
 //! Whom talk names and addresses.
 
 use super::rules::{is_bounded, parts, text, texts};
-use crate::domain::address::{Heard, admits, at_names, meant, resolve};
+use crate::domain::address::{Incoming, admits, at_names, resolve, resolve_mention};
 use crate::domain::id::CompanionId;
 use crate::domain::message::{Author, Role};
 use crate::domain::names::Names;
@@ -69,12 +69,12 @@ pub(super) fn address(bytes: &[u8]) {
     let names = ours();
     let at: Vec<&str> = at_names(said);
     assert!(at.iter().all(|name| !name.is_empty() && !name.contains(char::is_whitespace)), "{at:?}");
-    let mentions: Vec<&str> = mentions.iter().copied().chain(at).map(|mention| meant(&names, mention)).collect();
+    let mentions: Vec<&str> = mentions.iter().copied().chain(at).map(|mention| resolve_mention(&names, mention)).collect();
     let is_companion = |id: &str| is_ours(&id.into());
 
     for (id, role) in [("aria", Role::Companion), ("aria", Role::Person), (said, Role::Person), ("beep", Role::Bot)] {
         let speaker = Author { id: id.into(), name: given[given.len() - 1].into(), role };
-        let heard = Heard { speaker: &speaker, text: said, mentions: &mentions, reply_to: None, to_all_of: &[] };
+        let heard = Incoming { speaker: &speaker, text: said, mentions: &mentions, reply_to: None, to_all_of: &[] };
 
         let address = resolve(&names, is_companion, &heard);
 

@@ -2,7 +2,7 @@
 
 use super::rules::{text, texts};
 use crate::domain::moment::Moment;
-use crate::replay::{Deed, Happening, Script, ScriptError, What, run};
+use crate::replay::{Action, ReplayEvent, ReplayEventKind, Script, ScriptError, run};
 
 const JSON: &str = r#"{ "companions": [ { "id": "aria", "aliases": ["ari"], "interjection": "very_eager", "text_lull_timeout": 10.0 }, { "id": "ben" } ],
   "settings": { "gate": { "skip_when_other_addressed": false, "max_buffer": 3 } },
@@ -55,17 +55,17 @@ fn check(read: Result<Script, ScriptError>) {
 }
 
 /// What happened is in order, of whoever is in the script, and nobody says what others said.
-fn follows(script: &Script, told: &[Happening]) {
+fn follows(script: &Script, told: &[ReplayEvent]) {
     assert!(told.windows(2).all(|two| two[0].at <= two[1].at), "time went back");
     for happening in told {
-        let known = happening.what.companion().is_none_or(|id| script.companions.contains_key(id));
+        let known = happening.kind.companion().is_none_or(|id| script.companions.contains_key(id));
         assert!(known, "{happening} is of nobody here");
         let shown = happening.to_string();
         assert!(!shown.chars().any(char::is_control), "{shown:?}");
         assert!(!serde_json::to_string(happening).expect("it is written as JSON").contains('\n'));
-        if let What::Message { from, text, .. } = &happening.what {
+        if let ReplayEventKind::Message { from, text, .. } = &happening.kind {
             let is_scripted = script.events.iter().any(
-                |event| matches!(&event.deed, Deed::Say(saying) if saying.from == *from && saying.text == *text && event.channel == happening.channel),
+                |event| matches!(&event.action, Action::Say(saying) if saying.from == *from && saying.text == *text && event.channel == happening.channel),
             );
             let is_stated = script.companions.keys().any(|id| id.as_str() == from);
             assert!(is_scripted || is_stated, "{from} never said {text:?}");

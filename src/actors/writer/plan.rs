@@ -146,7 +146,7 @@ pub(super) fn weight(batch: &Batch) -> usize {
 
 fn plan_record(record: &Record, ward: &mut Held, position: &mut JournalPosition) -> Result<Plan, WriteError> {
     let Record { channel_key, at, made, quiet, snapshot, outbox, usage, .. } = record;
-    if made.iter().any(|made| made.event.is_heard()) {
+    if made.iter().any(|made| made.event.is_inbound()) {
         return Err(WriteError::Unfit("an event from outside is accepted, not made"));
     }
     let handled = made.iter().map(|made| made.handled).chain(snapshot.iter().map(|snapshot| snapshot.handled()));
@@ -214,7 +214,7 @@ impl<'a> Draft<'a> {
     }
 
     fn hear(&mut self, at: Moment, event: &Event, turn: Option<TurnId>, id: Option<&Arc<str>>) -> Result<(), WriteError> {
-        if !event.is_heard() {
+        if !event.is_inbound() {
             return Err(WriteError::Unfit("only an event from outside is accepted"));
         }
         let seq = self.position.last.next();

@@ -414,7 +414,7 @@ impl WriteQueue {
         self.journal_cache.advance(&channel_key, position.clone());
         for recorded in events {
             self.with.hub.publish(&channel_key, Live::Recorded(recorded.clone()));
-            if recorded.event.is_heard() {
+            if recorded.event.is_inbound() {
                 let committed = self.with.clock.now();
                 // Where nobody watches, nobody else has it.
                 (self.with.deliver)(&channel_key.guild, &channel_key.channel, Arc::unwrap_or_clone(recorded), committed);

@@ -108,7 +108,7 @@ async fn live_through(happenings: Vec<Happening>) -> (Conversation, Conversation
 }
 
 async fn handle_next(world: &World, lived: &mut Conversation, handled: &mut Seq) -> bool {
-    let Some(next) = all(world).await.into_iter().find(|event| event.event.is_heard() && event.seq > *handled) else {
+    let Some(next) = all(world).await.into_iter().find(|event| event.event.is_inbound() && event.seq > *handled) else {
         return false;
     };
     with_world(|world| lived.fold(&next, world));
