@@ -83,9 +83,9 @@ pub struct Waiting {
 impl Waiting {
     /// Merges two triggers: the stronger one, of equals the newer one. If either needs no check, neither does the result.
     fn merged_with(self, newer: Self) -> Self {
-        let kept = if newer.trigger >= self.trigger { newer } else { self };
+        let stronger = if newer.trigger >= self.trigger { newer } else { self };
         let unchecked = self.check == Check::Unsettled || newer.check == Check::Unsettled;
-        Self { check: if unchecked { Check::Unsettled } else { kept.check }, urgent: self.urgent || newer.urgent, ..kept }
+        Self { check: if unchecked { Check::Unsettled } else { stronger.check }, urgent: self.urgent || newer.urgent, ..stronger }
     }
 }
 
@@ -285,9 +285,9 @@ impl Gate {
         }
         let Some(wish) = self.wish.take().filter(|wish| wish.message > self.cursor) else { return };
         let (trigger, message) = (wish.trigger, wish.message);
-        let kept = Waiting { trigger, message, check: Check::Unsettled, urgent: false };
+        let outvoted = Waiting { trigger, message, check: Check::Unsettled, urgent: false };
         let newer = self.waiting.take();
-        self.waiting = Some(newer.map_or(kept, |newer| kept.merged_with(newer)));
+        self.waiting = Some(newer.map_or(outvoted, |newer| outvoted.merged_with(newer)));
     }
 
     /// The message count of the next interjection check after the floor was lost, if it changes: one interval ahead, unless it already lies ahead.

@@ -46,7 +46,7 @@ pub struct Names {
 /// An error: two companions of one guild share a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the companions {first} and {second} share the name {name:?}: take it from one of them, or keep them in different guilds"
+    "the companions {first} and {second} share the name {name:?}: remove it from one of them, or put them in different guilds"
 )]
 pub struct SharedName {
     /// The name, as the second companion writes it.

@@ -259,7 +259,7 @@ impl ParsedScript {
             })?;
             let id = companion.id.clone();
             if companions.insert(id.clone(), companion).is_some() {
-                return Err(malformed(&position, format!("id = \"{id}\" is there twice")));
+                return Err(malformed(&position, format!("id = \"{id}\" occurs twice")));
             }
         }
         if let Some(jitter) = self.jitter.iter().find(|jitter| !(-2..=2).contains(*jitter)) {

@@ -105,7 +105,7 @@ impl Conversation {
         }
     }
 
-    /// The reason to decide without a call. None: the trigger is to be asked about, and is counted as asked.
+    /// The reason to decide without a call. `None`: the companion must be asked, and the question is already counted.
     fn decide_without_call(
         &self,
         companion: &CompanionId,

@@ -25,7 +25,8 @@ pub(super) struct Shown<'a> {
 /// An upper bound of the weight of delimiters, empty lines and headings.
 pub(super) const FRAME_WEIGHT: usize = 250;
 
-/// A prompt for a companion, within its token budget. The operator's text gets at most three quarters of it, and people's text gets the rest.
+/// A prompt for a companion, within its token budget. The operator's text and the notes get at most three quarters of it, and people's text gets the
+/// rest.
 pub(super) fn in_character(character: &Character<'_>, tone: &str, shown: &Shown<'_>, ending: &str, tokens: usize) -> Prompt {
     let name = unmarked_name(character.name);
     let opening = format!("You are {name}.");

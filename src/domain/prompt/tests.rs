@@ -198,9 +198,9 @@ fn no_name_outside_data_contains_a_nested_mark() {
         let character = Character { name, ..parts().character };
         let prompt = decision(&DecisionParts { character, ..parts() }, &words());
 
-        let told = prompt.system.lines().next().unwrap_or_default();
+        let first_line = prompt.system.lines().next().unwrap_or_default();
         for mark in ["<|", "[INST]", "<s>", "[|", "]~b]"] {
-            assert!(!told.contains(mark), "{mark} in {told}");
+            assert!(!first_line.contains(mark), "{mark} in {first_line}");
         }
     }
 }
@@ -388,11 +388,11 @@ proptest! {
         let asked = decision(&deciding, &words);
         let voted = vote(&deciding, &words);
         let judged = judgement(&all, &words);
-        let told = statement(&StatementParts { character, trigger: Trigger::Turn, message_count: 1, speaker: Some(&name), reason: summary_text,
+        let stated = statement(&StatementParts { character, trigger: Trigger::Turn, message_count: 1, speaker: Some(&name), reason: summary_text,
             summary: summary_text, recent: &all, snapshot: &all, notes: &notes }, &words);
         let summed = summary(summary_text, &all, &words);
 
-        for prompt in [asked, voted, judged, told, summed] {
+        for prompt in [asked, voted, judged, stated, summed] {
             prop_assert!(total(&prompt) <= budget, "{} of {}", total(&prompt), budget);
         }
     }
