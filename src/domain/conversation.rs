@@ -289,14 +289,14 @@ impl Conversation {
         match input {
             Input::Inbound(recorded) => self.handle_inbound(*recorded, world, &mut out),
             Input::Answered { ticket, vote, call } => self.on_answer(ticket, vote, call, world, &mut out),
-            Input::Voted(state) => self.take_vote(state, world, &mut out),
+            Input::Voted(state) => self.accept_vote(state, world, &mut out),
             Input::Judged { ticket, score, call } => {
                 occasion.after_statement = self.judge(ticket, score, call, world, &mut out);
             }
             Input::Unanswered { ticket, error } => self.on_unanswered(ticket, error, world, &mut out),
             Input::Written { ticket, text } => self.post(ticket, text, &mut out),
             Input::ReplyFailed { ticket, error } => self.fail_reply(ticket, error, world, &mut out),
-            Input::Summarised { upto, text } => self.take_summary(upto, text, world, &mut out),
+            Input::Summarised { upto, text } => self.accept_summary(upto, text, world, &mut out),
             Input::Woken => self.wake(world, &mut out),
         }
         self.advance(occasion, ended_back_offs, world, &mut out);
@@ -341,7 +341,6 @@ impl Conversation {
 
     /// Drops the state below a number that is [not needed](Self::needed_from): messages, and a summary that covers nothing else. Returns whether
     /// anything was dropped.
-    /// changed something.
     pub fn drop_below(&mut self, below: Seq) -> bool {
         let summary = self.summary.text.take_if(|_| self.summary.upto < below);
         self.window.drop_below(below) | summary.is_some()

@@ -182,8 +182,10 @@ pub(super) fn key(bytes: &[u8]) {
     assert_eq!(key::channel_in(&key::outbox(ward, ChannelNo(9), Ticket(4))), Some(ChannelNo(9)));
     assert_eq!(key::channel_before_number(&key::person(&guild, &person, ChannelNo(9), Seq(4))), Some(ChannelNo(9)));
     let person_prefix = key::said_by(&guild, &person);
-    let said = key::person(&guild, &person, ChannelNo(9), Seq(4));
-    assert!(said.as_bytes().starts_with(person_prefix.as_bytes()) && person_prefix < said && said < person_prefix.clone().end());
+    let entry = key::person(&guild, &person, ChannelNo(9), Seq(4));
+    assert!(
+        entry.as_bytes().starts_with(person_prefix.as_bytes()) && person_prefix < entry && entry < person_prefix.clone().end()
+    );
     // The keys of one person are no prefix of another's.
     let other = PersonId::from(format!("{}x", person.as_str()));
     assert!(

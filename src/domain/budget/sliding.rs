@@ -95,8 +95,8 @@ impl<const SECS: u64> Sliding<SECS> {
     }
 
     fn drop_oldest(&mut self) {
-        let gone = self.pieces.pop_front().map_or(0, |piece| piece.amount);
-        self.sum = self.sum.saturating_sub(gone);
+        let amount = self.pieces.pop_front().map_or(0, |piece| piece.amount);
+        self.sum = self.sum.saturating_sub(amount);
     }
 }
 

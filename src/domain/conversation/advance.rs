@@ -34,7 +34,7 @@ impl Conversation {
         let (mut refused, mut is_late) = (None, false);
         if let Event::Said { message, said_at, .. } = &recorded.event {
             refused = self.refuse_address(recorded.seq, message, *said_at, world, out);
-            self.make_room(message, refused.is_some(), world, out);
+            self.settle_full_buffers(message, refused.is_some(), world, out);
             is_late = said_at.is_some();
         }
         count_statement(&recorded, world);
@@ -159,10 +159,10 @@ impl Conversation {
         out: &mut Vec<Output>,
     ) {
         #[cfg(test)]
-        poison::is_there(poison::GONE_ON, self);
+        poison::check_unsettled(poison::GONE_ON, self);
         self.settle_silenced(world, out);
         self.close_round(occasion, world, out);
-        self.give_up_words(occasion, world, out);
+        self.fail_late_words(occasion, world, out);
         self.begin_turn_at_once(world, out);
         if occasion.after_statement {
             self.assess_statement(world, out);
@@ -211,7 +211,7 @@ impl Conversation {
 
     pub(super) fn wake(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
         #[cfg(test)]
-        poison::is_there(poison::WOKEN, self);
+        poison::check_unsettled(poison::WOKEN, self);
         self.fire_lulls(Due::Now, world, out);
     }
 
@@ -244,7 +244,7 @@ impl Conversation {
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
-        let Some((companion, evaluation)) = self.asked(ticket) else { return };
+        let Some((companion, evaluation)) = self.question(ticket) else { return };
         world.count_tokens(call.as_deref(), self.clock);
         // Words about a message that was deleted in the meantime are not stored.
         let why = vote.why.as_deref().filter(|_| !evaluation.is_spoilt).map(Into::into);
@@ -274,7 +274,7 @@ impl Conversation {
                 let candidate = Candidate { companion, trigger: evaluation.trigger, why: why.clone() };
                 answered.why = why;
                 self.agree(&candidate.companion, evaluation.trigger, Reason::ModelYes, answered, world, out);
-                self.take_floor(&candidate, world, out);
+                self.give_floor(&candidate, world, out);
             }
             Verdict::No => self.decline(&companion, evaluation.trigger, Reason::ModelNo, upto, answered, world, out),
             Verdict::Unreadable => self.decline(&companion, evaluation.trigger, Reason::Unreadable, upto, answered, world, out),
@@ -282,7 +282,7 @@ impl Conversation {
     }
 
     pub(super) fn on_unanswered(&mut self, ticket: Ticket, error: Arc<str>, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let Some((companion, evaluation)) = self.asked(ticket) else { return };
+        let Some((companion, evaluation)) = self.question(ticket) else { return };
         let last = self.gates[&companion].back_off.map(|back_off| back_off.pause);
         // A companion without configuration is about to leave. Until that is on record, nobody waits for it.
         let back_off = world.policies.get(&companion).map_or(LEAVING, |policy| policy.back_off(last));
@@ -303,7 +303,7 @@ impl Conversation {
         }
     }
 
-    pub(super) fn take_summary(&mut self, upto: Seq, text: Option<Arc<str>>, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn accept_summary(&mut self, upto: Seq, text: Option<Arc<str>>, world: &mut World<'_>, out: &mut Vec<Output>) {
         let is_spoilt = std::mem::take(&mut self.summary.is_spoilt);
         match text {
             // A message was deleted in the meantime: the summary of the rest is requested again.
@@ -347,7 +347,7 @@ impl Conversation {
     }
 
     /// Settles the oldest messages of full buffers before one more message arrives.
-    fn make_room(&mut self, message: &Message, is_refused: bool, world: &mut World<'_>, out: &mut Vec<Output>) {
+    fn settle_full_buffers(&mut self, message: &Message, is_refused: bool, world: &mut World<'_>, out: &mut Vec<Output>) {
         if self.window.len() < world.rules.gate.max_buffer {
             return;
         }
@@ -411,7 +411,7 @@ impl Conversation {
     }
 
     /// Gives the floor to a candidate, which then owes a statement that answers all its unsettled messages.
-    pub(super) fn take_floor(&mut self, candidate: &Candidate, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn give_floor(&mut self, candidate: &Candidate, world: &mut World<'_>, out: &mut Vec<Output>) {
         let companion = &candidate.companion;
         let next_interjection_at = world.policies.get(companion).map(|policy| policy.interval(0, (world.jitter)()));
         let gate = &self.gates[companion];
@@ -544,7 +544,7 @@ impl Conversation {
         }
     }
 
-    pub(super) fn asked(&self, ticket: Ticket) -> Option<(CompanionId, super::super::gate::Evaluation)> {
+    pub(super) fn question(&self, ticket: Ticket) -> Option<(CompanionId, super::super::gate::Evaluation)> {
         self.gates.iter().find_map(|(companion, gate)| {
             let evaluation = gate.evaluation.filter(|evaluation| evaluation.ticket == ticket)?;
             Some((companion.clone(), evaluation))

@@ -126,7 +126,7 @@ impl Conversation {
                 self.summary.is_being_written = false;
             }
         }
-        self.tidy(world, notes);
+        self.update_waiting(world, notes);
     }
 
     /// Applies an inbound event that happens now. It takes ownership, so that the message is not cloned.
@@ -137,7 +137,7 @@ impl Conversation {
                 self.note_inbound(seq);
                 let entry = Entry::new(seq, self.when_said(said_at), Arc::new(message));
                 self.apply_said(entry, reply, world, notes);
-                self.tidy(world, notes);
+                self.update_waiting(world, notes);
             }
             event => self.apply(at, seq, turn, &event, world, notes),
         }
@@ -145,7 +145,6 @@ impl Conversation {
 
     /// Notes the number of an inbound event. A statement opens a round only if no other inbound event follows before, unless it waits for a
     /// judgement.
-    /// a judgement.
     fn note_inbound(&mut self, seq: Seq) {
         self.handled = self.handled.max(seq);
         if !self.is_being_judged() {
@@ -166,7 +165,7 @@ impl Conversation {
     }
 
     /// Runs after every event: checks waiting triggers again where no question is in flight, and arms lull timers where nothing else waits.
-    pub(super) fn tidy(&mut self, world: &World<'_>, notes: &mut Vec<Output>) {
+    pub(super) fn update_waiting(&mut self, world: &World<'_>, notes: &mut Vec<Output>) {
         if !self.is_busy() {
             let is_any_next = self.recheck_waiting(world);
             self.arm_lulls(!is_any_next, world, notes);

@@ -127,10 +127,10 @@ impl Conversation {
         if world.is_unpostable {
             return Some((Reason::Unpostable, None));
         }
-        let of_guild = world.exhausted_statement_budget(self.clock);
+        let guild_budget = world.exhausted_statement_budget(self.clock);
         let used_up = match waiting.trigger {
-            Trigger::DirectAddress => of_guild,
-            _ => world.ledger.take_evaluation(world.channel, companion, self.clock, world.rules.gate, of_guild).err(),
+            Trigger::DirectAddress => guild_budget,
+            _ => world.ledger.take_evaluation(world.channel, companion, self.clock, world.rules.gate, guild_budget).err(),
         }?;
         Some((Reason::Budget, Some(used_up)))
     }

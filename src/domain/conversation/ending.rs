@@ -67,7 +67,7 @@ impl Conversation {
         if judge == Judge::Model || judge == Judge::Both && score > repetition::THRESHOLD {
             self.record(Event::RepetitionAsked { ticket: Ticket(self.tickets.0 + 1), message }, world, out);
         } else {
-            self.take_judgement(message, opened, score, None, world, out);
+            self.record_judgement(message, opened, score, None, world, out);
         }
     }
 
@@ -90,11 +90,11 @@ impl Conversation {
             call.answer = Arc::from("");
         }
         world.count_tokens(call.as_deref(), self.clock);
-        self.take_judgement(message, opened, score, call, world, out);
+        self.record_judgement(message, opened, score, call, world, out);
         true
     }
 
-    fn take_judgement(
+    fn record_judgement(
         &mut self,
         message: Seq,
         opened: Seq,

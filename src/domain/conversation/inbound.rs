@@ -18,7 +18,7 @@ impl Conversation {
     pub(super) fn apply_said(&mut self, mut entry: Entry, reply: Option<Ticket>, world: &World<'_>, notes: &mut Vec<Output>) {
         let (seq, said_at, message) = (entry.seq, entry.at, &entry.message);
         #[cfg(test)]
-        poison::is_taken_in(message);
+        poison::check_applied(message);
         let now = self.clock;
         let is_statement = message.from.role == Role::Companion;
         let begins_episode = self.begins_episode(now, world.rules);

@@ -20,29 +20,29 @@ thread_local! {
     static HAS_POISON: Cell<bool> = const { Cell::new(false) };
 }
 
-pub(super) fn is_taken_in(message: &Message) {
+pub(super) fn check_applied(message: &Message) {
     if message.text.contains("poison-") {
         HAS_POISON.set(true);
-        die_of(TAKEN_IN, [&*message.text]);
+        panic_on(TAKEN_IN, [&*message.text]);
     }
 }
 
-pub(crate) fn is_worded(text: &str) {
+pub(crate) fn check_prompt_text(text: &str) {
     if HAS_POISON.get() {
-        die_of(WORDED, [text]);
+        panic_on(WORDED, [text]);
     }
 }
 
-pub(super) fn is_there(kind: &str, conversation: &Conversation) {
+pub(super) fn check_unsettled(kind: &str, conversation: &Conversation) {
     if HAS_POISON.get() {
         let buffers = conversation.gates.iter().map(|(companion, gate)| conversation.window.buffer(companion, gate.cursor));
-        die_of(kind, buffers.flatten().map(|entry| &*entry.message.text));
+        panic_on(kind, buffers.flatten().map(|entry| &*entry.message.text));
     }
 }
 
-fn die_of<'a>(kind: &str, texts: impl IntoIterator<Item = &'a str>) {
+fn panic_on<'a>(kind: &str, texts: impl IntoIterator<Item = &'a str>) {
     if texts.into_iter().any(|text| text.contains(kind)) {
         // Prints nothing on stderr, because there are many.
-        std::panic::resume_unwind(Box::new(format!("died of {kind}, as the test wants it")));
+        std::panic::resume_unwind(Box::new(format!("killed by {kind}, as the test intends")));
     }
 }

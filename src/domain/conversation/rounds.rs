@@ -80,7 +80,7 @@ impl Conversation {
     }
 
     /// An external companion votes. A vote that nobody waits for is ignored.
-    pub(super) fn take_vote(&mut self, state: State, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn accept_vote(&mut self, state: State, world: &mut World<'_>, out: &mut Vec<Output>) {
         let is_for_this_round = self.round.as_ref().is_some_and(|round| round.message_id() == state.message_id);
         let Some(gate) = self.gates.get(&state.from).filter(|gate| gate.external && is_for_this_round) else { return };
         let Some(evaluation) = gate.evaluation.filter(|_| self.is_awaited(&state.from)) else { return };
@@ -138,19 +138,19 @@ impl Conversation {
     pub(super) fn begin_turn_due(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
         let is_due = |turn: &&Turn| turn.speak_at.is_some_and(|at| self.is_due(at, occasion));
         if let Some(candidate) = self.turn.as_deref().filter(is_due).map(|turn| turn.candidate.clone()) {
-            self.take_floor(&candidate, world, out);
+            self.give_floor(&candidate, world, out);
         }
     }
 
     /// Gives the floor without a delay to a companion that takes over from a failed reply.
     pub(super) fn begin_turn_at_once(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
         while let Some(candidate) = self.turn.as_ref().filter(|turn| turn.speak_at.is_none()).map(|turn| turn.candidate.clone()) {
-            self.take_floor(&candidate, world, out);
+            self.give_floor(&candidate, world, out);
         }
     }
 
     /// Fails the reply of an external companion whose words did not arrive in time.
-    pub(super) fn give_up_words(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn fail_late_words(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
         let is_due = |floor: &&Floor| !floor.is_posting && floor.due_at.is_some_and(|at| self.is_due(at, occasion));
         if let Some(ticket) = self.floor.as_deref().filter(is_due).map(|floor| floor.ticket) {
             self.fail_reply(ticket, "timeout".into(), world, out);

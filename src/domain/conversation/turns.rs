@@ -21,7 +21,7 @@ impl Conversation {
                 }
             },
             Event::Decided(Decided { ticket: Some(ticket), .. }) | Event::Unanswered { ticket, .. } => {
-                self.asked(*ticket).and_then(|(_, evaluation)| evaluation.turn)
+                self.question(*ticket).and_then(|(_, evaluation)| evaluation.turn)
             }
             Event::RoundClosed(_) => self.round.as_ref().and_then(|round| round.turn),
             Event::StageChanged { cause: Cause::State, .. } => self.round.as_ref().and_then(|round| round.turn),
@@ -60,14 +60,14 @@ impl Conversation {
 
     /// The turns in progress.
     pub fn turns(&self) -> impl Iterator<Item = TurnId> {
-        let of_round = self.round.as_ref().and_then(|round| round.turn);
-        let of_gates = self.gates.values().flat_map(|gate| {
+        let round_turn = self.round.as_ref().and_then(|round| round.turn);
+        let gate_turns = self.gates.values().flat_map(|gate| {
             let asked = gate.evaluation.and_then(|evaluation| evaluation.turn);
             asked.into_iter().chain(gate.wish.as_ref().and_then(|wish| wish.turn))
         });
         let selected = self.turn.as_ref().and_then(|turn| turn.selection.turn);
         let owed = self.floor.as_ref().and_then(|floor| floor.selection.turn);
-        of_round.into_iter().chain(of_gates).chain(selected).chain(owed).chain(self.judged_turn())
+        round_turn.into_iter().chain(gate_turns).chain(selected).chain(owed).chain(self.judged_turn())
     }
 
     /// The turn whose statement is being judged for repetition.

@@ -16,7 +16,7 @@ const MAX_NAME_CHARS: usize = 64;
 /// or a mark.
 pub(super) fn escape_into(line: &mut String, text: &str) {
     #[cfg(test)]
-    crate::domain::conversation::poison::is_worded(text);
+    crate::domain::conversation::poison::check_prompt_text(text);
     let mut rest = text.chars();
     let mut before = None;
     while let Some(c) = rest.next() {

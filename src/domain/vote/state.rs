@@ -97,8 +97,8 @@ fn id<'de, D: Deserializer<'de>>(given: D, field: &str, allowed: &str) -> Result
 
 fn stance<'de, D: Deserializer<'de>>(given: D) -> Result<Stance, D::Error> {
     let value = Value::deserialize(given)?;
-    let known = [Stance::Speak, Stance::Listen].into_iter().find(|stance| value.as_str() == Some(stance.as_str()));
-    known.ok_or_else(|| invalid("state", &value, "\"speak\" or \"listen\""))
+    let parsed = [Stance::Speak, Stance::Listen].into_iter().find(|stance| value.as_str() == Some(stance.as_str()));
+    parsed.ok_or_else(|| invalid("state", &value, "\"speak\" or \"listen\""))
 }
 
 fn importance<'de, D: Deserializer<'de>>(given: D) -> Result<f64, D::Error> {
@@ -114,8 +114,8 @@ fn selected<'de, D: Deserializer<'de>>(given: D) -> Result<bool, D::Error> {
 
 fn closing<'de, D: Deserializer<'de>>(given: D) -> Result<Stage, D::Error> {
     let value = Value::deserialize(given)?;
-    let known = Stage::ALL.into_iter().find(|stage| value.as_str() == Some(stage.as_str()));
-    known.ok_or_else(|| {
+    let parsed = Stage::ALL.into_iter().find(|stage| value.as_str() == Some(stage.as_str()));
+    parsed.ok_or_else(|| {
         invalid("closing", &value, "\"none\", \"pre-closing\", \"closing\" or \"terminal\" (\"none\" when left out)")
     })
 }

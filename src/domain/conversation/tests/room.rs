@@ -12,8 +12,8 @@ use super::scene::{Act, Scene, Setup, acts, as_recorded, plain};
 
 fn setups() -> impl Strategy<Value = Setup> {
     let judge = prop_oneof![Just("lexical"), Just("model"), Just("both")];
-    let who = (1_usize..=5, prop::bool::weighted(0.4));
-    (who, judge, prop::option::weighted(0.3, 1_u32..5), 1_u32..=4, any::<bool>()).prop_map(
+    let cast = (1_usize..=5, prop::bool::weighted(0.4));
+    (cast, judge, prop::option::weighted(0.3, 1_u32..5), 1_u32..=4, any::<bool>()).prop_map(
         |((companions, external), judge, max_turns, streak, equal_timeouts)| Setup {
             companions,
             judge,
@@ -85,7 +85,7 @@ proptest! {
         }
         scene.act(&Act::Pause { target: None, paused: false });
         scene.say(Address { companions: scene.cast.clone(), others: false }, false, false);
-        let said = scene.statements;
+        let statements_before = scene.statements;
 
         // Every companion always wants to speak, and repeats itself.
         for round in 0..400 {
@@ -98,7 +98,7 @@ proptest! {
         }
 
         // A companion that was selected before the last human message may still speak.
-        prop_assert!(scene.statements - said <= u64::from(setup.streak) + 1, "{} statements", scene.statements - said);
+        prop_assert!(scene.statements - statements_before <= u64::from(setup.streak) + 1, "{} statements", scene.statements - statements_before);
         prop_assert!(scene.conversation.is_at_rest(), "after ten thousand seconds the room is still not at rest");
     }
 

@@ -298,9 +298,9 @@ impl Scene {
     /// Answers a question. For an external companion, submits its vote.
     pub(super) fn answer(&mut self, index: u8, vote: Vote) {
         let Some(ticket) = self.question(index) else { return };
-        let asked = self.conversation.open_questions().find(|(_, evaluation)| evaluation.ticket == ticket);
+        let question = self.conversation.open_questions().find(|(_, evaluation)| evaluation.ticket == ticket);
         let external =
-            asked.map(|(companion, _)| companion.clone()).filter(|companion| self.external.as_ref() == Some(companion));
+            question.map(|(companion, _)| companion.clone()).filter(|companion| self.external.as_ref() == Some(companion));
         match (external, self.conversation.round()) {
             (Some(external), Some(round)) => {
                 let vote = State::voted(&vote, external, round.message_id(), false);
