@@ -357,7 +357,7 @@ impl Conversation {
         self.settle_overflow(receivers, 1, world, out);
     }
 
-    /// After a restart, more messages may have been accepted than a buffer holds.
+    /// After a restart, settles the oldest messages of buffers that exceed their size: more may have been accepted than a buffer holds.
     pub(super) fn settle_overflow_after_restart(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
         self.settle_overflow(self.gates.keys().cloned().collect(), 0, world, out);
     }

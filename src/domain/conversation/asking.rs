@@ -60,8 +60,8 @@ impl Conversation {
         !gate.is_silent() && !gate.is_backing_off() && world.policies.contains_key(companion)
     }
 
-    /// Settles messages older than `gate.stale_after_secs`, up to the first address that no question was about yet. After a restart, that address
-    /// must also be younger than `patience`.
+    /// Settles messages older than `gate.stale_after_secs`, up to the first address that no question was about yet. With `patience`, an address older
+    /// than that settles, too.
     pub(super) fn settle_stale(
         &mut self,
         companion: &CompanionId,
