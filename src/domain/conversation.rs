@@ -25,7 +25,7 @@ pub use advance::DELETED;
 pub use ending::JUDGED_MESSAGES;
 use ending::Judgement;
 use gates::Gates;
-use parts::Spoken;
+use parts::PostedStatement;
 pub use parts::{Candidate, Episode, Floor, Selection, Summary, Tally, Turn};
 use turns::assign_first_turn;
 pub use view::{Doing, View};
@@ -238,7 +238,7 @@ pub struct Conversation {
     turn: Option<Box<Turn>>,
     floor: Option<Box<Floor>>,
     #[serde(default)]
-    spoken: Option<Spoken>,
+    spoken: Option<PostedStatement>,
     /// The newest statement of each companion, including companions that have left.
     #[serde(default)]
     spoke: BTreeMap<CompanionId, Seq>,

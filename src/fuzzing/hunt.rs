@@ -67,12 +67,12 @@ fn hunt(target: &Target, valid: &[Vec<u8>], seed: u64) -> Result<(), String> {
 fn report(target: &Target, seed: u64, reason: &str, input: &[u8]) -> String {
     let name = target.name;
     let path = std::env::temp_dir().join(format!("tertulia-fuzz-{name}-{seed}"));
-    let where_it_is = match std::fs::write(&path, input) {
+    let location = match std::fs::write(&path, input) {
         Ok(()) => format!("the input is in {}; after the fix, store it as tests/fuzzing/{name}/<description>", path.display()),
         Err(error) => format!("the input could not be written to {}: {error}", path.display()),
     };
     format!(
-        "a rule of {name} is broken: {reason}\n{}\n{where_it_is}\nrepeat with: TERTULIA_FUZZ_TARGET={name} TERTULIA_FUZZ_SEED={seed} cargo test --lib fuzzing::one_seed",
+        "a rule of {name} is broken: {reason}\n{}\n{location}\nrepeat with: TERTULIA_FUZZ_TARGET={name} TERTULIA_FUZZ_SEED={seed} cargo test --lib fuzzing::one_seed",
         shown(input)
     )
 }

@@ -99,7 +99,7 @@ impl Conversation {
         let declined_by = self.window.get(seq).map(|entry| entry.declined_by.clone()).unwrap_or_default();
         let used_up = UsedUp::last_of(world.exhausted_statement_budget(self.clock).into_iter().chain([used_up]));
         for companion in declined_by {
-            let answered = Answered { used_up, ..Answered::default() };
+            let answered = AnswerRecord { used_up, ..AnswerRecord::default() };
             let mut record = self.decided(&companion, Trigger::DirectAddress, Decision::No, Reason::Budget, Seq::NONE, answered);
             record.messages = vec![seq];
             self.record(Event::Decided(record), world, out);
@@ -251,7 +251,7 @@ impl Conversation {
         if let Some(call) = call.as_mut().filter(|_| evaluation.is_spoilt) {
             call.answer = Arc::from("");
         }
-        let mut answered = Answered { ticket: Some(ticket), why, call, ..Answered::default() };
+        let mut answered = AnswerRecord { ticket: Some(ticket), why, call, ..AnswerRecord::default() };
         if self.is_awaited(&companion) {
             let reason = match vote.verdict {
                 Verdict::Yes => Reason::ModelYes,
@@ -383,29 +383,29 @@ impl Conversation {
         if !self.gates.values().any(Gate::is_silent) {
             return;
         }
-        let mut by_rest: BTreeMap<(Vec<Seq>, Reason), Vec<CompanionId>> = BTreeMap::new();
+        let mut by_messages: BTreeMap<(Vec<Seq>, Reason), Vec<CompanionId>> = BTreeMap::new();
         for (companion, gate) in self.gates.iter().filter(|(_, gate)| gate.is_silent()) {
-            let rest: Vec<_> = self.window.buffer(companion, gate.cursor).map(|entry| entry.seq).collect();
-            if !rest.is_empty() {
+            let messages: Vec<_> = self.window.buffer(companion, gate.cursor).map(|entry| entry.seq).collect();
+            if !messages.is_empty() {
                 let reason = if gate.paused { Reason::Paused } else { Reason::Closed };
-                by_rest.entry((rest, reason)).or_default().push(companion.clone());
+                by_messages.entry((messages, reason)).or_default().push(companion.clone());
             }
         }
-        for ((_, reason), companions) in by_rest {
-            self.settle_rest(companions, reason, world, out);
+        for ((_, reason), companions) in by_messages {
+            self.settle_all(companions, reason, world, out);
         }
     }
 
     /// Settles all unsettled messages of these companions, which must be the same for each of them.
-    pub(super) fn settle_rest(
+    pub(super) fn settle_all(
         &mut self,
         companions: Vec<CompanionId>,
         reason: Reason,
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
-        let trigger = self.trigger_of_rest(&companions[0], self.handled);
-        let mut record = self.decided(&companions[0], trigger, Decision::No, reason, self.handled, Answered::default());
+        let trigger = self.trigger_without_question(&companions[0], self.handled);
+        let mut record = self.decided(&companions[0], trigger, Decision::No, reason, self.handled, AnswerRecord::default());
         record.companions = companions;
         self.record(Event::Decided(record), world, out);
     }
@@ -426,8 +426,8 @@ impl Conversation {
             companion: companion.clone(),
         };
         self.record(owed, world, out);
-        let is_about_nothing = self.floor.as_deref().filter(|floor| floor.messages.is_empty()).map(|floor| floor.ticket);
-        if let Some(ticket) = is_about_nothing {
+        let has_no_messages = self.floor.as_deref().filter(|floor| floor.messages.is_empty()).map(|floor| floor.ticket);
+        if let Some(ticket) = has_no_messages {
             self.fail_reply(ticket, DELETED.into(), world, out);
         }
     }
@@ -438,7 +438,7 @@ impl Conversation {
         companion: &CompanionId,
         trigger: Trigger,
         reason: Reason,
-        answered: Answered,
+        answered: AnswerRecord,
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
@@ -454,7 +454,7 @@ impl Conversation {
         trigger: Trigger,
         reason: Reason,
         upto: Seq,
-        answered: Answered,
+        answered: AnswerRecord,
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
@@ -479,8 +479,8 @@ impl Conversation {
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
-        let trigger = self.trigger_of_rest(companion, upto);
-        let record = self.decided(companion, trigger, Decision::No, reason, upto, Answered::default());
+        let trigger = self.trigger_without_question(companion, upto);
+        let record = self.decided(companion, trigger, Decision::No, reason, upto, AnswerRecord::default());
         self.record(Event::Decided(record), world, out);
     }
 
@@ -491,7 +491,7 @@ impl Conversation {
         decision: Decision,
         reason: Reason,
         upto: Seq,
-        answered: Answered,
+        answered: AnswerRecord,
     ) -> Decided {
         let gate = &self.gates[companion];
         Decided {
@@ -526,9 +526,9 @@ impl Conversation {
     }
 
     /// The trigger of a decision that no trigger led to: a turn if the newest message is a statement, else a lull.
-    fn trigger_of_rest(&self, companion: &CompanionId, upto: Seq) -> Trigger {
-        let rest = self.window.buffer(companion, self.gates[companion].cursor).take_while(|entry| entry.seq <= upto);
-        match rest.last() {
+    fn trigger_without_question(&self, companion: &CompanionId, upto: Seq) -> Trigger {
+        let messages = self.window.buffer(companion, self.gates[companion].cursor).take_while(|entry| entry.seq <= upto);
+        match messages.last() {
             Some(newest) if newest.message.from.role == Role::Companion => Trigger::Turn,
             _ => Trigger::Lull,
         }
@@ -554,7 +554,7 @@ impl Conversation {
 
 /// The parts of an answer that are journaled.
 #[derive(Default)]
-pub(super) struct Answered {
+pub(super) struct AnswerRecord {
     pub(super) ticket: Option<Ticket>,
     /// The used-up budget that refuses it.
     pub(super) used_up: Option<UsedUp>,

@@ -5,7 +5,7 @@ use super::super::budget::UsedUp;
 use super::super::event::Evaluated;
 use super::super::gate::{Check, Waiting};
 use super::super::message::Role;
-use super::advance::{Answered, Due};
+use super::advance::{AnswerRecord, Due};
 use super::*;
 
 /// Further facts about the companions in a round.
@@ -100,7 +100,7 @@ impl Conversation {
             }
             let waiting = gate.waiting?;
             let Some((reason, used_up)) = self.decide_without_call(companion, waiting, world) else { return Some(waiting) };
-            let answered = Answered { used_up, ..Answered::default() };
+            let answered = AnswerRecord { used_up, ..AnswerRecord::default() };
             self.decline(companion, waiting.trigger, reason, self.handled, answered, world, out);
         }
     }

@@ -42,13 +42,13 @@ impl Conversation {
             let (from, to) = (Stage::Terminal, Stage::None);
             self.record(Event::StageChanged { companion: companion.clone(), from, to, cause: Cause::DirectAddress }, world, out);
         } else if self.buffer(companion).next().is_some() {
-            self.settle_rest(vec![companion.clone()], Reason::Closed, world, out);
+            self.settle_all(vec![companion.clone()], Reason::Closed, world, out);
         }
     }
 
     /// A statement was posted: checks the number of turns, and judges the last messages for repetition if the statement's round requires it.
     pub(super) fn assess_statement(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let Some(Spoken { opened, message, judgement, .. }) = self.spoken.clone() else { return };
+        let Some(PostedStatement { opened, message, judgement, .. }) = self.spoken.clone() else { return };
         if matches!(judgement, Judgement::Asked(_) | Judgement::Given) {
             return;
         }
@@ -80,8 +80,8 @@ impl Conversation {
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) -> bool {
-        let is_awaited = |spoken: &&Spoken| spoken.judgement == Judgement::Asked(ticket);
-        let Some(Spoken { message, opened, is_spoilt, .. }) = self.spoken.as_ref().filter(is_awaited) else {
+        let is_awaited = |spoken: &&PostedStatement| spoken.judgement == Judgement::Asked(ticket);
+        let Some(PostedStatement { message, opened, is_spoilt, .. }) = self.spoken.as_ref().filter(is_awaited) else {
             return false;
         };
         let (message, opened) = (*message, *opened);

@@ -137,7 +137,7 @@ impl Conversation {
         self.spoke.insert(companion.clone(), seq);
         let judgement = if selection.asked_for_turn { Judgement::Due } else { Judgement::NotNeeded };
         let Selection { opened, turn, .. } = selection;
-        self.spoken = Some(Spoken { companion, message: seq, opened, judgement, turn, is_spoilt: false });
+        self.spoken = Some(PostedStatement { companion, message: seq, opened, judgement, turn, is_spoilt: false });
         answers
     }
 
@@ -245,7 +245,7 @@ impl Conversation {
         }
         self.turn.take_if(|turn| is_target(&turn.candidate.companion));
         if target.is_none() {
-            if let Some(Spoken { judgement: Judgement::Asked(ticket), .. }) = self.spoken.take() {
+            if let Some(PostedStatement { judgement: Judgement::Asked(ticket), .. }) = self.spoken.take() {
                 notes.push(Output::Cancel { ticket });
             }
             self.round = None;

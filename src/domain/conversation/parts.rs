@@ -49,7 +49,7 @@ pub struct Turn {
 
 /// A posted statement, until the round that it opens.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Spoken {
+pub(super) struct PostedStatement {
     pub(super) companion: CompanionId,
     pub(super) message: Seq,
     pub(super) opened: Seq,

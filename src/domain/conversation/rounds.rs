@@ -3,7 +3,7 @@
 use super::super::event::{Outvoted, RoundClosed, RoundOpened};
 use super::super::round::listening;
 use super::super::vote::Stance;
-use super::advance::Answered;
+use super::advance::AnswerRecord;
 use super::asking::Attendance;
 use super::*;
 
@@ -47,7 +47,7 @@ impl Conversation {
         companion: &CompanionId,
         vote: &Vote,
         reason: Reason,
-        mut answered: Answered,
+        mut answered: AnswerRecord,
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
@@ -91,7 +91,7 @@ impl Conversation {
             selected: state.selected,
             closing: state.closing,
         };
-        let answered = Answered { ticket: Some(evaluation.ticket), ..Answered::default() };
+        let answered = AnswerRecord { ticket: Some(evaluation.ticket), ..AnswerRecord::default() };
         self.conclude_vote(&state.from, &vote, Reason::External, answered, world, out);
     }
 

@@ -214,7 +214,7 @@ fn a_companion_that_left_before_a_crash_is_not_reopened_after_it() {
     scene.say(to_aria(), false, false);
     let newest = scene.conversation.handled();
     scene.journal.retain(|recorded| recorded.event.is_inbound() || recorded.handled < newest);
-    let goes = |event| {
+    let resume_after = |event| {
         let mut resumed = scene.folded();
         scene.with_world(|world| {
             resumed.fold(&Recorded { seq: newest.next(), at: scene.now, handled: newest.next(), turn: None, event }, world);
@@ -222,7 +222,7 @@ fn a_companion_that_left_before_a_crash_is_not_reopened_after_it() {
         })
     };
 
-    let outputs = [goes(Event::Left { companion: "aria".into() }), goes(Event::Cleared)].concat();
+    let outputs = [resume_after(Event::Left { companion: "aria".into() }), resume_after(Event::Cleared)].concat();
 
     let is_reopening = |output: &Output| matches!(output, Output::Made(made) if matches!(made.event, Event::StageChanged { .. }));
     assert!(!outputs.iter().any(is_reopening), "{outputs:?}");
