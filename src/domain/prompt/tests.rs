@@ -74,7 +74,7 @@ fn a_closing_stage_has_its_note() {
 fn each_trigger_has_its_sentence() {
     for (trigger, sentence) in [
         (Trigger::DirectAddress, "\n\nYou were directly addressed in the conversation.\n\n"),
-        (Trigger::Interjection, "\n\n12 messages have been input without you speaking.\n\n"),
+        (Trigger::Interjection, "\n\n12 messages have been said without you speaking.\n\n"),
         (Trigger::Turn, "\n\nMira has just spoken.\n\n"),
         (Trigger::Lull, "</messages>\n\nWould you like"),
     ] {
