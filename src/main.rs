@@ -1,18 +1,18 @@
-//! The program: reads what it is asked for, does it, and says with its exit code how that went.
+//! The program: parses the command line, runs the command and returns its exit code.
 
 use std::process::ExitCode;
 
 use tertulia::cli::{Cli, Command, bench, check, discord, health, history, replay, serve, usage, why};
 use tertulia::server::growing;
 
-// A fifth of what a message costs was allocating (docs/capacity.md).
+// With the system's allocator, a fifth of the cost of a message was allocation (docs/capacity.md).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // Two libraries may each bring a provider; whoever asks first without this panics.
+    // Two libraries may each bring a provider. Without a default, the first use of TLS panics.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    // Whatever is written, by sled too, is its owner's alone.
+    // All files that are written, by sled too, are readable by their owner only.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let cli = Cli::read();
     growing::fail_softly();

@@ -18,7 +18,7 @@ use tertulia::domain::question_context::{Line, Purpose, QuestionContext};
 use tertulia::domain::statement::clean_statement;
 use tertulia::domain::trigger::Trigger;
 use tertulia::ports::language_model::{self, AnswerFormat, Asker, LanguageModel as _, Request, Usage};
-use tertulia::replay::{Answer, Players, Question};
+use tertulia::replay::{Answer, Question, Responder};
 use tertulia::settings::Settings;
 use tertulia::settings::companion::{Companion, CompanionFile};
 
@@ -163,7 +163,7 @@ impl<'a> Rehearsed<'a> {
     }
 }
 
-impl Players for Rehearsed<'_> {
+impl Responder for Rehearsed<'_> {
     fn answer(&mut self, question: Question<'_>, conversation: &Conversation) -> Answer {
         let asked = match question {
             Question::Decision { evaluated, is_vote } => self.decision(evaluated, is_vote, conversation),

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use tertulia::domain::message::Modality;
 use tertulia::domain::moment::Moment;
-use tertulia::replay::{Deed, Saying, Script, Scripted};
+use tertulia::replay::{Action, Script, ScriptedEvent, ScriptedMessage};
 
 /// One evening after the other, each a conversation of its own.
 pub const EVENINGS: u64 = 24;
@@ -88,7 +88,7 @@ pub fn recorded() -> anyhow::Result<Vec<Script>> {
     paths.sort();
     let human_side = |path: &Path| {
         let script = Script::from_toml(&fs::read_to_string(path)?).with_context(|| format!("{} is no script", path.display()))?;
-        let people = script.events.into_iter().filter(|event| matches!(&event.deed, Deed::Say(saying) if !saying.bot));
+        let people = script.events.into_iter().filter(|event| matches!(&event.action, Action::Say(saying) if !saying.bot));
         scripted(people.collect())
     };
     paths.iter().map(|path| human_side(path)).collect()
@@ -129,14 +129,14 @@ pub fn proportions(evenings: &[Script]) -> String {
 }
 
 /// When somebody says something, and what.
-pub fn saying_of(event: &Scripted) -> Option<(Moment, &Saying)> {
-    match &event.deed {
-        Deed::Say(saying) => Some((event.at, saying)),
+pub fn saying_of(event: &ScriptedEvent) -> Option<(Moment, &ScriptedMessage)> {
+    match &event.action {
+        Action::Say(saying) => Some((event.at, saying)),
         _ => None,
     }
 }
 
-fn scripted(events: Vec<Scripted>) -> anyhow::Result<Script> {
+fn scripted(events: Vec<ScriptedEvent>) -> anyhow::Result<Script> {
     let empty = Script::from_toml("companions = []").context("a script without anything cannot be read")?;
     Ok(Script { events, ..empty })
 }
@@ -154,8 +154,8 @@ impl Evening<'_> {
         Self { dice: Dice(seed), companions: &COMPANIONS[..present], secs: 0.0 }
     }
 
-    fn messages(mut self) -> Vec<Scripted> {
-        let mut said: Vec<Scripted> = Vec::new();
+    fn messages(mut self) -> Vec<ScriptedEvent> {
+        let mut said: Vec<ScriptedEvent> = Vec::new();
         let mut last = PEOPLE[0];
         // Who was meant by the last message, by whom.
         let mut asked: Option<(&str, &str)> = None;
@@ -195,14 +195,14 @@ impl Evening<'_> {
             }
             last = PEOPLE.into_iter().find(|person| *person == saying.from).unwrap_or(last);
             let at = Moment::from_micros((self.secs * 1e6) as u64);
-            said.push(Scripted { at, channel: "room".to_owned(), deed: Deed::Say(saying) });
+            said.push(ScriptedEvent { at, channel: "room".to_owned(), action: Action::Say(saying) });
         }
         said
     }
 }
 
-fn saying(from: &str, text: String) -> Saying {
-    Saying {
+fn saying(from: &str, text: String) -> ScriptedMessage {
+    ScriptedMessage {
         from: from.to_owned(),
         text,
         mentions: Vec::new(),

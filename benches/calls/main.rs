@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use cast::{Calls, Rehearsed, cast};
 use chat::saying_of;
 use tertulia::domain::id::CompanionId;
-use tertulia::replay::{Happening, Script, What, run_with};
+use tertulia::replay::{ReplayEvent, ReplayEventKind, Script, run_with};
 
 /// How many companions are present.
 const SIZES: [usize; 3] = [1, 3, 8];
@@ -103,31 +103,31 @@ fn bill(chats: &[Script], size: usize, way: Way) -> anyhow::Result<Bill> {
         gate.addresses_per_minute = u32::MAX;
         gate.guild_statements_per_day = u32::MAX;
         script.companions = cast(size, &script.settings)?;
-        let mut players = Rehearsed::new(&script.companions, &script.settings, way == Way::Seeds);
-        let happenings = run_with(&script, &mut players)?;
+        let mut responder = Rehearsed::new(&script.companions, &script.settings, way == Way::Seeds);
+        let happenings = run_with(&script, &mut responder)?;
         bill.people += script.events.iter().filter_map(saying_of).count() as u64;
-        bill.side += players.side;
-        bill.main += players.main;
+        bill.side += responder.side;
+        bill.main += responder.main;
         note_statements(place, &script, &happenings, &mut bill.said);
     }
     Ok(bill)
 }
 
-fn note_statements(chat: usize, script: &Script, happenings: &[Happening], said: &mut BTreeMap<ChannelRef, Said>) {
+fn note_statements(chat: usize, script: &Script, happenings: &[ReplayEvent], said: &mut BTreeMap<ChannelRef, Said>) {
     let mut events: Vec<_> = script.events.iter().collect();
     events.sort_by_key(|event| (event.at, &event.channel));
     let mut human = events.into_iter().filter_map(saying_of);
     let (mut people, mut after, mut is_for_a_person, mut is_statement) = (0, String::new(), false, false);
     for happening in happenings {
-        match &happening.what {
-            What::Statement { companion, text } => {
+        match &happening.kind {
+            ReplayEventKind::Statement { companion, text } => {
                 is_statement = true;
                 let earlier = said.keys().filter(|(c, p, who, _)| (*c, *p, who) == (chat, people, companion)).count();
                 let words = Said { after: after.clone(), is_for_a_person, text: text.clone() };
                 said.insert((chat, people, companion.clone(), earlier), words);
             }
-            What::Message { .. } if is_statement => is_statement = false,
-            What::Message { from, text, .. } => {
+            ReplayEventKind::Message { .. } if is_statement => is_statement = false,
+            ReplayEventKind::Message { from, text, .. } => {
                 people += 1;
                 let to = human.next().and_then(|(_, saying)| saying.mentions.first().or(saying.reply_to.as_ref()));
                 is_for_a_person = to.is_some();

@@ -87,7 +87,7 @@ impl Room {
         if let Some(record) = &mut self.record {
             record.push(recorded.clone());
         }
-        let mut asked = self.step(Input::Heard(Box::new(recorded)));
+        let mut asked = self.step(Input::Inbound(Box::new(recorded)));
         let mut decisions = 0;
         while let Some(ticket) = asked.pop() {
             decisions += 1;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use super::{EXIT_USAGE, visible};
-use crate::replay::{self, Happening, Script};
+use crate::replay::{self, ReplayEvent, Script};
 
 /// Runs the script in this file; one line for each thing that happened, or one JSON object.
 pub fn run(file: &Path, json: bool) -> ExitCode {
@@ -20,7 +20,7 @@ pub fn run(file: &Path, json: bool) -> ExitCode {
         eprintln!("note: {}", visible::line(note));
     }
     match replay::run(&script) {
-        Ok(happenings) => match print(&happenings, json) {
+        Ok(events) => match print(&events, json) {
             // Whoever reads has seen enough.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Err(error) => {
@@ -33,13 +33,13 @@ pub fn run(file: &Path, json: bool) -> ExitCode {
     }
 }
 
-fn print(happenings: &[Happening], json: bool) -> io::Result<()> {
+fn print(events: &[ReplayEvent], json: bool) -> io::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
-    for happening in happenings {
+    for event in events {
         if json {
-            writeln!(out, "{}", visible::json(&serde_json::to_string(happening)?))?;
+            writeln!(out, "{}", visible::json(&serde_json::to_string(event)?))?;
         } else {
-            writeln!(out, "{happening}")?;
+            writeln!(out, "{event}")?;
         }
     }
     out.flush()

@@ -3,35 +3,35 @@
 use super::text::{is_joining, seen};
 use super::thoughts::{unopened, without_thoughts};
 
-/// At most this many bytes at the end of an answer are read.
-const READ_AT_MOST: usize = 16 * 1024;
-/// At most this many characters of the reason are kept.
-const KEPT_AT_MOST: usize = 500;
+/// Only the last 16 KiB of an answer are read.
+const MAX_READ_BYTES: usize = 16 * 1024;
+/// The maximum length of a reason, in characters.
+const MAX_REASON_CHARS: usize = 500;
 
-/// What an answer says.
+/// A parsed answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// What was decided.
+    /// The last word: YES, NO, or neither.
     pub decision: Verdict,
-    /// The sentence before it, in one line of at most 500 characters; of an unreadable answer its last line.
+    /// The sentence before the decision, in one line of at most 500 characters. If the answer is unreadable, its last line.
     pub why: Option<String>,
 }
 
-/// What the last word says.
+/// The decision in an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
-    /// It wants to speak.
+    /// `YES`: the companion wants to speak.
     Yes,
-    /// It does not.
+    /// `NO`: the companion stays silent.
     No,
-    /// It said neither. Settles like a NO.
+    /// Neither. It settles the messages like a NO.
     Unreadable,
 }
 
-/// Reads an answer: the last word of the last line with words in it, without punctuation, Markdown and signs around it, in any case.
+/// Parses an answer. The last word of the last line that has words decides, in any case, without the punctuation, Markdown and signs around it.
 ///
-/// Nothing but an ASCII `yes` or `no` is read; everything else is unreadable. What a model thought aloud does not count. A thought that ends and
-/// never began may be an answer that quotes the tag: if it decides the opposite, the answer is unreadable.
+/// Only an ASCII `yes` or `no` counts; everything else is unreadable. What the model thinks aloud is left out. A thought that ends but never began
+/// may be an answer that quotes the tag. If it decides the opposite, the answer is unreadable.
 pub fn read(text: &str) -> Reading {
     let reading = read_visible(&without_thoughts(text));
     let is_contradicted = unopened(text).is_some_and(|before| is_opposite_decided(before, reading.decision));
@@ -39,7 +39,7 @@ pub fn read(text: &str) -> Reading {
     Reading { decision, ..reading }
 }
 
-/// Whether a text decides the opposite of this: by its first sentence, by a line of one word, or by its last word.
+/// Whether a text decides the opposite of `decision`: in its first sentence, in a line of one word, or in its last word.
 pub(super) fn is_opposite_decided(text: &str, decision: Verdict) -> bool {
     let opposite = match decision {
         Verdict::Yes => Verdict::No,
@@ -82,9 +82,9 @@ fn read_visible(answer: &str) -> Reading {
     Reading { decision, why }
 }
 
-/// The end of a text, as far as it is read.
+/// The last 16 KiB of a text.
 fn tail(text: &str) -> &str {
-    let mut start = text.len().saturating_sub(READ_AT_MOST);
+    let mut start = text.len().saturating_sub(MAX_READ_BYTES);
     while !text.is_char_boundary(start) {
         start += 1;
     }
@@ -96,7 +96,7 @@ fn separates(c: char) -> bool {
     c.is_whitespace() || matches!(c, ':' | ';' | ',' | '=' | '—' | '–' | '…' | '→' | '：' | '，' | '。')
 }
 
-/// Whether what stands before the decision in its line only announces it.
+/// Whether the text before the decision only announces it, such as `Answer`.
 fn is_label(before: &str) -> bool {
     let words: Vec<&str> = before.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     words.len() <= 2
@@ -107,25 +107,25 @@ fn is_label(before: &str) -> bool {
         })
 }
 
-/// A line fit for a record: no control or direction characters, one space between words, no Markdown around it.
+/// A line that can be journaled: no control or direction characters, one space between words, no Markdown around it.
 pub(super) fn sentence(line: &str) -> Option<String> {
-    let mut kept = String::new();
+    let mut cleaned = String::new();
     let mut length = 0;
     for c in seen(line.trim_matches(|c: char| c.is_whitespace() || "*_`#>\"“”-:→".contains(c))) {
         let c = if c.is_whitespace() || c.is_control() { ' ' } else { c };
-        if c == ' ' && (kept.ends_with(' ') || kept.is_empty()) {
+        if c == ' ' && (cleaned.ends_with(' ') || cleaned.is_empty()) {
             continue;
         }
-        if length == KEPT_AT_MOST {
-            // What it would have joined is cut off.
-            kept.truncate(kept.trim_end_matches(is_joining).len());
+        if length == MAX_REASON_CHARS {
+            // The character that a trailing joiner would join is cut off.
+            cleaned.truncate(cleaned.trim_end_matches(is_joining).len());
             break;
         }
-        kept.push(c);
+        cleaned.push(c);
         length += 1;
     }
-    kept.truncate(kept.trim_end().len());
-    (!kept.is_empty()).then_some(kept)
+    cleaned.truncate(cleaned.trim_end().len());
+    (!cleaned.is_empty()).then_some(cleaned)
 }
 
 #[cfg(test)]
@@ -199,16 +199,16 @@ mod tests {
     }
 
     #[test]
-    fn endless_answers_are_bounded() {
+    fn long_answers_are_read_in_bounded_time_and_cut() {
         let long = format!("{}\nNO", "why ".repeat(1_000_000));
         let thoughtful = "</think>".repeat(100_000);
-        let wordy = "a".repeat(1_000_000);
-        let straddling = format!("kno{}", "!".repeat(READ_AT_MOST - 2));
+        let one_word = "a".repeat(1_000_000);
+        let straddling = format!("kno{}", "!".repeat(MAX_READ_BYTES - 2));
 
         assert_eq!(read(&long).decision, Verdict::No);
         assert_eq!(read(&thoughtful).decision, Verdict::Unreadable);
-        assert!(read(&long).why.is_some_and(|why| why.chars().count() <= KEPT_AT_MOST));
-        assert_eq!(read(&wordy).why.map(|why| why.len()), Some(KEPT_AT_MOST));
+        assert!(read(&long).why.is_some_and(|why| why.chars().count() <= MAX_REASON_CHARS));
+        assert_eq!(read(&one_word).why.map(|why| why.len()), Some(MAX_REASON_CHARS));
         assert_eq!(read(&straddling).decision, Verdict::Unreadable);
     }
 
@@ -220,7 +220,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_comes_before_the_last_line_does_not_decide(text in "[^<>]*", yes in any::<bool>()) {
+        fn only_the_last_line_decides(text in "[^<>]*", yes in any::<bool>()) {
             let answer = format!("{text}\n{}", if yes { "YES" } else { "NO" });
 
             prop_assert_eq!(read(&answer).decision, if yes { Verdict::Yes } else { Verdict::No });

@@ -181,7 +181,7 @@ impl<'a> Reader<'a> {
         loop {
             let page = self.store.scan(from.clone(), to, true, NEWEST).await?;
             for (key, value) in &page {
-                let heard = decode_event(key, value).map_or(true, |recorded| recorded.event.is_heard());
+                let heard = decode_event(key, value).map_or(true, |recorded| recorded.event.is_inbound());
                 if let Some(seq) = key.last_number().filter(|_| heard) {
                     return Ok(Seq(seq));
                 }

@@ -131,7 +131,7 @@ fn malformed_json(key: &Key, error: &serde_json::Error) -> RecordError {
 
 /// The value of an event in a journal. Its number is in its key.
 pub fn encode_event(recorded: &Recorded) -> Value {
-    let handled = (!recorded.event.is_heard()).then_some(recorded.handled);
+    let handled = (!recorded.event.is_inbound()).then_some(recorded.handled);
     encode(&EventRecord { at: recorded.at, handled, turn: recorded.turn, event: Cow::Borrowed(&recorded.event) })
 }
 
@@ -142,7 +142,7 @@ pub fn decode_event(key: &Key, value: &[u8]) -> Result<Recorded, RecordError> {
     let seq = key.last_number().map(Seq).ok_or_else(|| malformed("its key ends in no number"))?;
     let event = record.event.into_owned();
     let handled = match record.handled {
-        _ if event.is_heard() => seq,
+        _ if event.is_inbound() => seq,
         Some(handled) => handled,
         None => return Err(malformed("it does not say what was handled before it")),
     };

@@ -16,7 +16,7 @@ use crate::ports::backend::decisions::{Why, WhyAt, WhyQuery};
 use crate::ports::backend::keeping::{ExportForm, ExportQuery, Forget, Person};
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::store::Write;
-use crate::replay::{Script, What, run};
+use crate::replay::{ReplayEventKind, Script, run};
 
 async fn why(world: &World, at: Option<WhyAt>) -> Why {
     let query = WhyQuery { room: room("lobby"), companion: None, at };
@@ -153,10 +153,10 @@ async fn replayed(world: &World) -> (Vec<(String, String)>, Vec<String>) {
     let lines = exported(world, ExportForm::Replay).await;
     let (mut decided, mut statements) = (Vec::new(), Vec::new());
     for happening in run(&Script::from_json(&lines[0]).unwrap()).unwrap() {
-        match happening.what {
-            What::Decision { trigger, decision, .. } => decided.push((trigger.to_string(), decision.to_string())),
-            What::Statement { text, .. } => statements.push(text),
-            What::Failed { companion, .. } => panic!("{companion} fails"),
+        match happening.kind {
+            ReplayEventKind::Decision { trigger, decision, .. } => decided.push((trigger.to_string(), decision.to_string())),
+            ReplayEventKind::Statement { text, .. } => statements.push(text),
+            ReplayEventKind::Failed { companion, .. } => panic!("{companion} fails"),
             _ => {}
         }
     }

@@ -93,7 +93,7 @@ fn resume_copy(mut conversation: Conversation, now: Moment, events: &[Recorded],
 fn fold_all(conversation: &mut Conversation, events: &[Recorded], skip: &BTreeSet<Seq>, world: &mut World<'_>) {
     for recorded in events {
         if skip.contains(&recorded.seq) {
-            conversation.pass_over(recorded);
+            conversation.skip(recorded);
         } else {
             conversation.fold(recorded, world);
         }

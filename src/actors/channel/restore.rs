@@ -144,7 +144,7 @@ impl State {
         for (recorded, committed) in received {
             self.newest = self.newest.max(recorded.seq);
             if skip.contains(&recorded.seq) {
-                self.conversation.pass_over(&recorded);
+                self.conversation.skip(&recorded);
             } else {
                 self.receive(recorded, committed);
             }
@@ -202,7 +202,7 @@ impl State {
 
     fn fold(&mut self, recorded: &Recorded, is_dead_letter: bool) {
         if is_dead_letter {
-            self.conversation.pass_over(recorded);
+            self.conversation.skip(recorded);
             return;
         }
         self.in_flight.hold(recorded.seq);

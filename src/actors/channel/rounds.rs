@@ -83,7 +83,7 @@ impl State {
         let is_managed = |round: &Round| manager.is_some_and(|manager| manager.round == round.message);
         match self.conversation.round() {
             Some(round) if is_managed(round) => {
-                self.conversation.wake_at_but_for_round().into_iter().chain([round.deadline + GRACE]).min()
+                self.conversation.wake_at_except_round().into_iter().chain([round.deadline + GRACE]).min()
             }
             _ => self.conversation.wake_at(),
         }

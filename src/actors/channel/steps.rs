@@ -19,7 +19,7 @@ use crate::actors::messages::turn_taking_manager::VoteError;
 use crate::actors::messages::writer::{Accepted, OutboxWrite, Post, Record, WriterMessage};
 use crate::actors::runtime::actor_keys::{GuildKey, WriterKey};
 use crate::actors::runtime::context::ActorContext;
-use crate::domain::address::{self, Heard};
+use crate::domain::address::{self, Incoming};
 use crate::domain::conversation::{Conversation, Input, Output, Posting, Rules, World};
 use crate::domain::event::{Event, Made, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
@@ -59,7 +59,7 @@ impl State {
         let is_cleared = matches!(recorded.event, Event::Cleared);
         let is_said = matches!(recorded.event, Event::Said { .. });
         let owed = self.conversation.floor().map(|floor| floor.ticket).filter(|_| !is_said);
-        self.step(Input::Heard(recorded));
+        self.step(Input::Inbound(recorded));
         self.remove_dropped_reply(owed);
         self.in_flight.lay_down();
         // A round that was dropped by clearing the channel has no closing event that would stop its manager.
@@ -137,7 +137,7 @@ impl State {
         self.expired_below = self.expired_below.max(below);
         if self.received_while_restoring.is_none() {
             let below = std::mem::take(&mut self.expired_below).min(self.conversation.needed_from());
-            self.conversation.let_go(below);
+            self.conversation.drop_below(below);
         }
     }
 
@@ -379,7 +379,7 @@ impl State {
         let name = known.map_or_else(|| companion.as_str().into(), |known| known.name);
         let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
         let is_companion = |id: &str| memberships.lives_in(&self.channel_key.guild, id);
-        let addressing = Heard { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[] };
+        let addressing = Incoming { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[] };
         let names = memberships.names(&self.channel_key.guild);
         let address = names.map(|names| address::resolve(&names, is_companion, &addressing)).unwrap_or_default();
         let message = Message { id: ids.first().cloned(), address, modality: Modality::Text, lull_endpoint: false, text, from };

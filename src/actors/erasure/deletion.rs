@@ -274,7 +274,7 @@ async fn bare_snapshot(
         }
     };
     for recorded in events {
-        snapshot.conversation.forget_words(recorded);
+        snapshot.conversation.apply_redaction(recorded);
     }
     Ok(Some(Write::Put(key, encode_snapshot(snapshot.made, &snapshot.conversation))))
 }

@@ -258,7 +258,7 @@ async fn snapshot_holds_older(context: &ActorContext, key: &Key, kept: Seq) -> R
     let Some(stored) = context.store.get(key.clone()).await? else { return Ok(false) };
     let SnapshotRecord { mut conversation, .. } = decode(key, &stored)?;
     let below = kept.min(conversation.needed_from());
-    Ok(conversation.let_go(below))
+    Ok(conversation.drop_below(below))
 }
 
 /// Folds a channel's record, whether it sleeps, is awake, or is never woken again, and writes its snapshot anew without what is older,
@@ -289,7 +289,7 @@ async fn renew_snapshot(
     if below == Seq::NONE {
         return Ok(None);
     }
-    if conversation.let_go(gone) || below > head.lowest {
+    if conversation.drop_below(gone) || below > head.lowest {
         let snapshot = Some(encode_snapshot(last, &conversation));
         let (reply, done) = Reply::awaited();
         send_to_writer(
@@ -304,11 +304,11 @@ async fn renew_snapshot(
 /// Leaves out what a channel that is awake may not have handled yet, and tells the first of it: what the channel makes next may follow from
 /// less, and is folded before that.
 fn leave_unhandled(restored: &mut Restored, look: Option<&Look>) -> Option<Seq> {
-    let made = restored.events.iter().filter(|recorded| !recorded.event.is_heard()).map(|recorded| recorded.handled);
+    let made = restored.events.iter().filter(|recorded| !recorded.event.is_inbound()).map(|recorded| recorded.handled);
     let known = restored.snapshot.iter().map(|snapshot| snapshot.handled);
     let looked = look.map(|look| look.conversation.handled());
     let handled = made.chain(known).chain(looked).max().unwrap_or(Seq::NONE);
-    let is_unhandled = |recorded: &Recorded| recorded.event.is_heard() && recorded.seq > handled;
+    let is_unhandled = |recorded: &Recorded| recorded.event.is_inbound() && recorded.seq > handled;
     let first = restored.events.iter().filter(|recorded| is_unhandled(recorded)).map(|recorded| recorded.seq).min();
     restored.events.retain(|recorded| !is_unhandled(recorded));
     first

@@ -77,7 +77,7 @@ pub struct Accept {
     pub channel_key: ChannelKey,
     /// When it happened; none: when the writer hears of it. Never before the channel's newest event.
     pub at: Option<Moment>,
-    /// What happened; one that [is heard](Event::is_heard).
+    /// What happened; one that [is heard](Event::is_inbound).
     pub event: Event,
     /// The platform's id of the message; the same id again gives the first number, whatever the text.
     pub id: Option<Arc<str>>,

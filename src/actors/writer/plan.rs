@@ -147,7 +147,7 @@ pub(super) fn weight(batch: &Batch) -> usize {
 
 fn plan_record(record: &Record, ward: &mut Held, position: &mut JournalPosition) -> Result<Plan, WriteError> {
     let Record { channel_key, at, made, quiet, snapshot, outbox, usage, .. } = record;
-    if made.iter().any(|made| made.event.is_heard()) {
+    if made.iter().any(|made| made.event.is_inbound()) {
         return Err(WriteError::Unfit("a channel cannot record an inbound event; inbound events are accepted"));
     }
     let handled = made.iter().map(|made| made.handled).chain(snapshot.iter().map(|snapshot| snapshot.handled()));
@@ -221,7 +221,7 @@ impl<'a> Draft<'a> {
         turn: Option<TurnId>,
         id: Option<&Arc<str>>,
     ) -> Result<(), WriteError> {
-        if !event.is_heard() {
+        if !event.is_inbound() {
             return Err(WriteError::Unfit("only inbound events are accepted"));
         }
         let seq = self.position.last.next();

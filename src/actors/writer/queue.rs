@@ -420,7 +420,7 @@ impl WriteQueue {
         self.journal_cache.advance(&channel_key, position.clone());
         for recorded in events {
             self.arguments.hub.publish(&channel_key, Live::Recorded(recorded.clone()));
-            if recorded.event.is_heard() {
+            if recorded.event.is_inbound() {
                 let committed = self.arguments.clock.now();
                 // Nobody else has the event, unless somebody watches the channel. So this mostly needs no copy.
                 (self.arguments.deliver)(&channel_key.guild, &channel_key.channel, Arc::unwrap_or_clone(recorded), committed);

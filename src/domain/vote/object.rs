@@ -1,4 +1,4 @@
-//! Finds the JSON objects in what a model sends, whatever stands around them.
+//! Finds the JSON objects in a model's answer, whatever surrounds them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use crate::domain::thoughts::{Tag, tag_at};
 
-/// The fields of a vote that decide something.
+/// The fields of a vote that matter for a contradiction.
 const DECIDING: [&str; 4] = ["decision", "importance", "selected", "closing"];
 
 /// The objects of a text.
 #[derive(Debug, Default)]
 pub(super) struct Found<'a> {
-    /// Those that are whole and can be read, in order. Objects inside an object are not searched for.
+    /// The complete, valid objects, in order. Objects inside an object are not searched for.
     pub whole: Vec<Object>,
     /// The text around the objects, without thoughts.
     pub prose: Vec<&'a str>,
@@ -22,17 +22,17 @@ pub(super) struct Found<'a> {
     pub unopened: Option<&'a str>,
     /// The objects in that text.
     pub before_thought: Vec<Object>,
-    /// An object begins somewhere, whole or not.
+    /// Whether an object begins anywhere, complete or not.
     pub has_begun: bool,
-    /// The last object that begins does not end.
+    /// Whether the last object has no end.
     pub is_cut: bool,
 }
 
-/// One object, its fields by their names in lower case.
+/// One object, with its fields by their names in lower case.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Object {
     fields: BTreeMap<String, Field>,
-    /// One of the deciding fields stands in it twice, with two values.
+    /// Whether one of the deciding fields occurs twice, with different values.
     pub contradicts_itself: bool,
 }
 
@@ -44,7 +44,7 @@ enum Field {
 }
 
 impl Object {
-    /// The value of a field that is no object itself.
+    /// The value of a field. A field that holds an object gives null.
     pub fn get(&self, name: &str) -> Option<&Value> {
         match self.fields.get(name)? {
             Field::Object(_) => Some(&Value::Null),
@@ -52,7 +52,7 @@ impl Object {
         }
     }
 
-    /// The innermost object where each holds the next and nothing else: `{"vote": {…}}`.
+    /// The innermost object, if each object holds only the next one: `{"vote": {…}}`.
     pub fn unwrapped(mut self) -> Self {
         while self.fields.len() == 1
             && !self.contradicts_itself
@@ -94,11 +94,11 @@ impl<'de> Deserialize<'de> for Object {
 
 /// Searches a text once, from its start.
 ///
-/// An object begins with a brace and a quotation mark: a brace alone may be anything in prose. What models often get wrong is
-/// forgiven: a comma too many, a line break inside a text, a bare word or a number out of all bounds, which both count as text.
+/// An object begins with a brace and a quotation mark, because a brace alone may be anything in prose. Frequent mistakes of models are tolerated: an
+/// extra comma, a line break inside a text, a bare word, or a number out of range. The last two count as text.
 ///
-/// A thought is left out, as [`without_thoughts`](crate::domain::thoughts::without_thoughts) does it. A tag inside an object is text
-/// that the object quotes: it neither begins nor ends a thought.
+/// Thoughts are left out, as in [`without_thoughts`](crate::domain::thoughts::without_thoughts). A tag inside an object is quoted text. It neither
+/// begins nor ends a thought.
 pub(super) fn find(text: &str) -> Found<'_> {
     let mut found = Found::default();
     let (mut from, mut at, mut is_thinking) = (0, 0, false);
@@ -123,7 +123,7 @@ pub(super) fn find(text: &str) -> Found<'_> {
                 _ => {}
             }
         } else if !is_thinking && begins_vote_without_quotes(&text[at + 1..]) {
-            // It is no JSON, and what it quotes must not be taken for a plain answer.
+            // This is no JSON, and its quotes must not be read as a plain answer.
             found.has_begun = true;
             found.is_cut = true;
             return found;
@@ -132,12 +132,12 @@ pub(super) fn find(text: &str) -> Found<'_> {
         } else {
             found.has_begun = true;
             found.prose.push(&text[from..at]);
-            let Some((tidy, end)) = Tidying::run(&text[at..]) else {
+            let Some((output, end)) = StrictWriter::run(&text[at..]) else {
                 found.is_cut = true;
                 return found;
             };
-            // Too deep for the parser is as good as unreadable.
-            found.whole.extend(serde_json::from_str::<Object>(&tidy).map(Object::unwrapped));
+            // An object that is too deep for the parser is ignored.
+            found.whole.extend(serde_json::from_str::<Object>(&output).map(Object::unwrapped));
             at += end;
             from = at;
         }
@@ -148,7 +148,7 @@ pub(super) fn find(text: &str) -> Found<'_> {
     found
 }
 
-/// Whether what follows a brace is a field of a vote, in single quotation marks or in none.
+/// Whether a field of a vote follows a brace, in single quotation marks or in none.
 fn begins_vote_without_quotes(rest: &str) -> bool {
     let rest = rest.trim_start();
     let rest = rest.strip_prefix('\'').unwrap_or(rest);
@@ -158,35 +158,35 @@ fn begins_vote_without_quotes(rest: &str) -> bool {
     is_field && rest.strip_prefix('\'').unwrap_or(rest).trim_start().starts_with(':')
 }
 
-/// Copies one object as strict JSON.
-struct Tidying<'a> {
+/// Rewrites one object as strict JSON.
+struct StrictWriter<'a> {
     text: &'a str,
-    tidy: String,
+    output: String,
     depth: usize,
-    /// A comma that is due before the next value.
+    /// Whether a comma must precede the next value.
     comma: bool,
-    /// Where a bare word began.
+    /// The start of a bare word, while inside one.
     word: Option<usize>,
 }
 
-impl<'a> Tidying<'a> {
-    /// The object that a text begins with, and where it ends; none if it does not end.
+impl<'a> StrictWriter<'a> {
+    /// The object that a text begins with, and its end. None if it has no end.
     fn run(text: &'a str) -> Option<(String, usize)> {
-        let mut tidying = Self { text, tidy: String::new(), depth: 0, comma: false, word: None };
+        let mut writer = Self { text, output: String::new(), depth: 0, comma: false, word: None };
         let mut chars = text.char_indices();
         while let Some((at, c)) = chars.next() {
             if c == '"' {
-                tidying.end_word(at);
-                tidying.begin();
-                tidying.quote(&mut chars)?;
-            } else if tidying.take(at, c) {
-                return Some((tidying.tidy, at + c.len_utf8()));
+                writer.end_word(at);
+                writer.begin();
+                writer.quote(&mut chars)?;
+            } else if writer.take(at, c) {
+                return Some((writer.output, at + c.len_utf8()));
             }
         }
         None
     }
 
-    /// Takes a character outside of texts, and tells whether the object ends with it.
+    /// Handles a character outside texts. Returns whether the object ends with it.
     fn take(&mut self, at: usize, c: char) -> bool {
         if c.is_alphanumeric() || matches!(c, '+' | '-' | '.' | '_') {
             self.word.get_or_insert(at);
@@ -198,22 +198,22 @@ impl<'a> Tidying<'a> {
             '{' | '[' => {
                 self.begin();
                 self.depth += 1;
-                self.tidy.push(c);
+                self.output.push(c);
             }
             '}' | ']' => {
                 self.comma = false;
                 self.depth = self.depth.saturating_sub(1);
-                self.tidy.push(c);
+                self.output.push(c);
             }
             c if c.is_whitespace() => {}
-            c => self.tidy.push(c),
+            c => self.output.push(c),
         }
         self.depth == 0
     }
 
     fn begin(&mut self) {
         if std::mem::take(&mut self.comma) {
-            self.tidy.push(',');
+            self.output.push(',');
         }
     }
 
@@ -223,24 +223,24 @@ impl<'a> Tidying<'a> {
         let word = &self.text[from..at];
         let number = word.parse().ok().and_then(serde_json::Number::from_f64);
         match (word, number) {
-            ("true" | "false" | "null", _) => self.tidy.push_str(word),
-            (_, Some(number)) => self.tidy.push_str(&number.to_string()),
-            (_, None) => self.tidy.extend(["\"", word, "\""]),
+            ("true" | "false" | "null", _) => self.output.push_str(word),
+            (_, Some(number)) => self.output.push_str(&number.to_string()),
+            (_, None) => self.output.extend(["\"", word, "\""]),
         }
     }
 
-    /// Copies a text up to its end; none if it does not end.
+    /// Copies a text up to its end. None if it has no end.
     fn quote(&mut self, chars: &mut std::str::CharIndices<'a>) -> Option<()> {
-        self.tidy.push('"');
+        self.output.push('"');
         loop {
             match chars.next()?.1 {
                 '"' => break,
-                '\\' => self.tidy.extend(['\\', chars.next()?.1]),
-                c if c.is_ascii_control() => self.tidy.push(' '),
-                c => self.tidy.push(c),
+                '\\' => self.output.extend(['\\', chars.next()?.1]),
+                c if c.is_ascii_control() => self.output.push(' '),
+                c => self.output.push(c),
             }
         }
-        self.tidy.push('"');
+        self.output.push('"');
         Some(())
     }
 }

@@ -108,7 +108,7 @@ impl Reader<'_> {
                 break;
             }
             expected = recorded.seq.next();
-            if recorded.seq > if recorded.event.is_heard() { handled } else { made } {
+            if recorded.seq > if recorded.event.is_inbound() { handled } else { made } {
                 events.push(recorded);
             }
         }
@@ -135,7 +135,7 @@ impl Reader<'_> {
         let range = Range { after: Seq::NONE, before: Some(newest.next()), limit: EARLIER, newest_first: true };
         // Nothing is folded of it: what cannot be read of it is left out.
         let mut events = self.legible(channel_key, range).await?.events;
-        events.retain(|recorded| recorded.seq <= if recorded.event.is_heard() { snapshot.handled } else { snapshot.made });
+        events.retain(|recorded| recorded.seq <= if recorded.event.is_inbound() { snapshot.handled } else { snapshot.made });
         events.reverse();
         Ok(events)
     }

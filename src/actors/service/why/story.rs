@@ -291,7 +291,7 @@ pub(super) fn in_order(story: &mut Vec<StoryLine>) {
 
 /// Whether what came from outside is on record before what the channel made, and was handled after it.
 fn has_crossed(earlier: &Recorded, made: &Recorded) -> bool {
-    earlier.event.is_heard() && earlier.seq > made.handled && earlier.seq < made.seq
+    earlier.event.is_inbound() && earlier.seq > made.handled && earlier.seq < made.seq
 }
 
 /// Whether what a companion was asked before is not waited for any more.

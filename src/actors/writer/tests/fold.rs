@@ -108,7 +108,7 @@ async fn run(steps: Vec<Step>) -> (Conversation, Conversation, Conversation) {
 }
 
 async fn handle_next(world: &World, live: &mut Conversation, handled: &mut Seq) -> bool {
-    let Some(next) = all(world).await.into_iter().find(|event| event.event.is_heard() && event.seq > *handled) else {
+    let Some(next) = all(world).await.into_iter().find(|event| event.event.is_inbound() && event.seq > *handled) else {
         return false;
     };
     with_world(|world| live.fold(&next, world));

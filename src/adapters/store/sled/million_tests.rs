@@ -51,7 +51,7 @@ async fn fill(store: &SledStore, room: u32) {
     let term = store.take(ward).await.unwrap();
     let events: Vec<_> = (1..=MESSAGES_PER_ROOM).map(|seq| message(room, seq)).collect();
     let mut conversation = Conversation::default();
-    conversation.pass_over(&message(room, MESSAGES_PER_ROOM));
+    conversation.skip(&message(room, MESSAGES_PER_ROOM));
     let channel = ChannelRecord { guild: channel_key.guild.clone(), channel: channel_key.channel.clone() };
     let mut writes = vec![
         Write::Put(key::channel_name(&channel_key), encode(&no.0)),

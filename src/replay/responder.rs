@@ -1,4 +1,4 @@
-//! Who answers what a run asks: the lists of its script, or somebody else.
+//! Answers the questions of a run: from the lists of its script, or by another implementation.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,23 +9,23 @@ use crate::domain::event::Evaluated;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::trigger::Trigger;
 
-/// What is asked for in a run.
+/// A question to a model in a run.
 #[derive(Clone, Copy, Debug)]
 pub enum Question<'a> {
     /// Whether a companion speaks.
     Decision {
-        /// Who is asked, and about what.
+        /// The companion that is asked, and the messages.
         evaluated: &'a Evaluated,
-        /// It is asked in a round: decision and vote in one.
+        /// Whether it is asked in a round, for a decision and a vote in one.
         is_vote: bool,
     },
-    /// The words of a statement.
+    /// The text of a statement.
     Statement {
-        /// Who speaks.
+        /// The companion that speaks.
         companion: &'a CompanionId,
-        /// What led to it.
+        /// The trigger that led to the statement.
         trigger: Trigger,
-        /// The snapshot that it answers.
+        /// The numbers of the messages that it answers.
         messages: &'a [Seq],
     },
     /// How much the last messages repeat each other.
@@ -33,7 +33,7 @@ pub enum Question<'a> {
 }
 
 impl Question<'_> {
-    /// Whose question it is; a judgement is nobody's.
+    /// The companion that the question is for. A judgement is for none.
     pub fn companion(&self) -> Option<&CompanionId> {
         match self {
             Self::Decision { evaluated, .. } => Some(&evaluated.companion),
@@ -43,31 +43,31 @@ impl Question<'_> {
     }
 }
 
-/// Whoever answers in a run.
-pub trait Players {
-    /// The answer to a question. The conversation stands as it did when the step was over that asked.
+/// Plays the models in a run.
+pub trait Responder {
+    /// Answers a question. `conversation` is the state after the step that asked it.
     fn answer(&mut self, question: Question<'_>, conversation: &Conversation) -> Answer;
 
-    /// Whether in every round everyone is asked, listeners too: see [`Rules::asks_everyone`](crate::domain::conversation::Rules).
+    /// Whether every companion is asked in every round, listeners too: see [`Rules::asks_everyone`](crate::domain::conversation::Rules).
     fn asks_everyone(&self) -> bool {
         false
     }
 }
 
-/// The lists of a script.
-pub(super) struct Lists<'a> {
+/// Answers from the lists of a script.
+pub(super) struct ScriptedAnswers<'a> {
     script: &'a Script,
-    side: BTreeMap<Option<CompanionId>, Turns>,
-    main: BTreeMap<Option<CompanionId>, Turns>,
+    side: BTreeMap<Option<CompanionId>, Cursor>,
+    main: BTreeMap<Option<CompanionId>, Cursor>,
 }
 
-impl<'a> Lists<'a> {
+impl<'a> ScriptedAnswers<'a> {
     pub(super) fn of(script: &'a Script) -> Self {
         Self { script, side: BTreeMap::new(), main: BTreeMap::new() }
     }
 }
 
-impl Players for Lists<'_> {
+impl Responder for ScriptedAnswers<'_> {
     fn answer(&mut self, question: Question<'_>, _: &Conversation) -> Answer {
         match question {
             Question::Decision { .. } | Question::Judgement => next(&self.script.side, &mut self.side, question.companion()),
@@ -76,47 +76,47 @@ impl Players for Lists<'_> {
     }
 }
 
-/// Takes from a list, one after the other; the last one repeats.
+/// A position in a list. The last item repeats.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Turns(usize);
+pub(super) struct Cursor(usize);
 
-impl Turns {
+impl Cursor {
     pub(super) fn take<'a, T>(&mut self, list: &'a [T]) -> Option<&'a T> {
-        let taken = list.get(self.0).or(list.last());
+        let item = list.get(self.0).or(list.last());
         self.0 += 1;
-        taken
+        item
     }
 }
 
-fn next(answers: &Answers, turns: &mut BTreeMap<Option<CompanionId>, Turns>, companion: Option<&CompanionId>) -> Answer {
+fn next(answers: &Answers, cursors: &mut BTreeMap<Option<CompanionId>, Cursor>, companion: Option<&CompanionId>) -> Answer {
     let owner = companion.filter(|companion| answers.own.contains_key(companion)).cloned();
     let list = owner.as_ref().map_or(&*answers.shared, |owner| answers.of(owner));
-    let taken = turns.entry(owner.clone()).or_default().take(list).cloned();
-    taken.unwrap_or_else(|| Answer { outcome: Err("no answer".into()), delay: Duration::ZERO })
+    let item = cursors.entry(owner.clone()).or_default().take(list).cloned();
+    item.unwrap_or_else(|| Answer { outcome: Err("no answer".into()), delay: Duration::ZERO })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::{What, run_with};
+    use crate::replay::{ReplayEventKind, run_with};
 
     #[test]
-    fn a_run_asks_whoever_plays_the_models() {
-        let mut players = Silent { asks_everyone: false, asked: Vec::new() };
+    fn a_run_asks_its_responder() {
+        let mut responder = Silent { asks_everyone: false, asked: Vec::new() };
 
-        run_with(&talk(), &mut players).unwrap();
+        run_with(&talk(), &mut responder).unwrap();
 
-        assert_eq!(players.asked, ["aria"]);
+        assert_eq!(responder.asked, ["aria"]);
     }
 
     #[test]
-    fn where_everyone_is_asked_listeners_are_asked_too() {
-        let mut players = Silent { asks_everyone: true, asked: Vec::new() };
+    fn listeners_are_asked_too_if_everyone_is_asked() {
+        let mut responder = Silent { asks_everyone: true, asked: Vec::new() };
 
-        let happenings = run_with(&talk(), &mut players).unwrap();
+        let events = run_with(&talk(), &mut responder).unwrap();
 
-        assert_eq!(players.asked, ["aria", "bruno"]);
-        assert_eq!(happenings.iter().filter(|happening| matches!(happening.what, What::Round { .. })).count(), 1);
+        assert_eq!(responder.asked, ["aria", "bruno"]);
+        assert_eq!(events.iter().filter(|event| matches!(event.kind, ReplayEventKind::Round { .. })).count(), 1);
     }
 
     fn talk() -> Script {
@@ -130,13 +130,13 @@ mod tests {
         script.unwrap()
     }
 
-    /// Everyone says NO.
+    /// Answers every question with NO.
     struct Silent {
         asks_everyone: bool,
         asked: Vec<String>,
     }
 
-    impl Players for Silent {
+    impl Responder for Silent {
         fn answer(&mut self, question: Question<'_>, _: &Conversation) -> Answer {
             self.asked.extend(question.companion().map(ToString::to_string));
             Answer { outcome: Ok("NO".to_owned()), delay: Duration::ZERO }

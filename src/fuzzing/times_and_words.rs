@@ -1,4 +1,4 @@
-//! Times as people write them, and what is told in one word.
+//! Targets for times as people write them, and for values in one word of a log line.
 
 use super::rules::{is_bounded, text, texts};
 use crate::ports::backend::stamp::{Stamp, from_rfc3339, rfc3339};
@@ -24,9 +24,9 @@ pub(super) fn times(bytes: &[u8]) {
 
     if let Some(moment) = from_rfc3339(&text) {
         let written = rfc3339(moment);
-        let again = from_rfc3339(&written).expect("what we write we read");
-        assert_eq!(again.as_micros() / 1_000, moment.as_micros() / 1_000, "{text} reads again as {written}");
-        assert_eq!(rfc3339(again), written);
+        let reparsed = from_rfc3339(&written).expect("a formatted time can be parsed");
+        assert_eq!(reparsed.as_micros() / 1_000, moment.as_micros() / 1_000, "{text} changes to {written}");
+        assert_eq!(rfc3339(reparsed), written);
     }
     if let Ok(stamp) = serde_json::from_slice::<Stamp>(bytes) {
         assert!(serde_json::from_str::<Stamp>(&serde_json::to_string(&stamp).unwrap()).is_ok());
@@ -34,8 +34,8 @@ pub(super) fn times(bytes: &[u8]) {
 }
 
 pub(super) fn plain(bytes: &[u8]) {
-    let told = Plain(&text(bytes)).to_string();
+    let word = Plain(&text(bytes)).to_string();
 
-    assert!(!told.is_empty() && is_bounded(&told, 200));
-    assert!(!told.contains(|c: char| c.is_whitespace() || c.is_control() || c == '='), "{told:?} is more than one word");
+    assert!(!word.is_empty() && is_bounded(&word, 200));
+    assert!(!word.contains(|c: char| c.is_whitespace() || c.is_control() || c == '='), "{word:?} is more than one word");
 }

@@ -1,4 +1,4 @@
-//! What a replay prints.
+//! The events that a replay prints.
 
 use std::fmt;
 
@@ -12,26 +12,26 @@ use crate::domain::text::is_invisible;
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::{Stance, State};
 
-/// Something that happened in a replay, at a moment, in a channel.
+/// An event of a replay, with its time and channel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Happening {
-    /// What happened.
+pub struct ReplayEvent {
+    /// The content of the event.
     #[serde(flatten)]
-    pub what: What,
-    /// When, in seconds.
+    pub kind: ReplayEventKind,
+    /// The time. It is serialised in seconds.
     #[serde(serialize_with = "secs")]
     pub at: Moment,
-    /// Where.
+    /// The channel's name in the script.
     pub channel: String,
 }
 
-/// What happened.
+/// The content of an event of a replay.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum What {
-    /// Something was said.
+pub enum ReplayEventKind {
+    /// A message was sent, or a statement was posted.
     Message { seq: Seq, from: String, text: String },
-    /// A companion was asked.
+    /// A companion was asked whether it wants to speak.
     Evaluate {
         companion: CompanionId,
         trigger: Trigger,
@@ -40,21 +40,21 @@ pub enum What {
         threshold: Option<u64>,
         buffer: Vec<String>,
     },
-    /// It was decided.
+    /// It was decided whether a companion speaks.
     Decision { companion: CompanionId, trigger: Trigger, decision: Decision, reason: Reason },
     /// A question got no answer.
     Error { companion: CompanionId, trigger: Trigger },
     /// Messages settled without an answer.
     Silence { companion: CompanionId, trigger: Trigger, messages: Vec<String> },
-    /// A round is over.
+    /// A round was closed.
     Round { message_id: Seq, states: Vec<State>, selected: Option<CompanionId> },
-    /// A companion came closer to the end of the conversation, or back.
+    /// The closing stage of a companion changed.
     Closing { companion: CompanionId, from: Stage, to: Stage, cause: Cause },
     /// A companion got the floor.
     Respond { companion: CompanionId, trigger: Trigger, messages: Vec<String> },
-    /// A companion said something; its `message` follows.
+    /// A companion made a statement. Its `message` follows.
     Statement { companion: CompanionId, text: String },
-    /// A statement was not made.
+    /// A reply failed.
     Failed { companion: CompanionId, trigger: Trigger },
     /// A lull timer was armed.
     LullArmed {
@@ -64,20 +64,20 @@ pub enum What {
     },
     /// A lull timer was cancelled.
     LullCancelled { companion: CompanionId },
-    /// How a gate stands at the end.
+    /// The state of a gate at the end.
     State {
         companion: CompanionId,
         buffer: Vec<String>,
         message_count: u64,
         check_count: u64,
         next_interjection_at: Option<u64>,
-        #[serde(serialize_with = "maybe_secs")]
+        #[serde(serialize_with = "optional_secs")]
         lull_at: Option<Moment>,
     },
 }
 
-impl What {
-    /// The companion that this is about, if it is about one.
+impl ReplayEventKind {
+    /// The companion that the event is about, if there is one.
     pub fn companion(&self) -> Option<&CompanionId> {
         match self {
             Self::Message { .. } | Self::Round { .. } => None,
@@ -100,21 +100,21 @@ fn secs<S: Serializer>(moment: &Moment, serializer: S) -> Result<S::Ok, S::Error
     serializer.serialize_f64(moment.as_secs_f64())
 }
 
-fn maybe_secs<S: Serializer>(moment: &Option<Moment>, serializer: S) -> Result<S::Ok, S::Error> {
+fn optional_secs<S: Serializer>(moment: &Option<Moment>, serializer: S) -> Result<S::Ok, S::Error> {
     match moment {
         Some(moment) => secs(moment, serializer),
         None => serializer.serialize_none(),
     }
 }
 
-/// One line for a person.
-impl fmt::Display for Happening {
+/// One line, for people.
+impl fmt::Display for ReplayEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:>10.3}  {:<8} {}", self.at.as_secs_f64(), printable(&self.channel), self.what)
+        write!(f, "{:>10.3}  {:<8} {}", self.at.as_secs_f64(), printable(&self.channel), self.kind)
     }
 }
 
-impl fmt::Display for What {
+impl fmt::Display for ReplayEventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Message { seq, from, text } => write!(f, "#{seq} {}: {}", printable(from), printable(text)),
@@ -172,20 +172,20 @@ impl fmt::Display for What {
     }
 }
 
-/// Texts in quotes, each as it was written; what could do anything to a terminal is spelled out.
+/// Texts in quotes, unchanged except that characters that could affect a terminal are escaped.
 fn quoted(texts: &[String]) -> String {
     let quoted: Vec<_> =
         texts.iter().map(|text| format!("\"{}\"", printable(&text.replace('\\', "\\\\").replace('"', "\\\"")))).collect();
     format!("[{}]", quoted.join(", "))
 }
 
-/// Text that cannot do anything to a terminal.
+/// A text with the characters escaped that could affect a terminal.
 fn printable(text: &str) -> String {
-    text.chars().flat_map(|c| if misleads(c) { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+    text.chars().flat_map(|c| if affects_terminal(c) { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
 }
 
-/// Whether a character moves the cursor, turns the direction in which its neighbours are shown, or hides.
-fn misleads(c: char) -> bool {
+/// Whether a character moves the cursor, changes the text direction, or is invisible.
+fn affects_terminal(c: char) -> bool {
     c.is_control() || is_invisible(c)
 }
 
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_cannot_steer_a_terminal() {
+    fn texts_cannot_affect_a_terminal() {
         let shown = printable("a\u{1b}[2J\r\n\u{202e}b\u{2066}");
 
         assert_eq!(shown, "a\\u{1b}[2J\\r\\n\\u{202e}b\\u{2066}");

@@ -1,30 +1,30 @@
-//! How a conversation changes by what comes from outside: messages, statements, deletions, and whoever comes, goes or is silenced.
+//! Applies inbound events to a conversation: messages, statements, deletions, and companions that join, leave or are paused.
 
 use super::super::audience::Audience;
 use super::super::gate::{Check, Waiting};
 use super::super::message::{Message, Modality, Role};
 use super::super::window::Entry;
 use super::apply::{arm_lull, cancel_lull};
-use super::ending::opens_again;
+use super::ending::reopening_cause;
 use super::*;
 
 impl Conversation {
-    /// When a message was said that was accepted only well after, or else now.
+    /// The time when a message was said: `said_at` if it was accepted much later, else now.
     pub(super) fn when_said(&self, said_at: Option<Moment>) -> Moment {
         said_at.unwrap_or(self.clock).min(self.clock)
     }
 
-    /// Something was said, which may fulfil a reply.
+    /// Applies a message. If it is a statement, it may fulfil a reply.
     pub(super) fn apply_said(&mut self, mut entry: Entry, reply: Option<Ticket>, world: &World<'_>, notes: &mut Vec<Output>) {
         let (seq, said_at, message) = (entry.seq, entry.at, &entry.message);
         #[cfg(test)]
-        poison::is_taken_in(message);
+        poison::check_applied(message);
         let now = self.clock;
         let is_statement = message.from.role == Role::Companion;
         let begins_episode = self.begins_episode(now, world.rules);
-        for companion in self.gates.whose(|gate| gate.stage != Stage::None) {
+        for companion in self.gates.companions_where(|gate| gate.stage != Stage::None) {
             let gate = &self.gates[&companion];
-            if let Some(cause) = opens_again(&companion, gate, message, begins_episode, world.rules) {
+            if let Some(cause) = reopening_cause(&companion, gate, message, begins_episode, world.rules) {
                 let from = gate.stage;
                 self.apply_stage(&companion, Stage::None, notes);
                 self.opened_again.insert(companion, (from, cause));
@@ -70,7 +70,7 @@ impl Conversation {
         self.settle_declined(&declined_by, seq);
     }
 
-    /// Where nothing else is unsettled, the cursor passes what was declined by itself.
+    /// Moves the cursor past a declined message, for companions that have nothing else unsettled.
     fn settle_declined(&mut self, companions: &[CompanionId], declined: Seq) {
         for companion in companions {
             if let Some(gate) = self.gates.get_mut(companion)
@@ -81,8 +81,8 @@ impl Conversation {
         }
     }
 
-    /// Before the window grows past what a buffer holds, the declined messages leave it that no other companion has to settle, and no reply
-    /// in the making answers.
+    /// Adds a message to the window. Before the window grows beyond the size of a buffer, it drops declined messages, unless another companion must
+    /// still settle them or a reply in progress answers them.
     fn push(&mut self, entry: Entry, world: &World<'_>) {
         if self.window.len() >= world.rules.gate.max_buffer {
             let Self { window, gates, floor, .. } = self;
@@ -95,11 +95,11 @@ impl Conversation {
         self.window.push(entry);
     }
 
-    /// Messages that were on record before a restart have fired their triggers when it shows that one of them is an address over the budget:
-    /// an earlier address takes its place, if one waits.
+    /// After a restart, an address over the budget may be found after it has fired its triggers. Then an earlier address takes its place, if one is
+    /// waiting.
     pub(super) fn apply_late_refusal(&mut self, refused: Seq) {
         let Some(message) = self.window.get(refused).map(|entry| entry.message.clone()) else { return };
-        let declined_by = self.gates.whose(|gate| refused > gate.cursor && !gate.is_silent());
+        let declined_by = self.gates.companions_where(|gate| refused > gate.cursor && !gate.is_silent());
         let declined_by: Vec<_> = declined_by.into_iter().filter(|companion| message.address.includes(companion)).collect();
         self.window.decline(refused, declined_by.clone());
         for companion in &declined_by {
@@ -123,7 +123,7 @@ impl Conversation {
         self.settle_declined(&declined_by, refused);
     }
 
-    /// A statement was posted: gives whom it concerns by what it answers.
+    /// A statement was posted. Returns its audience, from the messages that it answers.
     fn apply_statement(&mut self, seq: Seq, message: &Message, reply: Option<Ticket>) -> Audience {
         let companion = CompanionId::from(&*message.from.id);
         let floor = self.floor.take_if(|floor| Some(floor.ticket) == reply);
@@ -137,59 +137,59 @@ impl Conversation {
         self.spoke.insert(companion.clone(), seq);
         let judgement = if selection.asked_for_turn { Judgement::Due } else { Judgement::NotNeeded };
         let Selection { opened, turn, .. } = selection;
-        self.spoken = Some(Spoken { companion, message: seq, opened, judgement, turn, is_spoilt: false });
+        self.spoken = Some(PostedStatement { companion, message: seq, opened, judgement, turn, is_spoilt: false });
         answers
     }
 
-    pub(super) fn apply_deleted(&mut self, gone: &[Seq], notes: &mut Vec<Output>) {
-        // What was taken back before is taken from nobody once more.
-        let new: Vec<_> = gone.iter().copied().filter(|seq| self.window.get(*seq).is_some()).collect();
-        self.window.delete(gone);
-        self.drop_what_is_about_nothing(gone, &new, notes);
-        // A summary that may hold what was taken back goes with it.
-        if gone.iter().any(|seq| *seq <= self.summary.upto) {
+    pub(super) fn apply_deleted(&mut self, deleted: &[Seq], notes: &mut Vec<Output>) {
+        // Messages that were deleted before have no further effect.
+        let present: Vec<_> = deleted.iter().copied().filter(|seq| self.window.get(*seq).is_some()).collect();
+        self.window.delete(deleted);
+        self.cancel_replies_to_deleted(deleted, &present, notes);
+        // A summary that may contain a deleted message is removed.
+        if deleted.iter().any(|seq| *seq <= self.summary.upto) {
             self.summary.text = None;
         }
         self.summary.is_spoilt |= self.summary.is_being_written;
-        // What was thought about it goes too, and what is being thought.
+        // Reasons given earlier are removed, too, and the answers of questions in flight will be.
         for companion in self.gates.keys().cloned().collect::<Vec<_>>() {
             self.forget_reason(&companion);
         }
         for gate in self.gates.values_mut() {
-            gate.waiting = gate.waiting.filter(|waiting| !gone.contains(&waiting.message));
+            gate.waiting = gate.waiting.filter(|waiting| !deleted.contains(&waiting.message));
             if let Some(evaluation) = &mut gate.evaluation {
-                evaluation.is_spoilt |= gone.iter().any(|seq| *seq <= evaluation.upto);
+                evaluation.is_spoilt |= deleted.iter().any(|seq| *seq <= evaluation.upto);
             }
         }
         if let Some(spoken) = &mut self.spoken {
-            spoken.is_spoilt |= gone.iter().any(|seq| *seq <= spoken.message);
+            spoken.is_spoilt |= deleted.iter().any(|seq| *seq <= spoken.message);
         }
     }
 
-    /// Wishes, turns and replies go with the last of the messages that they are about. A question in flight goes on with what it has read; a
-    /// YES that leaves nothing to be answered comes to no statement (docs/design/gate.md G-24): its turn goes on to its end, whatever is taken
-    /// back again. `new` are those of the window; a reply may be to what has left it.
-    fn drop_what_is_about_nothing(&mut self, gone: &[Seq], new: &[Seq], notes: &mut Vec<Output>) {
+    /// Cancels wishes, turns and replies whose messages are all deleted. A question in flight continues with what it has read. If its YES leaves
+    /// nothing to answer, no statement follows (docs/design/gate.md G-24), and its turn continues to its end, even if more messages are deleted.
+    /// `present` are the deleted messages that were in the window. A reply may answer messages that have left the window.
+    fn cancel_replies_to_deleted(&mut self, deleted: &[Seq], present: &[Seq], notes: &mut Vec<Output>) {
         let Self { window, gates, turn, .. } = self;
-        let is_about_nothing = |companion: &CompanionId, cursor: Seq, upto: Seq| {
-            new.iter().any(|seq| *seq > cursor && *seq <= upto)
+        let has_only_deleted = |companion: &CompanionId, cursor: Seq, upto: Seq| {
+            present.iter().any(|seq| *seq > cursor && *seq <= upto)
                 && window.buffer(companion, cursor).next().is_none_or(|first| first.seq > upto)
         };
         let mut dropped = Vec::new();
         for (companion, gate) in gates.iter_mut() {
             let cursor = gate.cursor;
-            let wish = gate.wish.take_if(|wish| is_about_nothing(companion, cursor, wish.upto));
+            let wish = gate.wish.take_if(|wish| has_only_deleted(companion, cursor, wish.upto));
             let turn = turn.take_if(|turn| {
-                turn.candidate.companion == *companion && is_about_nothing(companion, cursor, turn.selection.opened)
+                turn.candidate.companion == *companion && has_only_deleted(companion, cursor, turn.selection.opened)
             });
             if wish.is_some() || turn.is_some() {
                 dropped.push((companion.clone(), None));
             }
         }
-        self.have_listen(dropped.iter().map(|(companion, _)| companion));
+        self.submit_listening_for(dropped.iter().map(|(companion, _)| companion));
         let floor = self.floor.take_if(|floor| {
             let before = floor.messages.len();
-            floor.messages.retain(|seq| !gone.contains(seq));
+            floor.messages.retain(|seq| !deleted.contains(seq));
             floor.messages.is_empty() && before > 0
         });
         dropped.extend(floor.map(|floor| (floor.companion, Some(floor.ticket))));
@@ -199,19 +199,19 @@ impl Conversation {
         }
     }
 
-    /// Whoever neither votes any more nor has a wish listens.
-    fn have_listen<'a>(&mut self, companions: impl Iterator<Item = &'a CompanionId>) {
+    /// Submits listening States for companions that neither vote nor wish to speak any more.
+    fn submit_listening_for<'a>(&mut self, companions: impl Iterator<Item = &'a CompanionId>) {
         for companion in companions {
-            let state = self.listens(companion);
+            let state = self.listening_state(companion);
             if let (Some(round), Some(state)) = (&mut self.round, state) {
                 round.overrule(state);
             }
         }
     }
 
-    pub(super) fn apply_paused(&mut self, whom: Option<&CompanionId>, paused: bool, notes: &mut Vec<Output>) {
+    pub(super) fn apply_paused(&mut self, target: Option<&CompanionId>, paused: bool, notes: &mut Vec<Output>) {
         for (companion, gate) in self.gates.iter_mut() {
-            if whom.is_some_and(|whom| whom != companion) {
+            if target.is_some_and(|target| target != companion) {
                 continue;
             }
             gate.paused = paused;
@@ -225,27 +225,27 @@ impl Conversation {
                 gate.back_off = None;
             }
         }
-        // Whoever was silenced neither votes nor takes its turn.
+        // A paused companion neither votes nor takes its turn.
         let silenced: Vec<_> = self.gates.iter().filter(|(_, gate)| gate.paused).map(|(id, _)| id.clone()).collect();
-        self.have_listen(silenced.iter());
+        self.submit_listening_for(silenced.iter());
         self.turn.take_if(|turn| silenced.contains(&turn.candidate.companion));
     }
 
-    /// Clear and leave: timers, questions and replies of one companion, or of all, are dropped.
-    pub(super) fn drop_what_goes_on(&mut self, whom: Option<&CompanionId>, notes: &mut Vec<Output>) {
-        let concerns = |companion: &CompanionId| whom.is_none_or(|whom| whom == companion);
-        for (companion, gate) in self.gates.iter_mut().filter(|(companion, _)| concerns(companion)) {
+    /// Cancels the timers, questions and replies of one companion, or of all, when it leaves or the channel is cleared.
+    pub(super) fn cancel_activity(&mut self, target: Option<&CompanionId>, notes: &mut Vec<Output>) {
+        let is_target = |companion: &CompanionId| target.is_none_or(|target| target == companion);
+        for (companion, gate) in self.gates.iter_mut().filter(|(companion, _)| is_target(companion)) {
             cancel_lull(companion, gate, notes);
             if let Some(evaluation) = gate.evaluation.take() {
                 notes.push(Output::Cancel { ticket: evaluation.ticket });
             }
         }
-        if let Some(floor) = self.floor.take_if(|floor| concerns(&floor.companion)) {
+        if let Some(floor) = self.floor.take_if(|floor| is_target(&floor.companion)) {
             notes.push(Output::Cancel { ticket: floor.ticket });
         }
-        self.turn.take_if(|turn| concerns(&turn.candidate.companion));
-        if whom.is_none() {
-            if let Some(Spoken { judgement: Judgement::Asked(ticket), .. }) = self.spoken.take() {
+        self.turn.take_if(|turn| is_target(&turn.candidate.companion));
+        if target.is_none() {
+            if let Some(PostedStatement { judgement: Judgement::Asked(ticket), .. }) = self.spoken.take() {
                 notes.push(Output::Cancel { ticket });
             }
             self.round = None;
@@ -254,14 +254,14 @@ impl Conversation {
     }
 }
 
-/// Whether something was said so long ago that it is not answered any more: it passes no row, counts nothing, and settles when it is heard.
+/// Whether a message is too old to be answered. It passes no row, counts nothing, and settles as soon as it is handled.
 pub(super) fn is_too_late(now: Moment, said_at: Moment, is_address: bool, rules: &Rules<'_>) -> bool {
     let age = now.since(said_at);
-    // Nearly all is heard at once.
+    // Nearly all messages arrive at once.
     !age.is_zero() && age > rules.gate.stale_after() && !(is_address && age < rules.gate.stale_address_after())
 }
 
-/// A message by a person passes the rows of the table in docs/design/gate.md G-4; the first that applies counts.
+/// A message by a person passes the rows of the table in docs/design/gate.md G-4. The first row that applies counts.
 fn pass_rows(
     companion: &CompanionId,
     gate: &mut Gate,

@@ -1,4 +1,4 @@
-//! Long statements, and how they are split.
+//! Targets for long statements, and for splitting them.
 
 use super::rules::{text, texts};
 use crate::domain::split;
@@ -20,13 +20,13 @@ pub(super) fn split(bytes: &[u8]) {
 
         let units = |text: &str| text.encode_utf16().count();
         let limit = limit.max(32);
-        assert!(parts.iter().all(|part| units(part) <= limit && !part.trim().is_empty()), "a part that no platform takes");
-        // Nothing but fences is added, so there are no more parts than half of the text fills.
+        assert!(parts.iter().all(|part| units(part) <= limit && !part.trim().is_empty()), "a part is empty or exceeds the limit");
+        // Only fences are added, so the number of parts is bounded.
         let most = units(&all) / (limit / 4) + all.matches(['\n', '`', '~']).count() + 2;
         assert!(parts.len() <= most, "{} parts of {} units", parts.len(), units(&all));
         if !all.contains(['`', '~']) {
             let words = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
-            assert_eq!(words(&parts.concat()), words(&all), "words are lost");
+            assert_eq!(words(&parts.concat()), words(&all), "text is lost or changed");
         }
     }
 }
