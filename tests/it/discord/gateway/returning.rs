@@ -60,7 +60,7 @@ async fn when_discord_wants_a_new_connection_it_is_resumed_on_one() {
 
     scene.discord.ask_to_reconnect(0);
     scene.discord.resumes(1).await;
-    scene.is_inbound().await;
+    scene.is_heard().await;
 
     assert_eq!((scene.identifies(), scene.ended_by("asked")), (1, 1.0));
 }
@@ -91,7 +91,7 @@ async fn an_invalid_session_that_can_be_resumed_is_resumed() {
 
     scene.discord.invalidate(0, true);
     scene.discord.resumes(1).await;
-    scene.is_inbound().await;
+    scene.is_heard().await;
 
     assert_eq!((scene.identifies(), scene.ended_by("invalid_session")), (1, 1.0));
 }
@@ -102,7 +102,7 @@ async fn an_invalid_session_that_cannot_be_resumed_is_begun_anew() {
 
     scene.discord.invalidate(0, false);
     scene.client.ears.until_kind("READY", 2).await;
-    scene.is_inbound().await;
+    scene.is_heard().await;
 
     assert_eq!((scene.identifies(), scene.resumes().len()), (2, 0));
 }
@@ -118,7 +118,7 @@ async fn a_close_code_decides_whether_it_is_resumed() {
         } else {
             scene.client.ears.until_kind("READY", 2).await;
         }
-        scene.is_inbound().await;
+        scene.is_heard().await;
 
         assert_eq!((scene.resumes().len(), scene.identifies()), if resumes { (1, 1) } else { (0, 2) }, "{code}");
     }
@@ -130,7 +130,7 @@ async fn a_connection_whose_heartbeats_are_not_acknowledged_is_left() {
 
     scene.discord.stop_acknowledging(0);
     scene.discord.resumes(1).await;
-    scene.is_inbound().await;
+    scene.is_heard().await;
 
     assert_eq!(scene.identifies(), 1);
     assert!(scene.ended_by("zombie") >= 1.0);
@@ -199,7 +199,7 @@ async fn a_dead_address_for_resuming_is_left_after_two_attempts() {
         scene.discord.set_resume_connects(dead);
         scene.discord.cut(0);
         scene.discord.resumes(1).await;
-        scene.is_inbound().await;
+        scene.is_heard().await;
 
         let resumed = scene.discord.look(|state| state.journal.connections[state.journal.resumes[0].connection].clone());
         assert!(!resumed.by_resume_url);
@@ -216,7 +216,7 @@ async fn a_session_that_cannot_be_resumed_at_all_is_given_up() {
     scene.discord.fail_resumes(1_000, true);
     scene.discord.cut(0);
     scene.client.ears.until_kind("READY", 2).await;
-    scene.is_inbound().await;
+    scene.is_heard().await;
 
     let addresses = scene.discord.look(|state| {
         let resumes = state.journal.resumes.iter();
@@ -237,7 +237,7 @@ async fn as_long_as_nobody_answers_a_session_is_kept_to_be_resumed() {
     let condition = scene.client.gateway.condition();
     scene.discord.set_connects(Connects::Well);
     scene.discord.resumes(1).await;
-    scene.is_inbound().await;
+    scene.is_heard().await;
 
     assert!(!condition.ready);
     assert!(condition.detail.contains("Discord's gateway cannot be reached"), "{condition:?}");
