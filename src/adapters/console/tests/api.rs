@@ -389,7 +389,7 @@ async fn what_is_no_json_is_refused_as_a_problem() {
 
     assert_eq!([syntax.0, empty.0, array.0, latin.0, surrogate.0], [400, 400, 422, 400, 400]);
     assert!(matches!(deep.0, 400 | 422));
-    assert!(syntax.1["detail"].as_str().unwrap().starts_with("the body is no JSON: "));
+    assert!(syntax.1["detail"].as_str().unwrap().starts_with("the body is not valid JSON: "));
     assert_eq!(form.status(), 415);
     assert_eq!(form.headers()["content-type"], "application/problem+json");
 }

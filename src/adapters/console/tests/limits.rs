@@ -18,7 +18,7 @@ async fn a_body_that_is_too_long_is_refused_with_the_limit() {
     let streamed = world.post_raw("/api/rooms/lobby/messages", reqwest::Body::wrap_stream(pieces)).await;
 
     assert_eq!(fits.0, 202);
-    assert_eq!((long.0, &long.1["detail"]), (413, &json!("the body has more than 2048 bytes, send less at once")));
+    assert_eq!((long.0, &long.1["detail"]), (413, &json!("the body has more than 2048 bytes; send less at once")));
     assert_eq!(streamed.0, 413);
 }
 
@@ -228,7 +228,7 @@ async fn long_answers_that_nobody_reads_are_refused_once_they_fill_what_they_may
     };
 
     // Of 48 MiB, these leave one.
-    let others = console.shared.answers.counted(vec![b'x'; 47 << 20].into_response()).await;
+    let others = console.shared.response_limits.counted(vec![b'x'; 47 << 20].into_response()).await;
     let (first, unread) = ask().await;
     let (second, _) = ask().await;
     drop(unread);

@@ -9,7 +9,7 @@ async fn a_port_in_use_is_named_with_the_ways_out() {
 
     let refusal = Console::bind(&settings, Arc::new(FakeBackend::default()), rng(), Metrics::local()).await.err().unwrap();
 
-    let told = format!("{} is in use by another program; set server.listen to another port, or stop the other", world.address);
+    let told = format!("{} is in use by another program; set server.listen to another port, or stop that program", world.address);
     assert_eq!(refusal.to_string(), told);
 }
 
