@@ -49,8 +49,8 @@ pub(super) struct ExportParams {
     person: Option<String>,
 }
 
-/// `GET /api/export?room=&as=`, or `?guild=&person=`: streams JSON lines. If reading fails midway, the last line is the problem, and the connection is
-/// cut, so that the client does not take the export for complete.
+/// `GET /api/export?room=&as=`, or `?guild=&person=`: streams JSON lines. If reading fails midway, the last line is the problem, and the connection
+/// is cut, so that the client does not take the export for complete.
 pub(super) async fn export(
     State(console): State<Shared>,
     QueryParams(params): QueryParams<ExportParams>,

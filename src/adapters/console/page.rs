@@ -94,7 +94,8 @@ impl Page {
         page.replace("<!--refused-->", &format!("<p role=\"alert\">{reason}</p>"))
     }
 
-    /// Whether the file may be served without authentication. `name` is the undecoded name from the path, so an escaped one (`index%2ehtml`) is unknown.
+    /// Whether the file may be served without authentication. `name` is the undecoded name from the path, so an escaped one (`index%2ehtml`) is
+    /// unknown.
     pub(super) fn is_public(&self, name: &str) -> bool {
         name != "index.html" && self.0.contains_key(name)
     }

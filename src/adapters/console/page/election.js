@@ -34,7 +34,7 @@ export function openRound(e) {
     speaker: null, // who has the floor; not the selected companion if its reply failed
     speakAt: null,
     reason: null,
-    outcome: null, // `said`, `failed` or `dropped`
+    outcome: null, // `posted`, `failed` or `dropped`
     version: 0,
   };
   for (const id of ids(e.asked)) round.ballots.set(id, { asked: true, state: null, entry: null });
@@ -143,7 +143,7 @@ export function roundsFromVotes(entries, spokeBefore) {
     if (!vote) continue;
     const message = Number(entry.record.vote.messageId);
     if (round?.message !== message || round.ballots.has(vote.from)) {
-      round = Object.assign(openRound({ seq: entry.seq, at: entry.at, message_id: message }), { phase: 'over', outcome: 'said' });
+      round = Object.assign(openRound({ seq: entry.seq, at: entry.at, message_id: message }), { phase: 'over', outcome: 'posted' });
       rounds.push(round);
     }
     round.ballots.set(vote.from, { asked: true, state: vote, entry });

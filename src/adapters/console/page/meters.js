@@ -27,7 +27,8 @@ function streakSentence({ streak, maxStreak, turns, maxTurns }) {
   const turnLimit = maxTurns ? ` This conversation has used ${turns.toLocaleString()} of its ${words.count(maxTurns, 'turn')}.` : '';
   if (streak >= maxStreak) return `The companions have spoken ${words.times(streak)} in a row and are waiting for a person.${turnLimit}`;
   if (!streak) return `No companion has spoken since the last message by a person. After ${words.count(maxStreak, 'statement')} in a row, the companions wait for a person.${turnLimit}`;
-  return `Companions have spoken ${words.times(streak)} in a row. After ${words.count(maxStreak, 'statement')} in a row, they wait for a person.${turnLimit}`;
+  const soFar = streak === 1 ? 'One companion has spoken since the last message by a person.' : `Companions have spoken ${words.times(streak)} in a row.`;
+  return `${soFar} After ${words.count(maxStreak, 'statement')} in a row, they wait for a person.${turnLimit}`;
 }
 
 function repetitionSentence({ score, detections }) {

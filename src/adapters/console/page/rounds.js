@@ -91,12 +91,12 @@ function outcome(view, round) {
   const waiting = [...round.ballots].filter(([, ballot]) => isAwaited(ballot)).map(([id]) => id);
   const speaker = () => [el('span', { class: 'star', 'data-tone': view.tone(round.speaker), 'aria-hidden': 'true' }, STAR), ' ', who(view, round.speaker)];
   const tookOver = round.speaker !== round.selected ? ' instead, because the previous reply failed' : null;
-  const reason = tookOver ? null : [': ', el('strong', null, words.selection(round.reason))];
+  const reason = tookOver ? null : [DOT, el('strong', null, words.selection(round.reason))];
   if (round.phase === 'open') return waiting.length ? ['Waiting for ', waiting.flatMap((id, i) => [i ? (i === waiting.length - 1 ? ' and ' : ', ') : null, who(view, id)])] : 'All votes are in';
   if (!round.selected) return round.outcome === 'dropped' ? 'The round was cancelled' : 'Nobody speaks';
   if (round.phase === 'waiting') return [speaker(), ' speaks next', reason, round.speakAt ? [DOT, countdown(round)] : null];
   if (round.phase === 'speaking') return [speaker(), ' speaks', tookOver, reason];
-  return [speaker(), { said: ' spoke', failed: ' was selected, but the reply failed', dropped: ' was selected, but did not speak' }[round.outcome] ?? ' speaks next', tookOver, reason];
+  return [speaker(), { posted: ' spoke', failed: ' was selected, but the reply failed', dropped: ' was selected, but did not speak' }[round.outcome] ?? ' speaks next', tookOver, reason];
 }
 
 function live(view, item) {
@@ -178,7 +178,7 @@ export const drawRound = (view, item) => (item.isLive ? live(view, item) : summa
 export function outcomeSentence(room, round) {
   if (!round.selected) return round.outcome === 'dropped' ? 'The round was cancelled.' : 'Nobody speaks.';
   const others = candidates(round).filter(({ id }) => id !== round.selected).map(({ id }) => nameOf(room, id));
-  return `${nameOf(room, round.selected)} speaks next: ${words.selection(round.reason)}.${others.length ? ` ${others.join(' and ')} also wanted to speak.` : ''}`;
+  return `${nameOf(room, round.selected)} speaks next (${words.selection(round.reason)}).${others.length ? ` ${others.join(' and ')} also wanted to speak.` : ''}`;
 }
 
 // Updates the countdowns of companions that are about to speak.

@@ -291,7 +291,7 @@ const RULES = {
   },
   statement(room, e, now) {
     endReply(room, e.companion, e.at, false);
-    endNewestRound(room, 'said', e.at);
+    endNewestRound(room, 'posted', e.at);
     if (now) {
       if (!room.seen.has(`m${e.seq}`)) companionSpoke(room.guard);
       setDoing(companionIn(room, e.companion), 'listening');

@@ -134,10 +134,10 @@ async fn anonymous_clients_get_no_details_from_readiness() {
     let world = World::with(with_token()).await;
     *world.backend.in_the_way.lock().unwrap() = Some("/secret/path is full".into());
 
-    let stranger = world.get("/readyz").await;
+    let anonymous = world.get("/readyz").await;
     let program = answer(world.request(Method::GET, "/readyz").bearer_auth(TOKEN).send().await.unwrap()).await;
 
-    assert_eq!(stranger, (503, json!({ "ready": false })));
+    assert_eq!(anonymous, (503, json!({ "ready": false })));
     assert_eq!((program.0, &program.1["parts"][0]["detail"]), (503, &json!("/secret/path is full")));
 }
 

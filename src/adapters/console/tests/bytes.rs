@@ -23,17 +23,17 @@ fn statuses(answers: &str) -> Vec<&str> {
 #[tokio::test]
 async fn head_requests_get_no_body_and_unsupported_methods_are_refused() {
     let world = World::new().await;
-    let asked = async |method: &str, path: &str| {
+    let request = async |method: &str, path: &str| {
         world
             .raw(&format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nCookie: tertulia=secret\r\n\r\n"))
             .await
     };
 
-    let head = asked("HEAD", "/api/rooms").await;
+    let head = request("HEAD", "/api/rooms").await;
 
     assert!(status(&head) == "200" && head.ends_with("\r\n\r\n"), "{head}");
     for method in ["OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get", "DELETE"] {
-        let answer = asked(method, "/api/rooms").await;
+        let answer = request(method, "/api/rooms").await;
         assert!(matches!(status(&answer), "400" | "403" | "405"), "{method}: {answer}");
         // TRACE would return headers that a script must not read.
         assert!(!answer.contains("secret") && !answer.to_ascii_lowercase().contains("access-control-allow"), "{answer}");

@@ -64,11 +64,11 @@ async fn votes_and_statements_are_accepted() {
     let world = world().await;
 
     let voted = world.post(VOTE, state(json!({}))).await;
-    let said = world.post(SPEAK, json!({ "from": "zed", "message_id": "7", "text": "hello\r\n" })).await;
+    let sent = world.post(SPEAK, json!({ "from": "zed", "message_id": "7", "text": "hello\r\n" })).await;
     let again = world.post(SPEAK, json!({ "from": "zed", "message_id": 7, "text": "and again" })).await;
 
     assert_eq!(voted.0, 202);
-    assert_eq!(said, (202, json!({ "seq": 1 })));
+    assert_eq!(sent, (202, json!({ "seq": 1 })));
     assert_eq!(again, (202, json!({ "seq": 2 })));
     let history = world.get("/api/rooms/lobby/history").await.1;
     assert_eq!((&history["messages"][0]["from"], &history["messages"][0]["role"]), (&json!("zed"), &json!("companion")));

@@ -51,14 +51,17 @@ async fn probes_accept_any_host() {
 async fn a_page_behind_a_rebound_name_gets_no_details_from_readiness() {
     let world = World::new().await;
     *world.backend.in_the_way.lock().unwrap() = Some("/secret/path is full".into());
-    let asked = |name: &'static str, value: &'static str| {
+    let readiness_with = |name: &'static str, value: &'static str| {
         let request = world.request(Method::GET, "/readyz").header(name, value);
         async { answer(request.send().await.unwrap()).await }
     };
 
-    let foreign =
-        [asked("host", "evil.example").await, asked("sec-fetch-site", "cross-site").await, asked("host", "10.0.0.1").await];
-    let own = asked("host", "localhost").await;
+    let foreign = [
+        readiness_with("host", "evil.example").await,
+        readiness_with("sec-fetch-site", "cross-site").await,
+        readiness_with("host", "10.0.0.1").await,
+    ];
+    let own = readiness_with("host", "localhost").await;
 
     assert!(foreign.iter().all(|answer| answer.1 == json!({ "ready": false })), "{foreign:?}");
     assert_eq!(own.1["parts"][0]["detail"], "/secret/path is full");

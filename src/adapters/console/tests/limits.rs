@@ -115,11 +115,11 @@ async fn anonymous_clients_do_not_use_up_the_requests_of_an_authenticated_one_at
     let settings = Server { admin_token: Some(token.into()), ..settings() };
     let world = World::with(Server { requests_per_second: 1, request_burst: 2, ..settings }).await;
 
-    let strangers = [(); 3].map(|()| world.get("/api/rooms"));
-    let strangers: Vec<_> = futures_util::future::join_all(strangers).await.into_iter().map(|answer| answer.0).collect();
+    let anonymous = [(); 3].map(|()| world.get("/api/rooms"));
+    let anonymous: Vec<_> = futures_util::future::join_all(anonymous).await.into_iter().map(|answer| answer.0).collect();
     let operator = world.request(Method::GET, "/api/rooms").bearer_auth(token).send().await.unwrap();
 
-    assert_eq!(strangers.iter().filter(|status| **status == 429).count(), 1, "{strangers:?}");
+    assert_eq!(anonymous.iter().filter(|status| **status == 429).count(), 1, "{anonymous:?}");
     assert_eq!(operator.status(), 200);
 }
 

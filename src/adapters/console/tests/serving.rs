@@ -27,13 +27,13 @@ async fn a_setting_out_of_range_stops_the_start() {
 async fn requests_in_flight_at_shutdown_are_answered() {
     let mut world = World::new().await;
     world.backend.add("slow");
-    let asked = tokio::spawn(world.request(Method::GET, "/api/rooms/slow/state").send());
+    let request = tokio::spawn(world.request(Method::GET, "/api/rooms/slow/state").send());
     world.backend.entered.notified().await;
 
     world.stop.take().unwrap().send(()).unwrap();
     world.backend.go_on.notify_one();
 
-    assert_eq!(asked.await.unwrap().unwrap().status(), 200);
+    assert_eq!(request.await.unwrap().unwrap().status(), 200);
     world.served.await.unwrap();
 }
 
@@ -41,13 +41,13 @@ async fn requests_in_flight_at_shutdown_are_answered() {
 async fn requests_that_outlast_the_drain_are_cut_off() {
     let mut world = World::with(Server { drain_secs: 0.05, ..settings() }).await;
     world.backend.add("slow");
-    let asked = tokio::spawn(world.request(Method::GET, "/api/rooms/slow/state").send());
+    let request = tokio::spawn(world.request(Method::GET, "/api/rooms/slow/state").send());
     world.backend.entered.notified().await;
 
     world.stop.take().unwrap().send(()).unwrap();
     world.served.await.unwrap();
 
-    assert!(asked.await.unwrap().is_err());
+    assert!(request.await.unwrap().is_err());
     assert!(TcpStream::connect(world.address).await.is_err());
 }
 
