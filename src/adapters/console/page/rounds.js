@@ -96,7 +96,8 @@ function outcome(view, round) {
   if (!round.selected) return round.outcome === 'dropped' ? 'The round was cancelled' : 'Nobody speaks';
   if (round.phase === 'waiting') return [speaker(), ' speaks next', reason, round.speakAt ? [DOT, countdown(round)] : null];
   if (round.phase === 'speaking') return [speaker(), ' speaks', tookOver, reason];
-  return [speaker(), { posted: ' spoke', failed: ' was selected, but the reply failed', dropped: ' was selected, but did not speak' }[round.outcome] ?? ' speaks next', tookOver, reason];
+  if (tookOver && round.outcome !== 'posted') return [speaker(), round.outcome === 'failed' ? ' took over after a failed reply, but its reply failed, too' : ' took over after a failed reply, but did not speak'];
+  return [speaker(), { posted: ' spoke', failed: ' was selected, but its reply failed', dropped: ' was selected, but did not speak' }[round.outcome] ?? ' speaks next', tookOver, reason];
 }
 
 function live(view, item) {
