@@ -112,7 +112,7 @@ fn refusal(error: &serde_json::Error, field: Option<String>) -> Problem {
     }
 }
 
-/// Query parameters. A parameter with an empty value counts as missing.
+/// Query parameters. A parameter with an empty value counts as missing. An unknown parameter is refused.
 pub(super) struct QueryParams<T>(pub(super) T);
 
 impl<T: DeserializeOwned> FromRequestParts<Shared> for QueryParams<T> {
