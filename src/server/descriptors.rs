@@ -2,7 +2,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::adapters::console::turned_away_at_once;
+use crate::adapters::console::max_rejections;
 
 /// Files that are kept for the store, the models, the platforms and the log.
 const RESERVED: u64 = 64;
@@ -31,7 +31,7 @@ pub(super) fn are_enough() -> bool {
 /// There is room for hardly anything.
 pub(super) fn connections(wished: usize) -> Result<usize, TooFewFiles> {
     let known = getrlimit(Resource::Nofile);
-    let enough = (wished + turned_away_at_once(wished)) as u64 + RESERVED;
+    let enough = (wished + max_rejections(wished)) as u64 + RESERVED;
     let open = raised(known, enough);
     if let Some(files) = open.filter(|files| *files < FEWEST_FILES) {
         return Err(TooFewFiles(files));
@@ -64,8 +64,8 @@ fn raised(known: Rlimit, enough: u64) -> Option<u64> {
 fn room(open: Option<u64>, wished: usize) -> usize {
     let Some(open) = open else { return wished };
     let left = usize::try_from(open.saturating_sub(RESERVED)).unwrap_or(usize::MAX);
-    // Whoever comes too many has a file too while it is told so.
-    let left = left.saturating_sub(turned_away_at_once(left.min(wished)));
+    // A connection over the limit has a file open, too, while it is rejected.
+    let left = left.saturating_sub(max_rejections(left.min(wished)));
     left.max(FEWEST).min(wished)
 }
 

@@ -1,4 +1,4 @@
-//! What people may be called and what they may write, before anybody reads it.
+//! Validates names, texts and ids in requests.
 
 use std::sync::Arc;
 
@@ -6,48 +6,45 @@ use super::problem::Problem;
 use crate::domain::text::{first_hidden, is_blank};
 use crate::ports::backend::room::{RoomId, is_plain_id};
 
-/// The longest name or id of a person, in characters.
+/// The longest name of a person, in characters.
 const MAX_NAME_CHARS: usize = 64;
 
-/// A name, trimmed: 1 to 64 characters, at least one of them visible. Control and bidirectional formatting characters are refused,
-/// because with them one name can be made to look like another.
+/// Validates a name and returns it trimmed. It must have 1 to 64 characters, at least one of them visible. Control and bidirectional formatting
+/// characters are refused, because they can make one name look like another.
 pub(super) fn name(field: &str, text: &str) -> Result<Arc<str>, Problem> {
     let text = text.trim();
     let chars = text.chars().count();
     if !(1..=MAX_NAME_CHARS).contains(&chars) {
         return Err(Problem::invalid(field, format!("has {chars} characters, must have from 1 to {MAX_NAME_CHARS}")));
     }
-    if let Some(char) = text.chars().find(|char| char.is_control() || is_line_break(*char) || steers_direction(*char)) {
+    if let Some(char) = text.chars().find(|char| char.is_control() || is_line_break(*char) || is_bidi_control(*char)) {
         let code = u32::from(char);
-        return Err(Problem::invalid(
-            field,
-            format!("contains U+{code:04X}, a control or text direction character; leave it out"),
-        ));
+        return Err(Problem::invalid(field, format!("contains U+{code:04X}, a control or text direction character; remove it")));
     }
     if is_blank(text) {
-        return Err(Problem::invalid(field, "has no visible character, give a name that people can see"));
+        return Err(Problem::invalid(field, "has no visible characters; give a name that people can see"));
     }
     Ok(text.into())
 }
 
-/// A name of a companion: what shows nothing in it is refused, too, because with it one could be made to read as another.
-pub(super) fn own_name(field: &str, text: &str) -> Result<Arc<str>, Problem> {
+/// Validates a name of a companion. Invisible characters are refused, too, because they can make one name read like another.
+pub(super) fn companion_name(field: &str, text: &str) -> Result<Arc<str>, Problem> {
     let name = name(field, text)?;
     match first_hidden(&name) {
         Some(hidden) => {
             let code = u32::from(hidden);
-            Err(Problem::invalid(field, format!("contains U+{code:04X}, which shows nothing there; leave it out")))
+            Err(Problem::invalid(field, format!("contains U+{code:04X}, which is invisible there; remove it")))
         }
         None => Ok(name),
     }
 }
 
-/// The words of a message: `1..=max_chars` characters, at least one of them visible. Line ends become `\n`; control characters other
-/// than `\n` and `\t` are refused rather than taken out, so that what is stored is what was sent.
+/// Validates the text of a message: 1 to `max_chars` characters, at least one of them visible. Line ends become `\n`. Other control characters
+/// except `\t` are refused rather than removed, so that the stored text is the text that was sent.
 pub(super) fn text(field: &str, text: &str, max_chars: usize) -> Result<Arc<str>, Problem> {
     let text = if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n") } else { text.to_owned() };
     if is_blank(&text) {
-        return Err(Problem::invalid(field, "has no visible character, say something"));
+        return Err(Problem::invalid(field, "has no visible characters; write something"));
     }
     let chars = text.chars().count();
     if chars > max_chars {
@@ -63,38 +60,38 @@ pub(super) fn text(field: &str, text: &str, max_chars: usize) -> Result<Arc<str>
     Ok(text.into())
 }
 
-/// An opaque id that somebody outside chose: 1 to `max_chars` characters, none of them a control character.
+/// Validates an opaque id from outside: 1 to `max_chars` characters, without control characters.
 pub(super) fn opaque_id(field: &str, text: &str, max_chars: usize) -> Result<(), Problem> {
     let chars = text.chars().count();
     if !(1..=max_chars).contains(&chars) {
         return Err(Problem::invalid(field, format!("has {chars} characters, must have from 1 to {max_chars}")));
     }
     if text.chars().any(char::is_control) {
-        return Err(Problem::invalid(field, "contains a control character; leave it out"));
+        return Err(Problem::invalid(field, "contains a control character; remove it"));
     }
     Ok(())
 }
 
-/// The id of a room.
+/// Parses the id of a room.
 pub(super) fn room(field: &str, text: &str) -> Result<RoomId, Problem> {
     RoomId::parse(text).ok_or_else(|| {
-        let detail = "a room of the console is named by 1 to 64 of the letters A-Z and a-z, digits, _ and -, a channel of another platform \
-                      by its whole id, like discord:1234";
-        Problem::invalid(field, format!("{:?} is no id: {detail}", shown(text)))
+        let detail = "a console room's id has 1 to 64 letters A-Z and a-z, digits, _ and -; a channel of another platform is given by its \
+                      whole id, such as discord:1234";
+        Problem::invalid(field, format!("{:?} is not a valid id: {detail}", truncated(text)))
     })
 }
 
-/// The id of a companion.
-pub(super) fn companion(field: &str, text: &str) -> Result<(), Problem> {
+/// Validates the id of a companion.
+pub(super) fn companion_id(field: &str, text: &str) -> Result<(), Problem> {
     if is_plain_id(text) { Ok(()) } else { Err(not_plain(field, text)) }
 }
 
 fn not_plain(field: &str, text: &str) -> Problem {
-    let shown = shown(text);
-    Problem::invalid(field, format!("{shown:?} is no id: 1 to 64 of the letters A-Z and a-z, digits, _ and - are accepted"))
+    let id = truncated(text);
+    Problem::invalid(field, format!("{id:?} is not a valid id: it must have 1 to 64 letters A-Z and a-z, digits, _ and -"))
 }
 
-fn shown(text: &str) -> String {
+fn truncated(text: &str) -> String {
     text.chars().take(MAX_NAME_CHARS).collect()
 }
 
@@ -103,7 +100,7 @@ fn is_line_break(char: char) -> bool {
 }
 
 /// Marks, embeddings, overrides and isolates of the Unicode bidirectional algorithm (UAX #9).
-fn steers_direction(char: char) -> bool {
+fn is_bidi_control(char: char) -> bool {
     matches!(char, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
@@ -112,14 +109,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_trimmed_and_kept() {
+    fn a_valid_name_is_trimmed_and_otherwise_unchanged() {
         let names = ["  Ana ", "José Ñ", "山田", "👩\u{200D}🚀"].map(|text| name("from", text).unwrap());
 
         assert_eq!(names.map(|name| name.to_string()), ["Ana", "José Ñ", "山田", "👩\u{200D}🚀"]);
     }
 
     #[test]
-    fn a_name_that_deceives_or_cannot_be_seen_is_refused() {
+    fn a_misleading_or_invisible_name_is_refused() {
         let long = "x".repeat(65);
         let names = [
             "",
@@ -139,12 +136,12 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_64_characters_of_four_bytes_is_accepted() {
+    fn a_name_of_64_four_byte_characters_is_accepted() {
         assert!(name("from", &"🦀".repeat(64)).is_ok());
     }
 
     #[test]
-    fn line_ends_and_tabs_are_kept_in_a_text() {
+    fn line_ends_are_normalized_and_tabs_are_allowed_in_a_text() {
         assert_eq!(&*text("text", "a\r\nb\rc\td", 10).unwrap(), "a\nb\nc\td");
     }
 
@@ -156,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_measured_in_characters() {
+    fn the_length_of_a_text_is_measured_in_characters() {
         assert!(text("text", "ääää", 4).is_ok());
         assert!(text("text", "äääää", 4).is_err());
         assert!(text("text", " \u{200B}\n", 4).is_err());

@@ -1,4 +1,4 @@
-// What is kept of each thing that happened: the entries of the talk. Pure, like `state.js`.
+// The entries of the conversation, made from events. Pure, like `state.js`.
 
 const number = value => (Number.isFinite(value) ? value : null);
 const text = value => (typeof value === 'string' ? value : '');
@@ -40,10 +40,10 @@ export const noteEntry = (e, what) => ({ key: `n${e.seq}:${e.event}:${e.companio
 
 export const stageEntry = e => ({ key: `s${e.seq}:${e.companion}`, kind: 'stage', seq: number(e.seq), at: e.at, companion: e.companion, from: e.from ?? 'none', to: e.to ?? 'none', cause: e.cause ?? '', version: 0 });
 
-export const circlesEntry = (e, score) => ({ key: `c${e.seq}`, kind: 'circles', seq: number(e.seq), at: e.at, companion: null, score, detections: number(e.detections) ?? 1, version: 0 });
+export const repetitionEntry = (e, score) => ({ key: `c${e.seq}`, kind: 'repetition', seq: number(e.seq), at: e.at, companion: null, score, detections: number(e.detections) ?? 1, version: 0 });
 
 export const errorEntry = e => ({ key: `e${e.seq}:${e.companion}`, kind: 'error', seq: number(e.seq), at: e.at, companion: e.companion ?? '', trigger: e.trigger ?? '', error: e.error ?? '', retryAt: e.retry_at ?? null, record: e, version: 0 });
 
-export const failedEntry = (e, begun) => ({ key: `f${e.seq}:${e.companion}`, kind: 'failed', seq: number(e.seq), at: e.at, companion: e.companion ?? '', trigger: e.trigger ?? '', error: e.error ?? '', text: begun ?? '', record: e, version: 0 });
+export const failedEntry = (e, draft) => ({ key: `f${e.seq}:${e.companion}`, kind: 'failed', seq: number(e.seq), at: e.at, companion: e.companion ?? '', trigger: e.trigger ?? '', error: e.error ?? '', text: draft ?? '', record: e, version: 0 });
 
 export const caughtUpEntry = e => ({ key: `u${e.seq}`, kind: 'caught_up', seq: number(e.seq), at: e.at, companion: null, read: number(e.read) ?? 0, missed: e.missed && typeof e.missed === 'object' ? { after: text(e.missed.after), before: text(e.missed.before), why: text(e.missed.why) } : null, version: 0 });

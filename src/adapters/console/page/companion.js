@@ -1,12 +1,12 @@
-// What is known of one companion in a room. Pure, like `state.js`.
+// The state of one companion in a room. Pure, like `state.js`.
 
 const number = value => (Number.isFinite(value) ? value : null);
 
-// A stage is told apart from what a companion does: one that is closing may be asked or speak.
+// The closing stage is separate from what a companion is doing: one that is closing may still be asked, or speak.
 const STAGE_OF = { closing: 'closing', closed: 'terminal' };
 export const STAGES = ['none', 'pre-closing', 'closing', 'terminal'];
 
-export function mindFrom(c) {
+export function companionFrom(c) {
   const closing = STAGES.includes(c.closing) ? c.closing : 'none';
   const stage = STAGE_OF[c.doing];
   return {
@@ -27,17 +27,17 @@ export function mindFrom(c) {
     speakAt: c.speak_at ?? null,
     paused: Boolean(c.paused),
     closing: stage && closing === 'none' ? stage : closing,
-    // Messages by people until it is open again, if it is closed.
+    // How many messages by people bring it back, if it has ended the conversation.
     opensIn: Number.isFinite(c.reopen_after) ? Math.max(0, c.reopen_after - (c.heard_closed ?? 0)) : null,
   };
 }
 
-export function doing(m, what, e) {
-  m.doing = m.paused ? 'paused' : what;
-  m.trigger = e?.trigger ?? null;
-  m.since = e?.at ?? null;
-  m.retryAt = e?.retry_at ?? null;
-  m.speakAt = e?.speak_at ?? null;
+export function setDoing(companion, doing, e) {
+  companion.doing = companion.paused ? 'paused' : doing;
+  companion.trigger = e?.trigger ?? null;
+  companion.since = e?.at ?? null;
+  companion.retryAt = e?.retry_at ?? null;
+  companion.speakAt = e?.speak_at ?? null;
 }
 
-export const isClosed = m => m.closing === 'terminal';
+export const isClosed = companion => companion.closing === 'terminal';
