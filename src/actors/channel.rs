@@ -35,7 +35,7 @@ use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Registration, Sort};
 use crate::actors::runtime::in_flight::InFlight;
-use crate::actors::runtime::supervision::child::TakenAlong;
+use crate::actors::runtime::supervision::child::DependencyLost;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::budget::{Budget, Ledger};
 use crate::domain::conversation::Conversation;
@@ -168,7 +168,7 @@ fn begun_anew(lost: WriteError) -> ActorProcessingErr {
     match lost {
         WriteError::Unfit(_) => lost.into(),
         WriteError::Unknown | WriteError::Unavailable(_) | WriteError::Unreadable(_) | WriteError::Deleted => {
-            TakenAlong(lost.to_string()).into()
+            DependencyLost(lost.to_string()).into()
         }
     }
 }
@@ -247,7 +247,7 @@ impl Actor for Channel {
         match message {
             ChannelMessage::Restored(Ok(restored)) => state.restored(*restored),
             ChannelMessage::Restored(Err(error)) => state.not_restored(error)?,
-            ChannelMessage::Heard(recorded, committed) => {
+            ChannelMessage::Inbound(recorded, committed) => {
                 state.follow(recorded.seq, recorded.seq)?;
                 if state.heard(recorded, committed) {
                     state.taken_on(1);
@@ -261,11 +261,11 @@ impl Actor for Channel {
             }
             ChannelMessage::Posted { result } => state.posted(result.map_err(begun_anew)?)?,
             ChannelMessage::QuestionLost { ticket } => state.question_lost(ticket),
-            ChannelMessage::QuestionUnasked { ticket } => state.question_unasked(ticket),
+            ChannelMessage::QuestionPanicked { ticket } => state.question_unasked(ticket),
             ChannelMessage::AskAgain { ticket } => state.ask_again(ticket),
             ChannelMessage::Answered { ticket, asked, outcome, vote } => state.answered(ticket, &asked, *outcome, vote),
             ChannelMessage::Voted { state: ballot, reply } => state.voted(*ballot, reply),
-            ChannelMessage::Words { from, message_id, text, reply } => state.worded(&from, message_id, text, reply),
+            ChannelMessage::SubmitStatement { from, message_id, text, reply } => state.worded(&from, message_id, text, reply),
             ChannelMessage::Judged { ticket, asked, outcome } => state.judged(ticket, &asked, *outcome),
             ChannelMessage::RoundDue(round) => state.round_due(round),
             ChannelMessage::ManagerGone(manager) => state.manager_is_gone(manager),
@@ -275,12 +275,12 @@ impl Actor for Channel {
             ChannelMessage::ReplyGone(reply) => state.reply_is_gone(reply),
             ChannelMessage::Unclaimed { asked, outcome } => state.record_unclaimed_usage(&asked, &outcome),
             ChannelMessage::Summarised { upto, text, outcome } => state.summarised(upto, text, outcome.as_deref()),
-            ChannelMessage::LetGo(below) => state.let_go(below),
+            ChannelMessage::Expired(below) => state.let_go(below),
             ChannelMessage::Woken => state.woken()?,
-            ChannelMessage::ResidenceChanged => state.membership_changed(),
-            ChannelMessage::LookAgain => state.look_again(),
+            ChannelMessage::MembershipChanged => state.membership_changed(),
+            ChannelMessage::WriterReplaced => state.look_again(),
             ChannelMessage::Fenced(last) => state.follow(last.next(), last)?,
-            ChannelMessage::Look(reply) => state.look(reply),
+            ChannelMessage::Inspect(reply) => state.look(reply),
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{CompanionMessage, DecisionInput, Evaluate, Speak, Words};
+use crate::actors::messages::companion::{CompanionMessage, DecisionInput, Evaluate, Speak, StatementPrompt};
 use crate::actors::messages::turn_taking_manager::ManagerMessage;
 use crate::actors::models::Question;
 use crate::actors::runtime::actor_keys::{CompanionKey, TurnTakingManagerKey};
@@ -94,7 +94,7 @@ impl Actor for Companion {
                 }
             }
             CompanionMessage::Cancel { channel, ticket } => state.pending_calls.cancel(&channel, ticket),
-            CompanionMessage::Word(speak) => state.word(*speak),
+            CompanionMessage::PreparePrompt(speak) => state.word(*speak),
         }
         Ok(())
     }
@@ -140,12 +140,12 @@ impl State {
     }
 
     fn word(&mut self, speak: Speak) {
-        let Speak { channel_key, statement, words } = speak;
+        let Speak { channel_key, statement, prompt } = speak;
         let Some(settings) = self.settings_in(&channel_key.channel) else { return };
         let (context, name) = (self.context.clone(), settings.name.clone());
         let request = Box::new(move || reply::worded(&statement, &settings, channel_key.guild, &context.settings.prompt));
         // A reply that was cancelled needs none.
-        let _ = words.send(Words { name, request });
+        let _ = prompt.send(StatementPrompt { name, request });
     }
 }
 

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 pub use handle::{Models, Pool, Question};
 
-use crate::actors::messages::models::{Asked, CallFacts, CallId, Job, Outcome, PoolMessage, PoolReport};
+use crate::actors::messages::models::{CallFacts, CallId, Job, Outcome, PoolMessage, PoolReport, PoolRequest};
 use crate::actors::messages::reply::{Dropped, Reply};
 use crate::actors::runtime::directory::Sort;
 use crate::domain::moment::Moment;
@@ -143,8 +143,8 @@ impl State {
         Moment::ZERO + instant.saturating_duration_since(self.started)
     }
 
-    fn take_in(&mut self, now: Moment, asked: Asked) -> Vec<Step> {
-        let Asked { call, priority, asked, deadline, job, reply } = asked;
+    fn take_in(&mut self, now: Moment, asked: PoolRequest) -> Vec<Step> {
+        let PoolRequest { call, priority, asked, deadline, job, reply } = asked;
         let entry = Entry {
             call,
             role: job.request.role,

@@ -11,7 +11,7 @@ use super::traces::TraceRecord;
 use super::{Alarm, DOZE_AFTER, State};
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::changes;
-use crate::actors::messages::channel::{ChannelMessage, Look};
+use crate::actors::messages::channel::{ChannelMessage, Inspection};
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::models::Outcome;
 use crate::actors::messages::reply::Reply;
@@ -52,7 +52,7 @@ impl State {
         self.is_pending = true;
         self.since_snapshot += 1;
         self.last_heard = tokio::time::Instant::now();
-        self.in_flight.hold(recorded.seq);
+        self.in_flight.mark(recorded.seq);
         for record in self.traces.heard(&recorded, committed) {
             record.tell(&self.channel_key, &self.context);
         }
@@ -61,7 +61,7 @@ impl State {
         let owed = self.conversation.floor().map(|floor| floor.ticket).filter(|_| !is_said);
         self.step(Input::Heard(recorded));
         self.forget_dropped(owed);
-        self.in_flight.lay_down();
+        self.in_flight.clear();
         // What was dropped has no end that could be on record.
         if self.conversation.round().is_none() && is_cleared {
             self.dismiss_manager();
@@ -190,7 +190,7 @@ impl State {
             }
             drop(change);
             // What changed meanwhile was not looked at. A channel that is gone looks when it is back.
-            let _ = myself.cast(ChannelMessage::ResidenceChanged);
+            let _ = myself.cast(ChannelMessage::MembershipChanged);
         });
     }
 
@@ -205,12 +205,13 @@ impl State {
         });
     }
 
-    pub(super) fn look(&self, reply: RpcReplyPort<Box<Look>>) {
+    pub(super) fn look(&self, reply: RpcReplyPort<Box<Inspection>>) {
         if self.heard_meanwhile.is_some() {
             // It knows nothing yet; whoever gets no answer reads the record.
             return;
         }
-        let look = Look { conversation: self.conversation.clone(), asked: self.round_asked.clone(), since: self.traces.since() };
+        let look =
+            Inspection { conversation: self.conversation.clone(), asked: self.round_asked.clone(), since: self.traces.since() };
         // Whoever asked may have stopped waiting.
         let _ = reply.send(Box::new(look));
     }

@@ -135,7 +135,7 @@ impl State {
                 // Handed over again, one whose asking panics would panic again.
                 let is_unaskable = std::thread::panicking();
                 lost(if is_unaskable {
-                    ChannelMessage::QuestionUnasked { ticket }
+                    ChannelMessage::QuestionPanicked { ticket }
                 } else {
                     ChannelMessage::QuestionLost { ticket }
                 });

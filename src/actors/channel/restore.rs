@@ -14,7 +14,7 @@ use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Fence, WriteError, WriterMessage};
 use crate::actors::runtime::actor_keys::WriterKey;
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::runtime::supervision::child::TakenAlong;
+use crate::actors::runtime::supervision::child::DependencyLost;
 use crate::domain::budget::{DAY, Ledger, Use};
 use crate::domain::event::Recorded;
 use crate::domain::id::Seq;
@@ -108,7 +108,7 @@ async fn open(
 impl State {
     /// Folds the record, goes on with what it leaves open, and takes in what was heard meanwhile.
     pub(super) fn restored(&mut self, restored: Restored) {
-        self.in_flight.restore();
+        self.in_flight.begin_restore();
         if self.in_flight.died_resuming() {
             self.try_one_by_one(&restored);
         }
@@ -128,13 +128,13 @@ impl State {
         let reopened = self.reopened();
         let now = self.context.clock.now();
         self.traces.resume(&self.conversation, &earlier, &events, now, &self.context);
-        if self.in_flight.is_in_words() {
+        if self.in_flight.needs_prompt_search() {
             self.try_words();
         }
-        self.in_flight.resume();
+        self.in_flight.begin_resume();
         let outputs = self.with_world(|conversation, now, world| conversation.resume(now, world));
         self.carry_out(outputs);
-        self.in_flight.is_resumed();
+        self.in_flight.end_resume();
         self.deliver_on(owed);
         for action in reopened {
             self.run(action);
@@ -155,7 +155,7 @@ impl State {
         }
         self.reconcile();
         self.watch_for_doze();
-        self.in_flight.is_restored();
+        self.in_flight.end_restore();
     }
 
     /// These events are on record, and everything before them was handed over or was made here. Otherwise the writer died in between,
@@ -192,11 +192,11 @@ impl State {
     pub(super) fn not_restored(&self, error: CannotRestore) -> Result<(), ActorProcessingErr> {
         match error {
             CannotRestore::Damaged(why) => {
-                self.in_flight.cannot_be_read(why);
+                self.in_flight.mark_unreadable(why);
                 self.myself.stop(None);
                 Ok(())
             }
-            CannotRestore::NotNow(why) => Err(TakenAlong(why).into()),
+            CannotRestore::NotNow(why) => Err(DependencyLost(why).into()),
         }
     }
 
@@ -205,9 +205,9 @@ impl State {
             self.conversation.pass_over(recorded);
             return;
         }
-        self.in_flight.hold(recorded.seq);
+        self.in_flight.mark(recorded.seq);
         self.with_world(|conversation, _, world| conversation.fold(recorded, world));
-        self.in_flight.lay_down();
+        self.in_flight.clear();
     }
 
     /// What was asked or owed before, to be asked and made again: as if it had just been put on record.

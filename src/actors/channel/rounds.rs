@@ -97,7 +97,7 @@ impl State {
             self.step(Input::Woken);
         } else if let Some(manager) = &self.manager {
             // One that is gone is replaced.
-            let _ = manager.actor.cast(ManagerMessage::Wait(round.deadline.since(now)));
+            let _ = manager.actor.cast(ManagerMessage::ExtendDeadline(round.deadline.since(now)));
         }
     }
 
@@ -105,14 +105,14 @@ impl State {
     pub(super) fn tell_manager(&self, ballot: Ballot) {
         if let Some(manager) = &self.manager {
             // One that is gone is replaced by one that knows it.
-            let _ = manager.actor.cast(ManagerMessage::Known(Box::new(ballot)));
+            let _ = manager.actor.cast(ManagerMessage::StateRecorded(Box::new(ballot)));
         }
     }
 
     /// The round's end is on record: its manager publishes what is left, and goes.
     pub(super) fn end_round(&mut self, closed: RoundClosed) {
         if let Some(manager) = self.manager.take_if(|manager| manager.round == closed.message) {
-            let _ = manager.actor.cast(ManagerMessage::Over(closed.states));
+            let _ = manager.actor.cast(ManagerMessage::RoundClosed(closed.states));
         }
     }
 

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::actors::companion::{asker, character, repetition_note};
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{CompanionMessage, Speak, Statement, Words};
+use crate::actors::messages::companion::{CompanionMessage, Speak, Statement, StatementPrompt};
 use crate::actors::messages::models::Outcome;
 use crate::actors::models::asked_again_after;
 use crate::actors::runtime::actor_keys::CompanionKey;
@@ -74,7 +74,7 @@ impl Actor for Reply {
         let reply = &state.reply;
         let priority = Priority::of(reply.statement.trigger, reply.statement.modality);
         let deadline = reply.context.pool.deadline(ModelRole::Main);
-        let Some(Words { name, request }) = words(reply, deadline).await else {
+        let Some(StatementPrompt { name, request }) = words(reply, deadline).await else {
             // Its channel begins it again while there is hope.
             myself.stop(None);
             return Ok(());
@@ -123,14 +123,14 @@ impl Actor for Reply {
 
 /// Gets its words from the companion, and asks again for those that are lost with it. None: it is configured no more, or did not answer in
 /// time.
-async fn words(reply: &Arguments, deadline: Instant) -> Option<Words> {
+async fn words(reply: &Arguments, deadline: Instant) -> Option<StatementPrompt> {
     let at = CompanionKey(reply.channel_key.guild.clone(), reply.companion.clone());
     let mut losses = 0;
     loop {
         let (sender, words) = oneshot::channel();
-        let speak = Speak { channel_key: reply.channel_key.clone(), statement: reply.statement.clone(), words: sender };
+        let speak = Speak { channel_key: reply.channel_key.clone(), statement: reply.statement.clone(), prompt: sender };
         if let Some(companion) = reply.context.directory.find(&at) {
-            let _ = companion.cast(CompanionMessage::Word(Box::new(speak)));
+            let _ = companion.cast(CompanionMessage::PreparePrompt(Box::new(speak)));
             if let Ok(Ok(words)) = tokio::time::timeout_at(deadline, words).await {
                 return Some(words);
             }

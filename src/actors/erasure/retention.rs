@@ -13,7 +13,7 @@ use std::time::Duration;
 pub use self::names::without_person;
 use self::names::{forget_who_addressed, forget_who_is_listed};
 use crate::actors::channel::folded::folded;
-use crate::actors::messages::channel::{ChannelMessage, Look};
+use crate::actors::messages::channel::{ChannelMessage, Inspection};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{DeleteExpired, MetaWriteError, WriteError, WriterMessage};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
@@ -48,7 +48,6 @@ pub type KeptFrom<'a> = &'a (dyn Fn(&GuildId) -> Option<Moment> + Sync);
 pub struct Passed {
     /// Channels of which something was deleted.
     pub channels: u64,
-    /// Events that were deleted.
     pub events: u64,
     /// Channels that could not be looked through; the next pass tries again.
     pub failed: u64,
@@ -229,7 +228,7 @@ async fn raise_mark(
     }
     // Lest what it has in mind comes on record again with its next snapshot.
     if let Some(channel) = context.directory.find(&ChannelActorKey(channel_key.channel.clone())) {
-        let _ = channel.cast(ChannelMessage::LetGo(kept));
+        let _ = channel.cast(ChannelMessage::Expired(kept));
     }
     let is_older_on_record = kept > head.lowest.max(Seq(1));
     if is_older_on_record || snapshot_holds_older(context, &key::snapshot(channel_key.ward(), no), kept).await? {
@@ -303,7 +302,7 @@ async fn renew_snapshot(
 
 /// Leaves out what a channel that is awake may not have handled yet, and tells the first of it: what the channel makes next may follow from
 /// less, and is folded before that.
-fn leave_unhandled(restored: &mut Restored, look: Option<&Look>) -> Option<Seq> {
+fn leave_unhandled(restored: &mut Restored, look: Option<&Inspection>) -> Option<Seq> {
     let made = restored.events.iter().filter(|recorded| !recorded.event.is_heard()).map(|recorded| recorded.handled);
     let known = restored.snapshot.iter().map(|snapshot| snapshot.handled);
     let looked = look.map(|look| look.conversation.handled());

@@ -302,7 +302,7 @@ fn tell_guild(context: &ActorContext, guild: &GuildId, channel: &ChannelId) {
     let told = context
         .directory
         .find(&GuildKey(guild.clone()))
-        .is_some_and(|actor| actor.cast(GuildMessage::ResidenceChanged(Some(channel.clone()))).is_ok());
+        .is_some_and(|actor| actor.cast(GuildMessage::MembershipChanged(Some(channel.clone()))).is_ok());
     if !told && let Some(guilds) = context.directory.find(&GuildsKey()) {
         // A supervisor that is gone is back soon; the channel reads who lives there when it is woken.
         let _ = guilds.cast(GuildsMessage::Open(guild.clone(), Some(channel.clone())));

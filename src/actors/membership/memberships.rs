@@ -70,12 +70,7 @@ pub enum ReloadError {
     #[error(
         "{companion} is external in {channel}; give the companion's file another name, or take the external one out of the room"
     )]
-    External {
-        /// Who.
-        companion: CompanionId,
-        /// Where.
-        channel: ChannelId,
-    },
+    External { companion: CompanionId, channel: ChannelId },
 }
 
 impl Memberships {
@@ -98,7 +93,6 @@ impl Memberships {
         MembershipLock { _held: Arc::new(self.0.changes.clone().lock_owned().await) }
     }
 
-    /// The companions that are configured.
     pub fn companions(&self) -> Arc<CompanionSet> {
         self.read().cast.clone()
     }

@@ -19,7 +19,6 @@ pub struct OptOutService {
 }
 
 impl OptOutService {
-    /// Those of this system.
     pub fn new(context: ActorContext) -> Self {
         Self { context }
     }

@@ -24,25 +24,17 @@ use crate::telemetry::recorder::Recorder;
 pub struct ActorContext {
     /// Where everything is kept. Only the writer writes.
     pub store: Arc<dyn Store>,
-    /// The time of day.
     pub clock: Arc<dyn Clock>,
-    /// What nobody should foresee.
     pub rng: Arc<dyn Rng>,
-    /// Where everyone is.
     pub directory: Directory,
-    /// Whoever watches.
     pub hub: Hub,
     /// Where people talk, apart from the console.
     pub platforms: Platforms,
     /// Those of them that are heard over connections of their own.
     pub gateways: Gateways,
-    /// The models.
     pub pool: Pool,
-    /// Spans.
     pub recorder: Recorder,
-    /// The rules.
     pub settings: Arc<Settings>,
-    /// Who lives where.
     pub memberships: Memberships,
     /// Who is not to be heard.
     pub opt_outs: OptOuts,
@@ -58,17 +50,11 @@ pub struct ActorContext {
 
 /// What a context cannot do without: everything else has a default.
 pub struct Environment {
-    /// Where everything is kept.
     pub store: Arc<dyn Store>,
-    /// The time of day.
     pub clock: Arc<dyn Clock>,
-    /// What nobody should foresee.
     pub rng: Arc<dyn Rng>,
-    /// The models.
     pub models: Models,
-    /// Spans.
     pub recorder: Recorder,
-    /// The rules.
     pub settings: Arc<Settings>,
     /// The companions that there are.
     pub companions: CompanionSet,

@@ -25,17 +25,13 @@ pub enum Address {
     MainModels,
     /// Routes what platforms hear.
     Switchboard,
-    /// Supervises the platforms' connections.
     Platforms,
     /// A connection to a platform: the platform's name, and which of its connections.
     Shard(&'static str, u32),
-    /// Supervises the guilds.
     Guilds,
-    /// A guild.
     Guild(GuildId),
     /// A companion in a guild.
     Companion(GuildId, CompanionId),
-    /// A channel.
     Channel(ChannelId),
     /// The turn-taking manager of a channel whose round is open.
     TurnTakingManager(ChannelId),
@@ -47,27 +43,18 @@ pub enum Address {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(usize)]
 pub enum Sort {
-    /// The writer.
     Writer,
-    /// A model pool.
     Models,
-    /// The switchboard.
     Switchboard,
     /// The supervisor of the platforms' connections.
     Platforms,
     /// A connection to a platform.
     Shard,
-    /// The guilds' supervisor.
     Guilds,
-    /// A guild.
     Guild,
-    /// A companion.
     Companion,
-    /// A channel.
     Channel,
-    /// A turn-taking manager.
     TurnTakingManager,
-    /// A reply.
     Reply,
     /// A statement on its way to a platform.
     Delivery,
@@ -85,10 +72,8 @@ pub enum Sort {
 /// }
 /// ```
 pub trait ActorKey {
-    /// What is understood there.
     type Message: Message;
 
-    /// Where it is.
     fn address(&self) -> Address;
 }
 
@@ -121,7 +106,6 @@ pub struct Registration {
 }
 
 impl Directory {
-    /// An empty one.
     pub fn new() -> Self {
         Self::default()
     }

@@ -21,7 +21,7 @@ use crate::actors::runtime::directory::{Registration, Sort};
 use crate::actors::runtime::in_flight::InFlight;
 use crate::actors::runtime::pending;
 use crate::actors::runtime::quarantine::{self};
-use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, Lasting};
+use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, RestartType};
 use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Seq, Ward};
@@ -53,15 +53,12 @@ const LINGERING: Duration = Duration::from_secs(10);
 /// A channel that cannot go on from its record is left alone for so long, as long as a guild is kept away at first.
 const LEFT_ALONE: Duration = Duration::from_secs(300);
 
-/// The actor.
 pub struct Guild;
 
 /// Which guild, and what it works with.
 #[derive(Clone)]
 pub struct Arguments {
-    /// Which guild.
     pub guild: GuildId,
-    /// What it works with.
     pub context: ActorContext,
 }
 
@@ -117,7 +114,7 @@ impl Actor for Guild {
     ) -> Result<(), ActorProcessingErr> {
         match message {
             GuildMessage::Open(channel) => state.open(channel),
-            GuildMessage::ResidenceChanged(channel) => state.membership_changed(channel),
+            GuildMessage::MembershipChanged(channel) => state.membership_changed(channel),
             GuildMessage::Close(channel) => state.close(&channel),
             GuildMessage::TryAgain(channel) => {
                 if state.leave_alone_no_more(&channel) {
@@ -154,12 +151,12 @@ impl State {
                 self.ensure_companion(companion);
             }
         }
-        let anew = || Arc::new(InFlight::of(&channel, &self.context.hung));
+        let anew = || Arc::new(InFlight::new(&channel, &self.context.hung));
         let in_flight = self.in_flight.entry(channel.clone()).or_insert_with(anew).clone();
         let channel_key = ChannelKey::new(&self.guild, &channel);
         let arguments =
             channel::Arguments { channel_key, context: self.context.clone(), budgets: self.budgets.clone(), in_flight };
-        let spec = ChildSpec::of(Lasting::Transient, move || (Channel, arguments.clone()));
+        let spec = ChildSpec::of(RestartType::Transient, move || (Channel, arguments.clone()));
         let is_new = self.children.start(Child::Channel(channel.clone()), spec);
         if !is_new && self.context.directory.find(&ChannelActorKey(channel.clone())).is_none() {
             self.wanted.insert(channel);
@@ -168,7 +165,7 @@ impl State {
 
     fn ensure_companion(&mut self, companion: CompanionId) {
         let (guild, context, id) = (self.guild.clone(), self.context.clone(), companion.clone());
-        let spec = ChildSpec::of(Lasting::Permanent, move || {
+        let spec = ChildSpec::of(RestartType::Permanent, move || {
             let arguments = companion::Arguments { guild: guild.clone(), companion: id.clone(), context: context.clone() };
             (Companion, arguments)
         });
@@ -183,7 +180,7 @@ impl State {
                 && let Some(actor) = self.context.directory.find(&ChannelActorKey(known))
             {
                 // One that is gone reads it when it is back.
-                let _ = actor.cast(ChannelMessage::ResidenceChanged);
+                let _ = actor.cast(ChannelMessage::MembershipChanged);
             }
         }
         if let Some(channel) = channel {

@@ -13,7 +13,7 @@ use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Registration, Sort};
 use crate::actors::runtime::guild::{self, Guild};
 use crate::actors::runtime::quarantine::{Quarantine, QuarantinePolicy, Ruling};
-use crate::actors::runtime::supervision::child::{ChildSpec, Lasting};
+use crate::actors::runtime::supervision::child::{ChildSpec, RestartType};
 use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::domain::id::{ChannelId, GuildId};
@@ -37,10 +37,8 @@ const QUARANTINE: QuarantinePolicy = QuarantinePolicy {
     forget_after: Duration::from_secs(86_400),
 };
 
-/// The actor.
 pub struct Guilds;
 
-/// What it keeps.
 pub struct State {
     context: ActorContext,
     myself: ActorRef<GuildsMessage>,
@@ -129,7 +127,7 @@ impl State {
             return;
         }
         let arguments = guild::Arguments { guild: guild.clone(), context: self.context.clone() };
-        self.children.start(guild.clone(), ChildSpec::of(Lasting::Bulkhead, move || (Guild, arguments.clone())));
+        self.children.start(guild.clone(), ChildSpec::of(RestartType::Bulkhead, move || (Guild, arguments.clone())));
         if let (Some(channel), Some(actor)) = (channel, self.context.directory.find(&GuildKey(guild.clone()))) {
             // What is accepted is pending: a guild that is gone, or not there yet, wakes it by itself.
             let _ = actor.cast(GuildMessage::Open(channel));

@@ -1,6 +1,6 @@
 //! Tells whoever watches a channel what happens there, as it happens.
 
-mod last_said;
+mod last_message_times;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-pub use self::last_said::LastSaid;
+pub use self::last_message_times::LastMessageTimes;
 use crate::domain::event::Recorded;
 use crate::domain::vote::State;
 use crate::journal::channel_key::ChannelKey;
@@ -36,7 +36,7 @@ pub struct Missed(pub u64);
 pub struct Hub {
     live: Arc<Topic<Live>>,
     states: Arc<Topic<State>>,
-    last_said: Arc<LastSaid>,
+    last_message_times: Arc<LastMessageTimes>,
 }
 
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl Hub {
 
     /// Tells whoever watches this channel.
     pub fn publish(&self, channel_key: &ChannelKey, item: Live) {
-        self.last_said.outdated(channel_key);
+        self.last_message_times.outdated(channel_key);
         self.live.publish(channel_key, item);
     }
 
@@ -93,8 +93,8 @@ impl Hub {
     }
 
     /// When something was last said, by channel.
-    pub fn last_said(&self) -> &LastSaid {
-        &self.last_said
+    pub fn last_message_times(&self) -> &LastMessageTimes {
+        &self.last_message_times
     }
 
     /// Whether somebody watches this channel: whether making a note is worth the while.

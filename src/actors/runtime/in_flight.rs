@@ -18,13 +18,12 @@ struct Hung {
 }
 
 impl RecentHangs {
-    /// This one did.
     pub fn note(&self, channel: ChannelId) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).themselves.insert(channel);
     }
 
     /// Whoever made words of what was said there did: a question, or a reply.
-    pub fn note_over_words(&self, channel: ChannelId) {
+    pub fn note_prompt_hang(&self, channel: ChannelId) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).over_words.insert(channel);
     }
 
@@ -63,7 +62,6 @@ impl InFlight {
         at_message(seq);
     }
 
-    /// Clears the mark.
     pub fn lay_down(&self) {
         self.hold(Seq::NONE);
     }
@@ -128,7 +126,7 @@ mod tests {
         let hung = RecentHangs::default();
         hung.note("console:lobby".into());
 
-        let looks = ["console:den", "console:lobby", "console:lobby"].map(|id| InFlight::of(&id.into(), &hung).died_resuming());
+        let looks = ["console:den", "console:lobby", "console:lobby"].map(|id| InFlight::new(&id.into(), &hung).died_resuming());
 
         assert_eq!(looks, [false, true, false]);
     }

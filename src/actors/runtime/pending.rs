@@ -94,7 +94,7 @@ pub(super) fn look_again(context: ActorContext) {
         let look = |record: ChannelRecord| {
             if let Some(channel) = context.directory.find(&ChannelActorKey(record.channel.clone())) {
                 // One that is gone by now reads its record when it is back.
-                let _ = channel.cast(ChannelMessage::LookAgain);
+                let _ = channel.cast(ChannelMessage::WriterReplaced);
             } else if let Some(guilds) = context.directory.find(&GuildsKey()) {
                 // A supervisor that is gone opens what is pending when it is back.
                 let _ = guilds.cast(GuildsMessage::Open(record.guild, Some(record.channel)));

@@ -18,7 +18,7 @@ use crate::actors::runtime::actor_keys::PlatformsKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Registration, Sort};
 use crate::actors::runtime::shard::{self, Connection, Pauses};
-use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, Lasting};
+use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, RestartType};
 use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::ports::gateway::{Disconnected, Gateway, Shard};
@@ -42,10 +42,8 @@ const LONG_PAUSE: Duration = Duration::from_secs(600);
 /// What was told so long ago is told again when it is in the way again.
 const RECENTLY: Duration = Duration::from_secs(60);
 
-/// The actor.
 pub struct Connections;
 
-/// What it keeps.
 pub struct State {
     context: ActorContext,
     myself: ActorRef<PlatformsMessage>,
@@ -106,7 +104,7 @@ impl Actor for Connections {
         match message {
             PlatformsMessage::Ask(platform) => state.ask(platform),
             PlatformsMessage::Counted(platform, said) => state.hear(platform, said),
-            PlatformsMessage::OverForGood { platform, reason, was_up } => state.give_up(platform, reason, was_up),
+            PlatformsMessage::Blocked { platform, reason, was_up } => state.give_up(platform, reason, was_up),
             PlatformsMessage::Upkeep(upkeep) => {
                 let report = state.children.upkeep(upkeep);
                 state.carry_on(report)?;
@@ -194,7 +192,7 @@ impl State {
             let shard = Shard { number, of };
             let (gateway, supervisor, context) = (gateway.clone(), self.myself.clone(), self.context.clone());
             let arguments = shard::Arguments { gateway, shard, supervisor, alone: Arc::default(), context };
-            let spec = ChildSpec::of(Lasting::Transient, move || (Connection, arguments.clone()));
+            let spec = ChildSpec::of(RestartType::Transient, move || (Connection, arguments.clone()));
             self.children.start((platform, shard), spec);
         }
     }

@@ -53,7 +53,6 @@ struct Past {
 }
 
 impl Quarantine {
-    /// Nobody in it.
     pub fn new(policy: QuarantinePolicy) -> Self {
         Self { policy, guilds: BTreeMap::new() }
     }

@@ -15,7 +15,7 @@ use crate::actors::runtime::directory::{Registration, Sort};
 use crate::actors::runtime::guilds::Guilds;
 use crate::actors::runtime::pending;
 use crate::actors::runtime::platforms::Connections;
-use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, Lasting};
+use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, RestartType};
 use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::actors::runtime::switchboard::{self, Switchboard};
@@ -36,19 +36,14 @@ const RESTARTS: RestartPolicy = RestartPolicy {
 /// How long the connections to platforms are left alone once they failed too often: that is no reason for anybody else to fail.
 const PLATFORMS_PAUSE: Duration = Duration::from_secs(60);
 
-/// The actor.
 pub struct Root;
 
 /// A child of the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Child {
-    /// The one writer.
     Writer,
-    /// The pool of models.
     SideModels,
-    /// Who wakes channels.
     Switchboard,
-    /// Who supervises the guilds.
     Guilds,
     /// Who supervises the connections to platforms.
     Platforms,
@@ -83,7 +78,6 @@ impl From<Upkeep<Child>> for RootMessage {
     }
 }
 
-/// What the root keeps.
 pub struct State {
     context: ActorContext,
     myself: ActorRef<RootMessage>,
@@ -137,14 +131,14 @@ impl State {
     fn spec(&self, child: Child) -> ChildSpec {
         let context = self.context.clone();
         match child {
-            Child::Writer => ChildSpec::of(Lasting::Permanent, move || (Writer, writer_arguments(&context))),
-            Child::SideModels => ChildSpec::of(Lasting::Permanent, move || {
+            Child::Writer => ChildSpec::of(RestartType::Permanent, move || (Writer, writer_arguments(&context))),
+            Child::SideModels => ChildSpec::of(RestartType::Permanent, move || {
                 let (settings, rng) = (context.settings.models.clone(), context.rng.clone());
                 (SideModels { settings, rng, instruments: context.recorder.instruments().clone() }, ())
             }),
-            Child::Switchboard => ChildSpec::of(Lasting::Permanent, move || (Switchboard, context.clone())),
-            Child::Guilds => ChildSpec::of(Lasting::Permanent, move || (Guilds, context.clone())),
-            Child::Platforms => ChildSpec::of(Lasting::Permanent, move || (Connections, context.clone())),
+            Child::Switchboard => ChildSpec::of(RestartType::Permanent, move || (Switchboard, context.clone())),
+            Child::Guilds => ChildSpec::of(RestartType::Permanent, move || (Guilds, context.clone())),
+            Child::Platforms => ChildSpec::of(RestartType::Permanent, move || (Connections, context.clone())),
         }
     }
 

@@ -25,25 +25,19 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// A connection that was lived for so long begins with the first pause anew.
 const LONG_ENOUGH: Duration = Duration::from_secs(60);
 
-/// The actor.
 pub struct Connection;
 
-/// What it lives.
 #[derive(Clone)]
 pub struct Arguments {
-    /// Which platform.
     pub gateway: Arc<dyn Gateway>,
-    /// Which of its connections.
     pub shard: Shard,
     /// Who is told when it has no use any more.
     pub supervisor: ActorRef<PlatformsMessage>,
     /// Held while it is lived: what is left of a life that was ended is over before the next one begins.
     pub alone: Arc<Mutex<()>>,
-    /// What it works with.
     pub context: ActorContext,
 }
 
-/// What it keeps.
 pub struct State {
     arguments: Arguments,
     life: Option<Life>,
@@ -107,13 +101,13 @@ impl Actor for Connection {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            ShardMessage::Live => state.life = Some(begin(&state.arguments, &myself)),
-            ShardMessage::Over(None) => return Err("the connection panicked".into()),
-            ShardMessage::Over(Some(Disconnected::Later { after, detail })) => state.pause(after, &detail, &myself),
-            ShardMessage::Over(Some(Disconnected::Never(reason))) => {
+            ShardMessage::Connect => state.life = Some(begin(&state.arguments, &myself)),
+            ShardMessage::Ended(None) => return Err("the connection panicked".into()),
+            ShardMessage::Ended(Some(Disconnected::Later { after, detail })) => state.pause(after, &detail, &myself),
+            ShardMessage::Ended(Some(Disconnected::Never(reason))) => {
                 let (platform, was_up) = (state.arguments.gateway.name(), state.end_life());
                 // A supervisor that is gone takes this one along, and asks anew.
-                let _ = state.arguments.supervisor.cast(PlatformsMessage::OverForGood { platform, reason, was_up });
+                let _ = state.arguments.supervisor.cast(PlatformsMessage::Blocked { platform, reason, was_up });
                 myself.stop(None);
             }
         }
@@ -135,7 +129,7 @@ impl State {
         let Arguments { gateway, shard, .. } = &self.arguments;
         let (platform, shard, after_ms) = (gateway.name(), shard.number, u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
         tracing::warn!(platform, shard, after_ms, detail, "a connection is over; it is made again");
-        myself.send_after(after, || ShardMessage::Live);
+        myself.send_after(after, || ShardMessage::Connect);
     }
 }
 
@@ -146,7 +140,7 @@ fn begin(arguments: &Arguments, myself: &ActorRef<ShardMessage>) -> Life {
         let _alone = alone.lock_owned().await;
         let outcome = AssertUnwindSafe(gateway.live(shard)).catch_unwind().await.ok();
         // An actor that is gone has nobody live for it.
-        let _ = myself.cast(ShardMessage::Over(outcome));
+        let _ = myself.cast(ShardMessage::Ended(outcome));
     });
     Life { task: task.abort_handle(), began: Instant::now() }
 }

@@ -14,10 +14,8 @@ use crate::domain::id::{ChannelId, GuildId};
 use crate::domain::moment::Moment;
 use crate::telemetry::instruments::kinds::Counted;
 
-/// The actor.
 pub struct Switchboard;
 
-/// What it keeps.
 pub struct State {
     context: ActorContext,
     _registration: Registration,
@@ -50,7 +48,7 @@ impl Actor for Switchboard {
 
 /// Hands an accepted event to its channel. One that is not there reads it from the record once it is woken.
 pub fn deliver(guild: &GuildId, channel: &ChannelId, recorded: Recorded, committed: Moment, context: &ActorContext) {
-    let heard = ChannelMessage::Heard(Box::new(recorded), committed);
+    let heard = ChannelMessage::Inbound(Box::new(recorded), committed);
     let handed_over = context.directory.hand_over(&ChannelActorKey(channel.clone()), heard);
     if !handed_over && let Some(switchboard) = context.directory.find(&SwitchboardKey()) {
         // A switchboard that is being restarted misses nothing for good: what is accepted is pending.

@@ -88,7 +88,6 @@ impl Drop for AtWork {
 /// For whom words are made: a question, or a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
-    /// Where.
     pub channel_key: ChannelKey,
     /// Who asks, or speaks.
     pub companion: CompanionId,

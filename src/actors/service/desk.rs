@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::ActorBackend;
 use crate::actors::erasure::deletion::RewriteError;
 use crate::actors::membership::changes::MembershipError;
-use crate::actors::messages::channel::Look;
+use crate::actors::messages::channel::Inspection;
 use crate::actors::messages::writer;
 use crate::actors::messages::writer::{Accepted, MetaWriteError, WriteError};
 use crate::actors::writer::requests;
@@ -48,7 +48,7 @@ impl ActorBackend {
     }
 
     /// How a channel stands, if it is awake and answers in time. It has then handled all that was handed to it before.
-    pub(super) async fn look(&self, channel: &ChannelId) -> Option<Look> {
+    pub(super) async fn look(&self, channel: &ChannelId) -> Option<Inspection> {
         requests::look(&self.context, channel).await
     }
 

@@ -53,7 +53,7 @@ impl ActorBackend {
             // A channel that sleeps gave nobody the floor.
             return Err(refused(&VoteError::NotSelected { from, message_id }));
         };
-        answered(asked(|reply| channel.cast(ChannelMessage::Words { from, message_id, text, reply })).await)
+        answered(asked(|reply| channel.cast(ChannelMessage::SubmitStatement { from, message_id, text, reply })).await)
     }
 
     /// Where this companion is present and is played by a program outside.

@@ -107,21 +107,21 @@ impl ActorBackend {
     }
 
     /// When something was last said, as far as the newest page tells; with a page full of other things, when the last of them happened.
-    pub(super) async fn last_said(&self, channel_key: &ChannelKey) -> Result<Option<Stamp>, ReadError> {
-        let reading = match self.context.hub.last_said().get(channel_key) {
+    pub(super) async fn last_message_at(&self, channel_key: &ChannelKey) -> Result<Option<Stamp>, ReadError> {
+        let reading = match self.context.hub.last_message_times().get(channel_key) {
             Ok(at) => return Ok(at),
             Err(reading) => reading,
         };
-        let at = match self.read_last_said(channel_key).await {
+        let at = match self.read_last_message_time(channel_key).await {
             // What cannot be read of one room keeps nobody from the list of all.
             Err(error) if error.is_damage() => None,
             read => read?,
         };
-        self.context.hub.last_said().read(channel_key, reading, at);
+        self.context.hub.last_message_times().read(channel_key, reading, at);
         Ok(at)
     }
 
-    async fn read_last_said(&self, channel_key: &ChannelKey) -> Result<Option<Stamp>, ReadError> {
+    async fn read_last_message_time(&self, channel_key: &ChannelKey) -> Result<Option<Stamp>, ReadError> {
         let mut newest = Vec::new();
         // Mostly it is among the first few.
         for limit in [8, 64] {

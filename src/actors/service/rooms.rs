@@ -46,17 +46,11 @@ pub enum LoadRoomsError {
     SharedName {
         /// Which room could not be taken.
         room: ChannelId,
-        /// Who shares what.
         shared: SharedName,
     },
     /// A room of the settings could not be made.
     #[error("room {room}: {error}")]
-    MembershipError {
-        /// Which one.
-        room: ChannelId,
-        /// Why.
-        error: MembershipError,
-    },
+    MembershipError { room: ChannelId, error: MembershipError },
 }
 
 /// Takes in who is not to be heard, every room that is stored, and then the rooms of the settings that are not; what is stored wins. Needs the writer.
@@ -124,7 +118,7 @@ pub fn reload_companions(context: &ActorContext, cast: CompanionSet) -> Result<(
     for guild in guilds {
         if let Some(actor) = context.directory.find(&GuildKey(guild)) {
             // A guild that is gone reads it when it is back, and so does a channel that sleeps.
-            let _ = actor.cast(GuildMessage::ResidenceChanged(None));
+            let _ = actor.cast(GuildMessage::MembershipChanged(None));
         }
     }
     Ok(())
@@ -342,7 +336,7 @@ impl ActorBackend {
                 paused: membership.is_paused(companion),
             })
         };
-        let last_at = self.last_said(&ChannelKey::new(&membership.guild, &channel)).await.map_err(unread)?;
+        let last_at = self.last_message_at(&ChannelKey::new(&membership.guild, &channel)).await.map_err(unread)?;
         let title = self.context.platforms.of(&channel).and_then(|platform| platform.title(&channel));
         let title = title.map(|title| one_line(&title, LONGEST_TITLE)).filter(|title| !title.is_empty());
         Ok(Room {

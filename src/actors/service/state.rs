@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::ActorBackend;
 use super::desk::unread;
 use crate::actors::channel::folded::folded;
-use crate::actors::messages::channel::Look;
+use crate::actors::messages::channel::Inspection;
 use crate::actors::messages::switchboard::SwitchboardMessage;
 use crate::actors::runtime::actor_keys::SwitchboardKey;
 use crate::domain::conversation::{Rules, Turn};
@@ -25,7 +25,7 @@ use crate::settings::companion::Companion;
 
 /// How a room stands, and why nothing goes on in it, if that is so.
 pub(super) struct Stand {
-    pub(super) look: Look,
+    pub(super) look: Inspection,
     pub(super) kept_away: Option<OutOfService>,
     /// What is on record of it cannot be read to its end.
     pub(super) is_cut_short: bool,
@@ -97,11 +97,17 @@ impl ActorBackend {
             // One that is being restarted misses nothing for good: what is accepted is pending.
             let _ = switchboard.cast(SwitchboardMessage::Wake(channel_key.guild.clone(), channel_key.channel.clone()));
         }
-        let look = Look { conversation, asked, since: HashMap::new() };
+        let look = Inspection { conversation, asked, since: HashMap::new() };
         Ok(Stand { look, kept_away, is_cut_short: wrong.is_some() })
     }
 
-    fn companion_state(&self, id: &CompanionId, settings: &Companion, membership: &Membership, look: &Look) -> CompanionState {
+    fn companion_state(
+        &self,
+        id: &CompanionId,
+        settings: &Companion,
+        membership: &Membership,
+        look: &Inspection,
+    ) -> CompanionState {
         let conversation = &look.conversation;
         let view = conversation.companions().find(|view| view.companion == id);
         let gate = view.as_ref().map(|view| view.gate);

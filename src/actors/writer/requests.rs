@@ -6,7 +6,7 @@ use ractor::{ActorRef, RpcReplyPort};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::actors::messages::channel::{ChannelMessage, Look};
+use crate::actors::messages::channel::{ChannelMessage, Inspection};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Fence, MetaWriteError, RedactEvents, WriteError, WriteMeta, WriterMessage};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
@@ -81,10 +81,10 @@ pub async fn fence(context: &ActorContext, channel_key: &ChannelKey) -> Result<S
 }
 
 /// How a channel stands, if it is awake and answers in time. It has then handled all that was handed to it before.
-pub async fn look(context: &ActorContext, channel: &ChannelId) -> Option<Look> {
+pub async fn look(context: &ActorContext, channel: &ChannelId) -> Option<Inspection> {
     let actor = context.directory.find(&ChannelActorKey(channel.clone()))?;
     let (sender, answer) = oneshot::channel();
-    actor.cast(ChannelMessage::Look(RpcReplyPort::from(sender))).ok()?;
+    actor.cast(ChannelMessage::Inspect(RpcReplyPort::from(sender))).ok()?;
     tokio::time::timeout(PATIENCE, answer).await.ok()?.ok().map(|look| *look)
 }
 

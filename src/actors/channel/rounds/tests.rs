@@ -83,7 +83,7 @@ async fn a_manager_that_ends_its_round_too_early_is_told_to_wait() {
 
     state.round_due(round);
 
-    let ManagerMessage::Wait(wait) = next(&mut told).await else { panic!("it waits for nothing else") };
+    let ManagerMessage::ExtendDeadline(wait) = next(&mut told).await else { panic!("it waits for nothing else") };
     assert!(wait > Duration::from_secs(10) && wait <= Duration::from_secs(20), "{wait:?}");
     assert!(state.conversation.round().is_some());
 }
@@ -108,7 +108,7 @@ async fn a_manager_that_is_told_to_wait_ends_its_round_after_that() {
     for _ in 0..2 {
         let ChannelMessage::RoundDue(round) = next(&mut told).await else { panic!("nothing else is told") };
         due.push((round, began.elapsed().as_secs()));
-        manager.cast(ManagerMessage::Wait(Duration::from_secs(3))).unwrap();
+        manager.cast(ManagerMessage::ExtendDeadline(Duration::from_secs(3))).unwrap();
     }
 
     assert_eq!(due, [(Seq(7), 1), (Seq(7), 4)]);

@@ -25,7 +25,7 @@ const LONGEST_MESSAGE: usize = 500;
 
 /// Which endings are followed by a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lasting {
+pub enum RestartType {
     /// None: a reply that ended is over.
     Temporary,
     /// Failures and kills: a channel that went to sleep stays asleep.
@@ -40,7 +40,7 @@ pub enum Lasting {
 #[derive(Clone)]
 pub struct ChildSpec {
     /// Which endings are followed by a restart.
-    pub lasting: Lasting,
+    pub restart_type: RestartType,
     spawn: Arc<dyn Fn(ActorCell) -> Spawning + Send + Sync>,
 }
 
@@ -49,17 +49,17 @@ type Spawning = Pin<Box<dyn Future<Output = Result<ActorCell, SpawnErr>> + Send>
 
 impl ChildSpec {
     /// A child that `spawn` starts, linked to the supervisor that it is given. Called once for every start.
-    pub fn new<F, Fut>(lasting: Lasting, spawn: F) -> Self
+    pub fn new<F, Fut>(restart_type: RestartType, spawn: F) -> Self
     where
         F: Fn(ActorCell) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<ActorCell, SpawnErr>> + Send + 'static,
     {
-        Self { lasting, spawn: Arc::new(move |supervisor| Box::pin(spawn(supervisor))) }
+        Self { restart_type, spawn: Arc::new(move |supervisor| Box::pin(spawn(supervisor))) }
     }
 
     /// A child of one kind of actor; `make` gives the actor and its arguments afresh for every start.
-    pub fn of<A: Actor>(lasting: Lasting, make: impl Fn() -> (A, A::Arguments) + Send + Sync + 'static) -> Self {
-        Self::new(lasting, move |supervisor| {
+    pub fn of<A: Actor>(restart_type: RestartType, make: impl Fn() -> (A, A::Arguments) + Send + Sync + 'static) -> Self {
+        Self::new(restart_type, move |supervisor| {
             let (actor, arguments) = make();
             async move { Actor::spawn_linked(None, actor, arguments, supervisor).await.map(|(child, _)| child.get_cell()) }
         })
@@ -79,7 +79,7 @@ impl ChildSpec {
 
 impl fmt::Debug for ChildSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChildSpec").field("lasting", &self.lasting).finish_non_exhaustive()
+        f.debug_struct("ChildSpec").field("restart_type", &self.restart_type).finish_non_exhaustive()
     }
 }
 
@@ -88,10 +88,10 @@ impl Ending {
     pub fn read(event: SupervisionEvent) -> Option<(ActorCell, Self)> {
         match event {
             SupervisionEvent::ActorFailed(child, error) => {
-                let (escalated, taken_along) = (error.is::<Escalation>(), error.is::<TakenAlong>());
+                let (escalated, dependency_lost) = (error.is::<Escalation>(), error.is::<DependencyLost>());
                 // ractor makes a text of a panic; our own errors are none.
                 let is_panic = format!("{error:?}") == format!("{:?}", error.to_string());
-                Some((child, Self::Failed { message: bounded(error.to_string()), is_panic, escalated, taken_along }))
+                Some((child, Self::Failed { message: bounded(error.to_string()), is_panic, escalated, dependency_lost }))
             }
             // Without a state it was interrupted while starting or stopping, or its task was cancelled.
             SupervisionEvent::ActorTerminated(child, None, _) => Some((child, Self::Killed)),
@@ -117,8 +117,8 @@ impl Ending {
     }
 
     /// Whether it failed over something that is not under its supervisor.
-    pub const fn is_taken_along(&self) -> bool {
-        matches!(self, Self::Failed { taken_along: true, .. })
+    pub const fn dependency_lost(&self) -> bool {
+        matches!(self, Self::Failed { dependency_lost: true, .. })
     }
 
     /// Counts it, if it is one that is counted apart from restarts.
@@ -129,12 +129,12 @@ impl Ending {
     }
 
     /// Whether a child that lasts so long is to be started again after it.
-    pub fn calls_for_restart(&self, lasting: Lasting) -> bool {
-        match lasting {
-            Lasting::Temporary => false,
-            Lasting::Transient => !matches!(self, Self::Stopped { .. }),
-            Lasting::Bulkhead => !matches!(self, Self::Stopped { .. }) && !self.is_escalation(),
-            Lasting::Permanent => true,
+    pub fn calls_for_restart(&self, restart_type: RestartType) -> bool {
+        match restart_type {
+            RestartType::Temporary => false,
+            RestartType::Transient => !matches!(self, Self::Stopped { .. }),
+            RestartType::Bulkhead => !matches!(self, Self::Stopped { .. }) && !self.is_escalation(),
+            RestartType::Permanent => true,
         }
     }
 }
@@ -143,7 +143,7 @@ impl Ending {
 /// counts towards no limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct TakenAlong(pub String);
+pub struct DependencyLost(pub String);
 
 /// A supervisor passed a limit. Returned from its handler it fails the supervisor, and the one above sees why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -151,9 +151,7 @@ pub struct TakenAlong(pub String);
 pub struct Escalation {
     /// Whose death was one too many.
     pub child: String,
-    /// Which limit.
     pub excess: Excess,
-    /// How it ended last.
     pub ending: Ending,
 }
 

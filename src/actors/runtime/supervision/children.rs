@@ -26,36 +26,22 @@ const MOST_FOREIGN_ENDS: usize = 1_024;
 pub enum Report<K> {
     /// It is up.
     Started {
-        /// Which.
         child: K,
-        /// Where it is now.
         actor: ActorCell,
         /// How many times it was started before.
         restarts: u64,
     },
     /// It ended, and is started again.
     Restarting {
-        /// Which.
         child: K,
-        /// How it ended.
         ending: Ending,
         /// After which delay; zero for the first restart in a row.
         after: Duration,
     },
     /// It ended, and stays away.
-    Ended {
-        /// Which.
-        child: K,
-        /// How it ended.
-        ending: Ending,
-    },
+    Ended { child: K, ending: Ending },
     /// It ended once too often, and is given up. Return the escalation as an error, or go on without the child.
-    Escalate {
-        /// Which.
-        child: K,
-        /// Why.
-        escalation: Escalation,
-    },
+    Escalate { child: K, escalation: Escalation },
 }
 
 /// The children of one supervising actor, by the names that it gives them. Dropped, it cancels what it has under way.
@@ -259,14 +245,14 @@ where
 
     fn ended(&mut self, child: K, ending: Ending) -> Option<Report<K>> {
         let slot = self.slots.get(&child)?;
-        if self.closed || !slot.wanted || !ending.calls_for_restart(slot.spec.lasting) {
+        if self.closed || !slot.wanted || !ending.calls_for_restart(slot.spec.restart_type) {
             self.remove(&child);
             return Some(Report::Ended { child, ending });
         }
         let now = Instant::now();
         let fraction = self.rng.fraction();
-        let verdict = if ending.is_taken_along() {
-            Verdict::RestartAt(self.restarts.taken_along(&child, now, fraction))
+        let verdict = if ending.dependency_lost() {
+            Verdict::RestartAt(self.restarts.dependency_lost(&child, now, fraction))
         } else {
             self.restarts.died(&child, now, fraction)
         };

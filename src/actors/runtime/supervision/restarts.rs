@@ -58,7 +58,6 @@ struct Trouble {
 }
 
 impl<K: Ord + Clone> Restarts<K> {
-    /// No deaths yet.
     pub fn new(policy: RestartPolicy) -> Self {
         Self { policy, troubled: BTreeMap::new(), deaths: VecDeque::new() }
     }
@@ -87,7 +86,7 @@ impl<K: Ord + Clone> Restarts<K> {
     }
 
     /// The child ended because something else did, which counts towards no limit: when it is started again.
-    pub fn taken_along(&mut self, child: &K, now: Instant, fraction: f64) -> Instant {
+    pub fn dependency_lost(&mut self, child: &K, now: Instant, fraction: f64) -> Instant {
         self.forget_recovered(now);
         let trouble = self.troubled.entry(child.clone()).or_default();
         trouble.along = trouble.along.saturating_add(1);

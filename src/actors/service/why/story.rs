@@ -9,7 +9,7 @@ use super::words::{
     cut, decided_because, failed, failure, line, messages_in_words, moved, repeated, secs, settled, stage_changed,
 };
 use super::{Scene, Who};
-use crate::actors::messages::channel::Look;
+use crate::actors::messages::channel::Inspection;
 use crate::actors::service::reading::record;
 use crate::domain::conversation::DELETED;
 use crate::domain::decision::{Decision, Reason};
@@ -190,7 +190,7 @@ impl Scene<'_> {
     }
 
     /// That the conversation of a decision is over, if it is.
-    pub(super) fn over_since(&self, decided: &Recorded, look: &Look) -> Option<StoryLine> {
+    pub(super) fn over_since(&self, decided: &Recorded, look: &Inspection) -> Option<StoryLine> {
         let idle = self.backend.context.settings.closing.episode_idle();
         let now = self.backend.context.clock.now();
         let (began_at, last_at) = look.conversation.episode().map(|episode| (episode.began_at, episode.last_at))?;

@@ -46,7 +46,6 @@ impl Scene<'_> {
     }
 }
 
-/// Names in a sentence.
 pub(super) fn listed(names: &[String]) -> String {
     match names {
         [] => String::new(),

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use ractor::{ActorStatus, cast};
 
 use self::world::{Ask, Known, Order, World, names};
-use super::super::child::Lasting;
+use super::super::child::RestartType;
 use super::*;
 
 mod bulkhead;
@@ -13,7 +13,7 @@ mod world;
 #[tokio::test(start_paused = true)]
 async fn a_child_that_fails_is_started_again_at_once() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Transient).await;
+    world.start("a", RestartType::Transient).await;
 
     world.fail("a").await;
 
@@ -25,7 +25,7 @@ async fn a_child_that_fails_is_started_again_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_child_that_panics_is_started_again() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Transient).await;
+    world.start("a", RestartType::Transient).await;
 
     world.tell("a", Order::Panic).await;
 
@@ -36,7 +36,7 @@ async fn a_child_that_panics_is_started_again() {
 #[tokio::test(start_paused = true)]
 async fn a_killed_child_is_restored_by_its_pre_start() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Transient).await;
+    world.start("a", RestartType::Transient).await;
     world.tell("a", Order::Remember("what was said")).await;
 
     world.child("a").await.kill();
@@ -49,7 +49,7 @@ async fn a_killed_child_is_restored_by_its_pre_start() {
 #[tokio::test(start_paused = true)]
 async fn a_child_killed_while_its_handler_waits_is_replaced() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Transient).await;
+    world.start("a", RestartType::Transient).await;
     world.tell("a", Order::Hang).await;
 
     world.child("a").await.kill();
@@ -61,7 +61,7 @@ async fn a_child_killed_while_its_handler_waits_is_replaced() {
 #[tokio::test(start_paused = true)]
 async fn a_transient_child_that_stops_stays_away() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Transient).await;
+    world.start("a", RestartType::Transient).await;
 
     world.child("a").await.stop(Some("asleep".to_owned()));
 
@@ -72,7 +72,7 @@ async fn a_transient_child_that_stops_stays_away() {
 #[tokio::test(start_paused = true)]
 async fn a_permanent_child_that_stops_comes_back() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Permanent).await;
+    world.start("a", RestartType::Permanent).await;
 
     world.child("a").await.stop(None);
 
@@ -83,7 +83,7 @@ async fn a_permanent_child_that_stops_comes_back() {
 #[tokio::test(start_paused = true)]
 async fn a_temporary_child_that_fails_stays_away() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Temporary).await;
+    world.start("a", RestartType::Temporary).await;
 
     world.fail("a").await;
 
@@ -94,7 +94,7 @@ async fn a_temporary_child_that_fails_stays_away() {
 #[tokio::test(start_paused = true)]
 async fn restarts_in_a_row_come_after_the_delays_promised() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Transient).await;
+    world.start("a", RestartType::Transient).await;
     let mut waited = Vec::new();
 
     for _ in 0..4 {
@@ -114,7 +114,7 @@ async fn restarts_in_a_row_come_after_the_delays_promised() {
 #[tokio::test(start_paused = true)]
 async fn a_child_that_does_not_come_up_again_is_tried_until_it_does() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Transient).await;
+    world.start("a", RestartType::Transient).await;
     world.fate.refusals.store(2, Ordering::SeqCst);
 
     world.fail("a").await;
@@ -130,7 +130,7 @@ async fn a_child_whose_pre_start_panics_is_tried_again() {
     let mut world = World::new().await;
     world.fate.panics.store(true, Ordering::SeqCst);
 
-    world.launch("a", Lasting::Transient).await;
+    world.launch("a", RestartType::Transient).await;
 
     assert!(world.next().await.starts_with("a restarts after 0 ms (did not start: "));
     assert_eq!(world.next().await, "a is up, started 0 times before");
@@ -141,7 +141,7 @@ async fn a_start_that_hangs_is_given_up_at_its_deadline() {
     let mut world = World::new().await;
     world.fate.hangs.store(true, Ordering::SeqCst);
 
-    world.launch("a", Lasting::Temporary).await;
+    world.launch("a", RestartType::Temporary).await;
 
     assert_eq!(world.next().await, "a ended (did not start within 30 s)");
 }
@@ -164,9 +164,9 @@ async fn healthy_siblings_are_untouched_by_a_crash_loop() {
     let mut world = World::new().await;
     let siblings = names("sibling", 300);
     for sibling in &siblings {
-        world.start(sibling, Lasting::Transient).await;
+        world.start(sibling, RestartType::Transient).await;
     }
-    world.start("a", Lasting::Transient).await;
+    world.start("a", RestartType::Transient).await;
     let mut before = Vec::new();
     for sibling in &siblings {
         before.push(world.child(sibling).await.get_id());
@@ -189,7 +189,7 @@ async fn hundreds_of_children_that_die_together_all_come_back() {
     let mut world = World::new().await;
     let names = names("child", 400);
     for name in &names {
-        world.start(name, Lasting::Transient).await;
+        world.start(name, RestartType::Transient).await;
     }
 
     for name in &names {
@@ -207,8 +207,8 @@ async fn hundreds_of_children_that_die_together_all_come_back() {
 #[tokio::test(start_paused = true)]
 async fn the_death_that_is_too_many_fails_the_supervisor_and_says_why() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Transient).await;
-    world.start("b", Lasting::Transient).await;
+    world.start("a", RestartType::Transient).await;
+    world.start("b", RestartType::Transient).await;
     let sibling = world.child("b").await;
 
     for _ in 0..4 {
@@ -227,7 +227,7 @@ async fn the_death_that_is_too_many_fails_the_supervisor_and_says_why() {
 #[tokio::test(start_paused = true)]
 async fn a_restart_that_waits_dies_with_its_supervisor() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Transient).await;
+    world.start("a", RestartType::Transient).await;
     world.fail("a").await;
     world.next().await;
     world.next().await;
@@ -245,7 +245,7 @@ async fn a_restart_that_waits_dies_with_its_supervisor() {
 async fn a_start_under_way_dies_with_its_supervisor() {
     let mut world = World::new().await;
     world.fate.hangs.store(true, Ordering::SeqCst);
-    world.launch("a", Lasting::Permanent).await;
+    world.launch("a", RestartType::Permanent).await;
     world.fate.begun.notified().await;
 
     world.boss.kill_and_wait(None).await.expect("it ends");
@@ -258,7 +258,7 @@ async fn a_start_under_way_dies_with_its_supervisor() {
 #[tokio::test(start_paused = true)]
 async fn a_dismissed_child_is_not_started_again() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Permanent).await;
+    world.start("a", RestartType::Permanent).await;
 
     let actor = world.dismiss("a").await.expect("it is up");
     actor.kill();
@@ -270,7 +270,7 @@ async fn a_dismissed_child_is_not_started_again() {
 #[tokio::test(start_paused = true)]
 async fn a_restart_that_waits_can_be_cancelled() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Transient).await;
+    world.start("a", RestartType::Transient).await;
     world.fail("a").await;
     world.next().await;
     world.next().await;
@@ -288,12 +288,12 @@ async fn a_restart_that_waits_can_be_cancelled() {
 #[tokio::test(start_paused = true)]
 async fn a_closed_supervisor_starts_nothing_and_restarts_nothing() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Permanent).await;
+    world.start("a", RestartType::Permanent).await;
     let actor = world.child("a").await;
 
     cast!(world.boss, Ask::Close).expect("it lives");
     actor.kill();
-    world.launch("b", Lasting::Permanent).await;
+    world.launch("b", RestartType::Permanent).await;
 
     assert_eq!(world.next().await, "a ended (killed)");
     assert_eq!(world.known("b").await, Known::Gone);
@@ -304,7 +304,7 @@ async fn a_child_that_fails_right_after_its_start_is_noticed() {
     let mut world = World::new().await;
     world.fate.fail_early.lock().expect("not poisoned").insert("a");
 
-    world.launch("a", Lasting::Transient).await;
+    world.launch("a", RestartType::Transient).await;
 
     let mut seen = BTreeSet::new();
     while !seen.iter().any(|report: &String| report.ends_with("started 1 times before")) {
@@ -320,7 +320,7 @@ async fn no_death_is_overlooked_when_it_overtakes_the_news_of_the_start() {
     world.fate.fail_early.lock().expect("not poisoned").extend(&names);
 
     for name in &names {
-        world.launch(name, Lasting::Transient).await;
+        world.launch(name, RestartType::Transient).await;
     }
 
     let mut up = BTreeSet::new();
@@ -337,10 +337,10 @@ async fn no_death_is_overlooked_when_it_overtakes_the_news_of_the_start() {
 #[tokio::test(start_paused = true)]
 async fn a_second_child_of_the_same_name_is_refused() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Transient).await;
+    world.start("a", RestartType::Transient).await;
     let first = world.child("a").await.get_id();
 
-    world.launch("a", Lasting::Transient).await;
+    world.launch("a", RestartType::Transient).await;
 
     assert_eq!(world.child("a").await.get_id(), first);
     assert_eq!(world.fate.starts.load(Ordering::SeqCst), 1);

@@ -42,8 +42,8 @@ fn a_child_that_is_taken_along_waits_longer_each_time_and_is_never_escalated() {
     let mut restarts = Restarts::new(policy());
     let now = Instant::now();
 
-    let delays = [(); 5].map(|()| (restarts.taken_along(&"a", now, 0.0) - now).as_millis());
-    let others = (0..100).map(|child| restarts.taken_along(&["b", "c"][child % 2], now, 0.0)).max();
+    let delays = [(); 5].map(|()| (restarts.dependency_lost(&"a", now, 0.0) - now).as_millis());
+    let others = (0..100).map(|child| restarts.dependency_lost(&["b", "c"][child % 2], now, 0.0)).max();
     let own = restarts.died(&"a", now, 0.0);
 
     assert_eq!(delays, [0, 100, 200, 400, 500]);

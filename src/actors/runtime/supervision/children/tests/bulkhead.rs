@@ -77,7 +77,7 @@ impl GuildsState {
     }
 
     fn open(&mut self, name: &'static str, is_bad: bool) {
-        let spec = ChildSpec::of(Lasting::Bulkhead, || (Boss, mpsc::unbounded_channel().0));
+        let spec = ChildSpec::of(RestartType::Bulkhead, || (Boss, mpsc::unbounded_channel().0));
         assert!(self.children.start((name, is_bad), spec));
     }
 
@@ -87,7 +87,7 @@ impl GuildsState {
             Some(Report::Started { child: (name, is_bad), actor, .. }) => {
                 self.tell(format!("{name} is up"));
                 if is_bad {
-                    let doomed = ChildSpec::of(Lasting::Transient, || (Doomed, ()));
+                    let doomed = ChildSpec::of(RestartType::Transient, || (Doomed, ()));
                     actor.send_message(Ask::Start("doomed", doomed)).expect("it lives");
                 }
             }

@@ -9,7 +9,7 @@ use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, RpcReplyPort, Super
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::super::super::child::{ChildSpec, Lasting};
+use super::super::super::child::{ChildSpec, RestartType};
 use super::super::super::restarts::{Excess, RestartPolicy};
 use super::super::{Children, Report};
 use crate::actors::messages::supervision::{Ending, Upkeep};
@@ -52,13 +52,13 @@ impl World {
         Self { boss, fate: Arc::default(), reports, above, began: Instant::now() }
     }
 
-    pub(super) async fn launch(&mut self, name: &'static str, lasting: Lasting) {
+    pub(super) async fn launch(&mut self, name: &'static str, lasting: RestartType) {
         let fate = self.fate.clone();
         let spec = ChildSpec::of(lasting, move || (Worker { name, fate: fate.clone() }, ()));
         cast!(self.boss, Ask::Start(name, spec)).expect("it lives");
     }
 
-    pub(super) async fn start(&mut self, name: &'static str, lasting: Lasting) {
+    pub(super) async fn start(&mut self, name: &'static str, lasting: RestartType) {
         self.launch(name, lasting).await;
         assert_eq!(self.next().await, format!("{name} is up, started 0 times before"));
     }

@@ -9,7 +9,7 @@ use crate::ports::backend::stamp::Stamp;
 
 /// What is known of channels.
 #[derive(Debug, Default)]
-pub struct LastSaid {
+pub struct LastMessageTimes {
     known: Mutex<HashMap<ChannelKey, Known>>,
     // Read without the lock, so that what happens costs one load while nobody asks.
     count: AtomicUsize,
@@ -26,7 +26,7 @@ enum Known {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading(usize);
 
-impl LastSaid {
+impl LastMessageTimes {
     /// When something was last said in a channel, if anything was.
     ///
     /// # Errors
@@ -73,20 +73,20 @@ mod tests {
 
     #[test]
     fn what_was_read_is_kept_until_something_happens() {
-        let (last_said, lobby) = (LastSaid::default(), ChannelKey::new(&"home".into(), &"console:lobby".into()));
+        let (last_message_times, lobby) = (LastMessageTimes::default(), ChannelKey::new(&"home".into(), &"console:lobby".into()));
         let at = |secs: u64| Some(Stamp::from(Moment::ZERO + std::time::Duration::from_secs(secs)));
-        let first = last_said.get(&lobby).unwrap_err();
-        last_said.read(&lobby, first, at(1));
-        assert_eq!(last_said.get(&lobby), Ok(at(1)));
+        let first = last_message_times.get(&lobby).unwrap_err();
+        last_message_times.read(&lobby, first, at(1));
+        assert_eq!(last_message_times.get(&lobby), Ok(at(1)));
 
-        last_said.outdated(&lobby);
-        let second = last_said.get(&lobby).unwrap_err();
-        last_said.outdated(&lobby);
-        let third = last_said.get(&lobby).unwrap_err();
-        last_said.read(&lobby, second, at(2));
-        assert!(last_said.get(&lobby).is_err(), "something happened since");
+        last_message_times.outdated(&lobby);
+        let second = last_message_times.get(&lobby).unwrap_err();
+        last_message_times.outdated(&lobby);
+        let third = last_message_times.get(&lobby).unwrap_err();
+        last_message_times.read(&lobby, second, at(2));
+        assert!(last_message_times.get(&lobby).is_err(), "something happened since");
 
-        last_said.read(&lobby, third, at(3));
-        assert!(last_said.get(&lobby).is_err(), "somebody else reads it by now");
+        last_message_times.read(&lobby, third, at(3));
+        assert!(last_message_times.get(&lobby).is_err(), "somebody else reads it by now");
     }
 }
