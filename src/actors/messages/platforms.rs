@@ -10,7 +10,7 @@ pub enum PlatformsMessage {
     Ask(&'static str),
     /// The platform's answer to that.
     Counted(&'static str, Result<NonZeroU32, Disconnected>),
-    /// A connection was refused in a way that a person has to fix first, such as a revoked token.
+    /// A connection ended for a reason that a person has to fix first.
     Blocked {
         platform: &'static str,
         reason: String,

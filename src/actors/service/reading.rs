@@ -117,7 +117,7 @@ impl ActorBackend {
             Err(error) if error.is_damage() => None,
             read => read?,
         };
-        self.context.hub.last_message_times().read(channel_key, reading, at);
+        self.context.hub.last_message_times().loaded(channel_key, reading, at);
         Ok(at)
     }
 

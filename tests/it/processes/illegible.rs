@@ -33,7 +33,7 @@ async fn what_cannot_be_decoded_is_named_by_verify_with_a_way_out() {
     let forgotten = premises.run(&["history", "forget", "--guild", "home", "--person", "Ana", "--yes"]).await;
     let server = premises.start().await;
     server.say("lobby", "Ben", "is anybody there?").await;
-    server.logs("this channel cannot go on").await;
+    server.logs("this channel cannot continue").await;
     let running = premises.run(&["history", "verify"]).await;
     let state = server.get("/api/rooms/lobby/state").await;
     let why = premises.run(&["why", "lobby"]).await;

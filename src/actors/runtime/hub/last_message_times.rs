@@ -1,4 +1,5 @@
-//! When something was last said in each channel, for those who ask for all of them again and again: kept until something happens there.
+//! A cache of the time of each channel's last message, for callers that list all rooms again and again. An entry is valid until something
+//! happens in its channel.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,62 +8,62 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::stamp::Stamp;
 
-/// What is known of channels.
+/// The cache.
 #[derive(Debug, Default)]
 pub struct LastMessageTimes {
-    known: Mutex<HashMap<ChannelKey, Known>>,
-    // Read without the lock, so that what happens costs one load while nobody asks.
+    entries: Mutex<HashMap<ChannelKey, Entry>>,
+    // Read without the lock, so that an event costs one load while the cache is empty.
     count: AtomicUsize,
     readings: AtomicUsize,
 }
 
 #[derive(Debug)]
-enum Known {
-    BeingRead(Reading),
-    Read(Option<Stamp>),
+enum Entry {
+    Loading(Reading),
+    Loaded(Option<Stamp>),
 }
 
-/// Somebody reads it from the record.
+/// Identifies one read from the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading(usize);
 
 impl LastMessageTimes {
-    /// When something was last said in a channel, if anything was.
+    /// The time of the last message in a channel. None: it has no message.
     ///
     /// # Errors
-    /// It has to be read from the record, and is kept once [`read`](Self::read) tells.
+    /// The time is not cached. Read it from the record, and store it with [`loaded`](Self::loaded).
     pub fn get(&self, channel_key: &ChannelKey) -> Result<Option<Stamp>, Reading> {
-        let mut known = self.lock();
-        if let Some(Known::Read(at)) = known.get(channel_key) {
+        let mut entries = self.lock();
+        if let Some(Entry::Loaded(at)) = entries.get(channel_key) {
             return Ok(*at);
         }
         let reading = Reading(self.readings.fetch_add(1, Ordering::Relaxed));
-        known.insert(channel_key.clone(), Known::BeingRead(reading));
-        self.count.store(known.len(), Ordering::Release);
+        entries.insert(channel_key.clone(), Entry::Loading(reading));
+        self.count.store(entries.len(), Ordering::Release);
         Err(reading)
     }
 
-    /// What was read; it is not kept if something happened meanwhile.
-    pub fn read(&self, channel_key: &ChannelKey, reading: Reading, at: Option<Stamp>) {
-        if let Some(known) = self.lock().get_mut(channel_key)
-            && matches!(known, Known::BeingRead(begun) if *begun == reading)
+    /// Stores what was read from the record, unless something has happened in the channel since the read began.
+    pub fn loaded(&self, channel_key: &ChannelKey, reading: Reading, at: Option<Stamp>) {
+        if let Some(entry) = self.lock().get_mut(channel_key)
+            && matches!(entry, Entry::Loading(begun) if *begun == reading)
         {
-            *known = Known::Read(at);
+            *entry = Entry::Loaded(at);
         }
     }
 
     /// Something happened in a channel.
-    pub(super) fn outdated(&self, channel_key: &ChannelKey) {
+    pub(super) fn invalidate(&self, channel_key: &ChannelKey) {
         if self.count.load(Ordering::Acquire) > 0 {
-            let mut known = self.lock();
-            known.remove(channel_key);
-            self.count.store(known.len(), Ordering::Release);
+            let mut entries = self.lock();
+            entries.remove(channel_key);
+            self.count.store(entries.len(), Ordering::Release);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ChannelKey, Known>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ChannelKey, Entry>> {
         // No code that holds the lock can panic halfway through a change.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -72,21 +73,21 @@ mod tests {
     use crate::domain::moment::Moment;
 
     #[test]
-    fn what_was_read_is_kept_until_something_happens() {
-        let (last_message_times, lobby) = (LastMessageTimes::default(), ChannelKey::new(&"home".into(), &"console:lobby".into()));
+    fn a_loaded_time_is_cached_until_something_happens() {
+        let (cache, lobby) = (LastMessageTimes::default(), ChannelKey::new(&"home".into(), &"console:lobby".into()));
         let at = |secs: u64| Some(Stamp::from(Moment::ZERO + std::time::Duration::from_secs(secs)));
-        let first = last_message_times.get(&lobby).unwrap_err();
-        last_message_times.read(&lobby, first, at(1));
-        assert_eq!(last_message_times.get(&lobby), Ok(at(1)));
+        let first = cache.get(&lobby).unwrap_err();
+        cache.loaded(&lobby, first, at(1));
+        assert_eq!(cache.get(&lobby), Ok(at(1)));
 
-        last_message_times.outdated(&lobby);
-        let second = last_message_times.get(&lobby).unwrap_err();
-        last_message_times.outdated(&lobby);
-        let third = last_message_times.get(&lobby).unwrap_err();
-        last_message_times.read(&lobby, second, at(2));
-        assert!(last_message_times.get(&lobby).is_err(), "something happened since");
+        cache.invalidate(&lobby);
+        let second = cache.get(&lobby).unwrap_err();
+        cache.invalidate(&lobby);
+        let third = cache.get(&lobby).unwrap_err();
+        cache.loaded(&lobby, second, at(2));
+        assert!(cache.get(&lobby).is_err(), "something has happened since");
 
-        last_message_times.read(&lobby, third, at(3));
-        assert!(last_message_times.get(&lobby).is_err(), "somebody else reads it by now");
+        cache.loaded(&lobby, third, at(3));
+        assert!(cache.get(&lobby).is_err(), "another read has begun");
     }
 }

@@ -17,7 +17,7 @@ fn the_second_time_it_is_kept_away_visibly() {
 
     let ruling = quarantine.over_limit(&guild(), "boom again", at(10));
 
-    assert_eq!(ruling, Ruling::KeepAway { until: at(70) });
+    assert_eq!(ruling, Ruling::Quarantine { until: at(70) });
     let listed: Vec<_> = quarantine.list().cloned().collect();
     let entry = Quarantined { guild: guild(), reason: "boom again".to_owned(), since: at(10), until: at(70), times: 1 };
     assert_eq!(listed, [entry]);
@@ -31,7 +31,7 @@ fn each_further_quarantine_doubles_up_to_the_longest() {
     let mut lasted = Vec::new();
 
     for _ in 0..5 {
-        let Ruling::KeepAway { until } = quarantine.over_limit(&guild(), "boom", now) else { panic!("restarted") };
+        let Ruling::Quarantine { until } = quarantine.over_limit(&guild(), "boom", now) else { panic!("restarted") };
         lasted.push(until.since(now).as_secs());
         now = until;
         assert_eq!(quarantine.take_due(now), [guild()]);
@@ -72,7 +72,7 @@ fn a_guild_that_is_not_in_quarantine_cannot_be_released() {
     quarantine.over_limit(&guild(), "boom", at(0));
 
     assert_eq!(quarantine.release(&guild()), None);
-    assert!(matches!(quarantine.over_limit(&guild(), "boom", at(1)), Ruling::KeepAway { .. }));
+    assert!(matches!(quarantine.over_limit(&guild(), "boom", at(1)), Ruling::Quarantine { .. }));
 }
 
 #[test]

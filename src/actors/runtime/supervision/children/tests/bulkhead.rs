@@ -99,7 +99,7 @@ impl GuildsState {
                         self.tell(format!("{name} restarts as a whole"));
                         self.open(name, is_bad);
                     }
-                    Ruling::KeepAway { until } => {
+                    Ruling::Quarantine { until } => {
                         self.tell(format!("{name} is kept away for {} s", until.since(now).as_secs()));
                         self.myself.send_after(until.since(now), || Town::Over);
                     }
