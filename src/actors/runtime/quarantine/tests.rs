@@ -11,7 +11,7 @@ fn a_guild_is_restarted_as_a_whole_once() {
 }
 
 #[test]
-fn the_second_time_it_is_kept_away_visibly() {
+fn the_second_time_it_is_quarantined_and_listed() {
     let mut quarantine = quarantine();
     quarantine.over_limit(&guild(), "boom", at(0));
 
@@ -54,7 +54,7 @@ fn a_quarantine_ends_once_and_not_before_its_time() {
 }
 
 #[test]
-fn a_released_guild_begins_anew() {
+fn a_released_guild_has_no_history() {
     let mut quarantine = quarantine();
     quarantine.over_limit(&guild(), "boom", at(0));
     quarantine.over_limit(&guild(), "boom", at(0));
@@ -76,7 +76,7 @@ fn a_guild_that_is_not_in_quarantine_cannot_be_released() {
 }
 
 #[test]
-fn a_quiet_time_is_forgiven() {
+fn after_a_time_without_failures_the_history_is_dropped() {
     let mut quarantine = quarantine();
     quarantine.over_limit(&guild(), "boom", at(0));
 
