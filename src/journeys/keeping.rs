@@ -190,7 +190,7 @@ async fn where_nobody_said_anything_it_is_told_that_nobody_did() {
 
     let refused = world.backend.export_person(Person { guild: "home".into(), id: "Zoe".into() }).await.map(drop);
 
-    let words = "nothing that Zoe said in home is on record, nor anything that anybody else said there";
+    let words = "no message of Zoe in home is on record, nor of anybody else there";
     assert_eq!(refused, Err(Refused::NotFound(words.into())));
 }
 
@@ -202,8 +202,8 @@ async fn whoever_is_not_there_is_told_with_whoever_is() {
     world.rest().await;
     let asked = [
         ("hoem", "Ana", "there is no guild hoem: no room belongs to it, and it never used anything; did you mean home?"),
-        ("home", "Anna", "nothing that Anna said in home is on record; did you mean Ana?"),
-        ("home", "Zoe", "nothing that Zoe said in home is on record; there are Ana, Ben"),
+        ("home", "Anna", "no message of Anna in home is on record; did you mean Ana?"),
+        ("home", "Zoe", "no message of Zoe in home is on record; there are Ana, Ben"),
     ];
 
     for (guild, person, words) in asked {

@@ -199,7 +199,7 @@ impl State {
     fn keep_up(&self) {
         let (context, thread) = (self.context.clone(), self.channel_key.channel.clone());
         tokio::spawn(async move {
-            if let Err(error) = changes::keep_up(&context, &thread).await {
+            if let Err(error) = changes::update_thread(&context, &thread).await {
                 tracing::warn!(channel = %Plain(thread.as_str()), %error, "who lives in the thread could not be put on record");
             }
         });
@@ -379,7 +379,7 @@ impl State {
         let known = memberships.companion(&self.channel_key.channel, companion);
         let name = known.map_or_else(|| companion.as_str().into(), |known| known.name);
         let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
-        let is_companion = |id: &str| memberships.lives_in(&self.channel_key.guild, id);
+        let is_companion = |id: &str| memberships.is_in_guild(&self.channel_key.guild, id);
         let heard = Heard { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[] };
         let names = memberships.names(&self.channel_key.guild);
         let address = names.map(|names| address::resolve(&names, is_companion, &heard)).unwrap_or_default();

@@ -289,7 +289,7 @@ async fn ask_for_summary(
     context: &ActorContext,
 ) -> Option<Box<Outcome>> {
     // Whoever takes words out of the record has told the channel before: what is read in between would bring them back.
-    let rewrite_locks = tokio::time::timeout(REWRITING_AT_MOST, context.rewrite_locks.of(channel_key)).await.ok()?;
+    let rewrite_locks = tokio::time::timeout(REWRITING_AT_MOST, context.rewrite_locks.lock(channel_key)).await.ok()?;
     let events = Reader::new(&*context.store).events(channel_key, range).await;
     drop(rewrite_locks);
     let request = match events {

@@ -36,10 +36,10 @@ pub enum MembershipError {
     SharedName(#[from] SharedName),
     /// It was not stored, or may not have been.
     #[error("who lives in the channel cannot be stored: {0}")]
-    Unstored(#[from] MetaWriteError),
+    Metadata(#[from] MetaWriteError),
     /// Who comes and who goes could not be put on record. It holds all the same, and the channel makes up for it.
     #[error("who lives in the channel cannot be put on record: {0}")]
-    Unheard(#[from] writer::Refused),
+    Journal(#[from] writer::Refused),
 }
 
 /// Stores a residence, lives by it from now on, and lets the channel and those of its threads know that live by it.
@@ -80,7 +80,7 @@ async fn change(context: &ActorContext, channel: &ChannelId, mut membership: Mem
 /// nothing; a thread or a direct message becomes one again by what is said there.
 ///
 /// # Errors
-/// [`MembershipError::Unstored`]: the room is still there, perhaps without its history.
+/// [`MembershipError::Metadata`]: the room is still there, perhaps without its history.
 pub async fn close(context: &ActorContext, lock: &MembershipLock, channel: &ChannelId) -> Result<(), MembershipError> {
     let (context, channel) = (context.clone(), channel.clone());
     to_the_end(lock, async move { end(&context, &channel).await }).await
@@ -116,7 +116,7 @@ async fn to_the_end(
         change.await
     });
     // One that panicked may have come to anything.
-    changed.await.unwrap_or(Err(MembershipError::Unstored(WriteError::Unknown.into())))
+    changed.await.unwrap_or(Err(MembershipError::Metadata(WriteError::Unknown.into())))
 }
 
 /// A channel is gone for good where it was, and its threads with it: what was said in them is deleted. One that is no room changes nothing.
@@ -140,7 +140,7 @@ pub async fn gone(context: &ActorContext, guild: &GuildId, channel: &ChannelId) 
 pub fn would_open(context: &ActorContext, channel_ref: &ChannelRef) -> bool {
     match context.memberships.has_members(&channel_ref.channel) {
         Some(has_members) => has_members,
-        None => would_be(context, channel_ref).is_some_and(|membership| context.memberships.would_have_members(&membership)),
+        None => default_membership(context, channel_ref).is_some_and(|membership| context.memberships.would_have_members(&membership)),
     }
 }
 
@@ -149,7 +149,7 @@ pub fn would_open(context: &ActorContext, channel_ref: &ChannelRef) -> bool {
 ///
 /// # Errors
 /// [`MembershipError`]; the same again goes on where it failed.
-pub async fn open_within(context: &ActorContext, channel_ref: &ChannelRef) -> Result<bool, MembershipError> {
+pub async fn ensure_room(context: &ActorContext, channel_ref: &ChannelRef) -> Result<bool, MembershipError> {
     let channel = &channel_ref.channel;
     if !would_open(context, channel_ref) {
         return Ok(false);
@@ -158,7 +158,7 @@ pub async fn open_within(context: &ActorContext, channel_ref: &ChannelRef) -> Re
         return Ok(true);
     }
     let lock = context.memberships.lock().await;
-    match (context.memberships.get(channel), would_be(context, channel_ref)) {
+    match (context.memberships.get(channel), default_membership(context, channel_ref)) {
         (Some(_), _) => catch_up(context, &lock, channel).await?,
         (None, Some(membership)) => {
             context.memberships.allows(channel, &membership)?;
@@ -173,17 +173,17 @@ pub async fn open_within(context: &ActorContext, channel_ref: &ChannelRef) -> Re
 ///
 /// # Errors
 /// [`MembershipError`]; the same again goes on where it failed.
-pub async fn keep_up(context: &ActorContext, thread: &ChannelId) -> Result<(), MembershipError> {
+pub async fn update_thread(context: &ActorContext, thread: &ChannelId) -> Result<(), MembershipError> {
     let lock = context.memberships.lock().await;
     catch_up(context, &lock, thread).await
 }
 
 /// The residence that a channel without one would have: a thread that of the channel that it is in, a direct message what the settings
 /// say. None for any other channel.
-pub fn would_be(context: &ActorContext, channel_ref: &ChannelRef) -> Option<Membership> {
+pub fn default_membership(context: &ActorContext, channel_ref: &ChannelRef) -> Option<Membership> {
     let empty = Membership::empty(channel_ref.guild.clone(), context.clock.now());
     if channel_ref.guild.is_direct() {
-        let companions = directly(context, &channel_ref.channel);
+        let companions = direct_companions(context, &channel_ref.channel);
         return Some(Membership { companions, ..empty });
     }
     let parent = channel_ref.parent.as_ref()?;
@@ -193,7 +193,7 @@ pub fn would_be(context: &ActorContext, channel_ref: &ChannelRef) -> Option<Memb
 }
 
 /// Who answers in direct messages.
-fn directly(context: &ActorContext, channel: &ChannelId) -> std::collections::BTreeSet<CompanionId> {
+fn direct_companions(context: &ActorContext, channel: &ChannelId) -> std::collections::BTreeSet<CompanionId> {
     let cast = context.memberships.companions();
     // Its section of the settings goes by its name.
     let is_discord = context.platforms.name(channel) == "discord";

@@ -244,7 +244,7 @@ impl Memberships {
     }
 
     /// Whether this is the id of a companion that lives in this guild.
-    pub fn lives_in(&self, guild: &GuildId, id: &str) -> bool {
+    pub fn is_in_guild(&self, guild: &GuildId, id: &str) -> bool {
         let id = CompanionId::from(id);
         self.read().guilds.get(guild).is_some_and(|members| members.channels.contains_key(&id))
     }
@@ -255,7 +255,7 @@ impl Memberships {
         let membership = register.channels.get(channel).and_then(|membership| register.effective(membership));
         let external = membership.and_then(|membership| membership.externals.get(id));
         let companion = match external {
-            Some(external) => played(id, external, &register.defaults).ok()?,
+            Some(external) => external_companion(id, external, &register.defaults).ok()?,
             None => register.cast.get(id)?.clone(),
         };
         let overrides = membership.and_then(|membership| membership.overrides.get(id));
@@ -377,7 +377,7 @@ impl GuildMembers {
 ///
 /// # Errors
 /// Everything that a companion may not have, each with its key.
-pub fn played(id: &CompanionId, external: &External, defaults: &CompanionDefaults) -> Result<Companion, Vec<Problem>> {
+pub fn external_companion(id: &CompanionId, external: &External, defaults: &CompanionDefaults) -> Result<Companion, Vec<Problem>> {
     let (name, aliases) = (external.name.clone(), Some(external.aliases.clone()));
     let file = CompanionFile { id: Some(id.clone()), name, aliases, ..CompanionFile::default() };
     Companion::from_file(file, None, defaults)

@@ -16,13 +16,13 @@ mod rows;
 mod rules;
 mod story;
 mod waiting;
-mod words;
+mod sentences;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::ActorBackend;
-use super::desk::{invalid, unread};
+use super::actor_calls::{invalid, read_error};
 use crate::domain::decision::Decision;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
@@ -34,7 +34,7 @@ use crate::ports::backend::decisions::{Brief, StoryLine, Why, WhyAt, WhyQuery};
 use crate::ports::backend::room::RoomId;
 use crate::settings::companion::Companion;
 use story::in_order;
-use words::decided_because;
+use sentences::decided_because;
 
 /// The room that a story is about.
 struct Scene<'a> {
@@ -56,7 +56,7 @@ struct Who {
 }
 
 impl ActorBackend {
-    pub(super) async fn tell_why(&self, query: WhyQuery) -> Result<Why, Refused> {
+    pub(super) async fn explain(&self, query: WhyQuery) -> Result<Why, Refused> {
         let (channel_key, membership) = self.room_to_read(&query.room)?;
         let scene = Scene { backend: self, room: query.room, channel_key, membership, illegible: Mutex::default() };
         let mut why = scene.tell(query.companion.as_deref(), query.at).await?;
@@ -74,7 +74,7 @@ impl Scene<'_> {
         let whose = self.whose(companion)?;
         match (at, whose) {
             (at, Some(id)) => self.one(id, at.as_ref()).await,
-            (Some(WhyAt::Event(seq)), None) => match self.first_after(seq, None).await.map_err(unread)? {
+            (Some(WhyAt::Event(seq)), None) => match self.first_after(seq, None).await.map_err(read_error)? {
                 Some(decided) if companions_of(&decided).len() == 1 => {
                     self.one(companions_of(&decided)[0].clone(), Some(&WhyAt::Event(seq))).await
                 }
@@ -158,24 +158,24 @@ impl Scene<'_> {
     /// The newest decision of one companion, or the one that is named, and what it waits for now.
     async fn one(&self, id: CompanionId, at: Option<&WhyAt>) -> Result<Why, Refused> {
         let who = self.who(&id);
-        let asked = self.decision(&id, at).await.map_err(unread)?;
+        let asked = self.decision(&id, at).await.map_err(read_error)?;
         if asked.is_none() && !self.membership.companions.contains(&id) {
             return Err(self.not_here(&id));
         }
         let mut why = match &asked {
-            Some(recorded) => self.story(&who, recorded).await.map_err(unread)?,
+            Some(recorded) => self.story(&who, recorded).await.map_err(read_error)?,
             None => Why::default(),
         };
         if at.is_none() {
             let since = asked.as_ref().map_or(Seq::NONE, |recorded| recorded.seq);
             let told: BTreeSet<_> = why.story.iter().filter_map(|line| line.seq).collect();
-            let later = self.since(since, &who).await.map_err(unread)?;
+            let later = self.since(since, &who).await.map_err(read_error)?;
             why.story.extend(later.into_iter().filter(|line| line.seq.is_none_or(|seq| !told.contains(&seq))));
-            let stand = self.backend.stand(&self.channel_key).await.map_err(unread)?;
+            let stand = self.backend.stand(&self.channel_key).await.map_err(read_error)?;
             why.story.extend(asked.as_ref().and_then(|decided| self.over_since(decided, &stand.look)));
             in_order(&mut why.story);
             let waiting = self.waiting_for(&who, &stand).await;
-            why.waiting_for = self.once_allowed(asked.as_ref(), waiting).await.map_err(unread)?;
+            why.waiting_for = self.once_allowed(asked.as_ref(), waiting).await.map_err(read_error)?;
         }
         why.name = Some(who.name);
         why.companion = Some(id);
@@ -184,15 +184,15 @@ impl Scene<'_> {
 
     /// In short: the newest decision of everybody who is present, up to a moment or now.
     async fn everybody(&self, at: Option<&WhyAt>) -> Result<Why, Refused> {
-        let newest = self.newest(&self.membership.companions, at).await.map_err(unread)?;
-        let stand = if at.is_none() { Some(self.backend.stand(&self.channel_key).await.map_err(unread)?) } else { None };
+        let newest = self.newest(&self.membership.companions, at).await.map_err(read_error)?;
+        let stand = if at.is_none() { Some(self.backend.stand(&self.channel_key).await.map_err(read_error)?) } else { None };
         let mut companions = Vec::new();
         for id in &self.membership.companions {
             let who = self.who(id);
-            let mut brief = self.brief(&who, newest.get(id)).await.map_err(unread)?;
+            let mut brief = self.brief(&who, newest.get(id)).await.map_err(read_error)?;
             if let Some(stand) = &stand {
                 let waiting = self.waiting_for(&who, stand).await;
-                brief.waiting_for = self.once_allowed(newest.get(id), waiting).await.map_err(unread)?;
+                brief.waiting_for = self.once_allowed(newest.get(id), waiting).await.map_err(read_error)?;
             }
             companions.push(brief);
         }
@@ -203,7 +203,7 @@ impl Scene<'_> {
     async fn each_of(&self, decided: &Recorded) -> Result<Why, Refused> {
         let mut companions = Vec::new();
         for id in companions_of(decided) {
-            companions.push(self.brief(&self.who(id), Some(decided)).await.map_err(unread)?);
+            companions.push(self.brief(&self.who(id), Some(decided)).await.map_err(read_error)?);
         }
         Ok(Why { companions, ..Why::default() })
     }

@@ -56,7 +56,7 @@ async fn what_cannot_be_decoded_is_named_by_verify_with_a_way_out() {
         assert!(!says("compact --accept-loss"), "that would not help: {verified:?}");
     }
     assert_eq!(forgotten.code, Some(3), "{forgotten:?}");
-    assert!(forgotten.stderr.contains("1 entry cannot be read and may be theirs"), "{forgotten:?}");
+    assert!(forgotten.stderr.contains("1 entry cannot be read and may be this person's"), "{forgotten:?}");
     assert!(state["kept_away"]["detail"].as_str().is_some_and(|detail| detail.contains(&named)), "{state}");
     let told = why.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(why.code == Some(0) && told.contains(&format!("Event {last} of the record cannot be read")), "{why:?}");

@@ -9,12 +9,12 @@ fn a_companion_lives_in_a_guild_as_long_as_it_lives_in_one_of_its_channels() {
     memberships.put(&"two".into(), membership("home", &["aria", "bruno"])).unwrap();
 
     memberships.take(&"one".into());
-    assert!(memberships.lives_in(&"home".into(), "aria"));
+    assert!(memberships.is_in_guild(&"home".into(), "aria"));
 
     memberships.put(&"two".into(), membership("home", &["bruno"])).unwrap();
-    assert!(!memberships.lives_in(&"home".into(), "aria"));
-    assert!(memberships.lives_in(&"home".into(), "bruno"));
-    assert!(!memberships.lives_in(&"away".into(), "bruno"));
+    assert!(!memberships.is_in_guild(&"home".into(), "aria"));
+    assert!(memberships.is_in_guild(&"home".into(), "bruno"));
+    assert!(!memberships.is_in_guild(&"away".into(), "bruno"));
     assert_eq!(memberships.names(&"home".into()).unwrap().find("ari and bruno"), ["bruno".into()]);
 }
 
@@ -28,7 +28,7 @@ fn two_who_share_a_name_cannot_live_in_one_guild_and_nothing_changes() {
 
     assert_eq!((shared.first.as_str(), shared.second.as_str()), ("aria", "ariel"));
     assert_eq!(memberships.get(&"two".into()), None);
-    assert!(!memberships.lives_in(&"home".into(), "ariel"));
+    assert!(!memberships.is_in_guild(&"home".into(), "ariel"));
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn an_external_companion_lives_under_its_names_and_is_what_the_defaults_say() {
 
     memberships.put(&"one".into(), with_external("zed", zed.clone())).unwrap();
 
-    assert!(memberships.lives_in(&"home".into(), "zed"));
+    assert!(memberships.is_in_guild(&"home".into(), "zed"));
     assert_eq!(memberships.names(&"home".into()).unwrap().find("ari and zeddy"), ["aria".into(), "zed".into()]);
     assert_eq!(memberships.policies(&"one".into()).len(), 2);
     assert!(memberships.present(&"one".into())[&CompanionId::from("zed")]);
@@ -135,7 +135,7 @@ fn an_external_companion_shares_no_name_with_anybody_in_any_room_of_its_guild() 
     assert_eq!(memberships.names(&"home".into()).unwrap().find("zoltan"), ["zed".into()]);
     memberships.put(&"two".into(), membership("home", &["aria"])).unwrap();
     assert_eq!(memberships.names(&"home".into()).unwrap().find("zoltan"), []);
-    assert!(!memberships.lives_in(&"home".into(), "zed"));
+    assert!(!memberships.is_in_guild(&"home".into(), "zed"));
 }
 
 #[test]

@@ -5,11 +5,11 @@ mod course;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::super::desk::unread;
-use super::super::quarantine::again_as;
+use super::super::actor_calls::read_error;
+use super::super::quarantine::retry_id;
 use super::super::state::Stand;
 use super::story::in_order;
-use super::words::{cut, decided_because, failed, line, together_with};
+use super::sentences::{cut, decided_because, failed, line, together_with};
 use super::{Scene, Who};
 use crate::domain::decision::Reason;
 use crate::domain::event::{Decided, Event, Recorded};
@@ -44,11 +44,11 @@ impl Scene<'_> {
         let message = self.message_of(id).await?;
         let seq = message.seq;
         let companions = whose.as_ref().map_or_else(|| self.membership.companions.clone(), |id| BTreeSet::from([id.clone()]));
-        let found = self.follow(message, companions, whose.is_some()).await.map_err(unread)?;
-        let stand = self.backend.stand(&self.channel_key).await.map_err(unread)?;
+        let found = self.follow(message, companions, whose.is_some()).await.map_err(read_error)?;
+        let stand = self.backend.stand(&self.channel_key).await.map_err(read_error)?;
         let mut briefs = Vec::new();
         for id in found.course.companions() {
-            briefs.push(self.brief_fate(&self.who(id), &found, &stand).await.map_err(unread)?);
+            briefs.push(self.brief_fate(&self.who(id), &found, &stand).await.map_err(read_error)?);
         }
         let [brief] = &briefs[..] else {
             let story = self.around(&found);
@@ -56,19 +56,19 @@ impl Scene<'_> {
         };
         let id = brief.companion.clone();
         if brief.outcome == Some(Outcome::Absent) && !self.membership.companions.contains(&id) {
-            let known = self.decision(&id, Some(&WhyAt::Event(Seq::NONE))).await.map_err(unread)?;
+            let known = self.decision(&id, Some(&WhyAt::Event(Seq::NONE))).await.map_err(read_error)?;
             known.ok_or_else(|| self.not_here(&id))?;
         }
         let who = self.who(&id);
         let mut why = match brief.seq {
-            Some(decision) => match self.reader().event(&self.channel_key, decision).await.map_err(unread)? {
-                Some(decided) => self.story(&who, &decided).await.map_err(unread)?,
+            Some(decision) => match self.reader().event(&self.channel_key, decision).await.map_err(read_error)? {
+                Some(decided) => self.story(&who, &decided).await.map_err(read_error)?,
                 None => Why::default(),
             },
             None => {
                 let mut story = self.around(&found);
                 if brief.outcome == Some(Outcome::Waiting) {
-                    story.extend(self.since(seq, &who).await.map_err(unread)?);
+                    story.extend(self.since(seq, &who).await.map_err(read_error)?);
                 }
                 Why { story, waiting_for: brief.waiting_for.clone(), ..Why::default() }
             }
@@ -87,16 +87,16 @@ impl Scene<'_> {
         let at = |seq| reader.event(&self.channel_key, seq);
         let is_message = |recorded: &Recorded| matches!(recorded.event, Event::Said { .. });
         if let Some(seq) = id.parse().ok().map(Seq)
-            && let Some(recorded) = at(seq).await.map_err(unread)?.filter(is_message)
+            && let Some(recorded) = at(seq).await.map_err(read_error)?.filter(is_message)
         {
             return Ok(recorded);
         }
-        if let Some(seq) = reader.message(&self.channel_key, id).await.map_err(unread)?
-            && let Some(recorded) = at(seq).await.map_err(unread)?.filter(is_message)
+        if let Some(seq) = reader.message(&self.channel_key, id).await.map_err(read_error)?
+            && let Some(recorded) = at(seq).await.map_err(read_error)?.filter(is_message)
         {
             return Ok(recorded);
         }
-        let head = reader.head(&self.channel_key).await.map_err(unread)?;
+        let head = reader.head(&self.channel_key).await.map_err(read_error)?;
         let what = match id.parse().ok().map(Seq) {
             Some(seq) if seq >= head.swept_below && seq <= head.last && seq > Seq::NONE => "is not a message's",
             _ => "is known as no message's",
@@ -124,7 +124,7 @@ impl Scene<'_> {
         let dead_letter = self.reader().dead_letter(&self.channel_key, message.seq).await?.map(|record| record.error);
         let again = match (&dead_letter, self.reader().channel_no(&self.channel_key).await?) {
             (Some(_), Some(no)) => {
-                self.reader().message(&self.channel_key, &again_as(self.channel_key.ward(), no, message.seq)).await?
+                self.reader().message(&self.channel_key, &retry_id(self.channel_key.ward(), no, message.seq)).await?
             }
             _ => None,
         };

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::words::{line, listed};
+use super::sentences::{line, listed};
 use crate::domain::closing::Stage;
 use crate::domain::event::{Event, Recorded, RoundClosed, RoundOpened};
 use crate::domain::id::{CompanionId, Seq};

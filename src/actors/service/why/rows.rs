@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Who;
-use super::words::{author, messages_in_words, secs, times};
+use super::sentences::{author, messages_in_words, secs, times};
 use crate::domain::event::{Evaluated, Event, Recorded};
 use crate::domain::gate::MOST_JITTER;
 use crate::domain::id::{CompanionId, Seq};

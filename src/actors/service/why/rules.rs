@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::words::{messages_in_words, secs};
+use super::sentences::{messages_in_words, secs};
 use super::{Scene, Who};
 use crate::domain::budget::{Budget, UsedUp};
 use crate::domain::decision::Reason;

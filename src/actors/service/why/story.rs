@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::round::Ballot;
 use super::rows::asked_because;
 use super::rules::in_a_row;
-use super::words::{
+use super::sentences::{
     cut, decided_because, failed, failure, line, messages_in_words, moved, repeated, secs, settled, stage_changed,
 };
 use super::{Scene, Who};

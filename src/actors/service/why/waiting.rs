@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::state::Stand;
-use super::words::{messages_in_words, secs};
+use super::sentences::{messages_in_words, secs};
 use super::{Scene, Who};
 use crate::actors::runtime::actor_keys::SwitchboardKey;
 use crate::domain::budget::Budget;
