@@ -19,11 +19,11 @@
 //! * `actor_calls`: calls to the writer, the channels and the guilds.
 
 mod actor_calls;
+mod event_view;
 mod export;
 mod external;
 mod forget;
 mod inbound_events;
-mod suggestions;
 mod live;
 mod membership;
 mod messages;
@@ -32,7 +32,7 @@ mod quarantine;
 mod reading;
 pub mod rooms;
 mod state;
-mod event_view;
+mod suggestions;
 mod usage;
 mod why;
 

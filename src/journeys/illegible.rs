@@ -101,7 +101,7 @@ async fn whoever_said_something_in_a_room_that_cannot_be_read_is_forgotten_and_r
         let forgotten = world.backend.forget(forget()).await;
 
         let [Ok(line), Err(Refused::Damaged(missing))] = &lines[..] else { panic!("{lines:?}") };
-        assert!(line.contains("zebra-den") && missing.contains("the rest is read out"), "{line} {missing}");
+        assert!(line.contains("zebra-den") && missing.contains("the rest is exported"), "{line} {missing}");
         let Err(Refused::Damaged(detail)) = forgotten else { panic!("nobody is told: {forgotten:?}") };
         assert!(detail.contains(if is_nameless { "channel 0 of ward" } else { "console:lobby" }), "{detail}");
         assert!(world.history("den").await.iter().all(|(_, text)| !text.contains("zebra")), "{detail}");

@@ -109,7 +109,11 @@ async fn delete_all_traces(
 ///
 /// # Errors
 /// [`RewriteError`].
-pub async fn append_deletion(context: &ActorContext, channel_key: &ChannelKey, messages: &BTreeSet<Seq>) -> Result<(), RewriteError> {
+pub async fn append_deletion(
+    context: &ActorContext,
+    channel_key: &ChannelKey,
+    messages: &BTreeSet<Seq>,
+) -> Result<(), RewriteError> {
     Inbound::new(context.clone())
         .accept(channel_key, Event::Deleted { messages: messages.iter().copied().collect() }, None)
         .await?;
@@ -285,7 +289,11 @@ async fn redacted_snapshot(
 }
 
 /// Writes that close the dead letters of these messages and remove their errors, because an error can quote the message.
-async fn closed_dead_letters(reader: &Reader<'_>, channel_key: &ChannelKey, events: &[Recorded]) -> Result<Vec<Write>, ReadError> {
+async fn closed_dead_letters(
+    reader: &Reader<'_>,
+    channel_key: &ChannelKey,
+    events: &[Recorded],
+) -> Result<Vec<Write>, ReadError> {
     let Some(no) = reader.channel_no(channel_key).await? else { return Ok(Vec::new()) };
     let said = events.iter().filter(|recorded| matches!(recorded.event, Event::Said { .. }));
     let gone: BTreeSet<Seq> = said.map(|recorded| recorded.seq).collect();

@@ -119,7 +119,12 @@ pub async fn pass_older(context: &ActorContext, cutoff: Cutoff<'_>) -> PassRepor
     report
 }
 
-async fn pass_ward(context: &ActorContext, cutoff: Cutoff<'_>, ward: Ward, report: &mut PassReport) -> Result<(), RetentionError> {
+async fn pass_ward(
+    context: &ActorContext,
+    cutoff: Cutoff<'_>,
+    ward: Ward,
+    report: &mut PassReport,
+) -> Result<(), RetentionError> {
     let all = Key::new(ward, Kind::ChannelOf);
     let mut from = all.clone();
     let mut guilds = BTreeSet::new();
@@ -194,12 +199,8 @@ pub async fn delete_before(context: &ActorContext, channel_key: &ChannelKey, bef
     let Some(below) = raise_mark(context, &reader, channel_key, before).await? else { return Ok(0) };
     let Some(no) = reader.channel_no(channel_key).await? else { return Ok(0) };
     let first = Key::event(channel_key.ward(), no, Seq::NONE);
-    let is_clear = context
-        .store
-        .scan(first, Key::event(channel_key.ward(), no, below), false, 1)
-        .await
-        .map_err(ReadError::from)?
-        .is_empty();
+    let is_clear =
+        context.store.scan(first, Key::event(channel_key.ward(), no, below), false, 1).await.map_err(ReadError::from)?.is_empty();
     if is_clear {
         return Ok(0);
     }

@@ -86,8 +86,9 @@ impl ActorBackend {
         }
         let counted =
             |count: usize, one: &str, many: &str| if count == 1 { format!("1 {one}") } else { format!("{count} {many}") };
-        let cannot_be_read =
-            |which: String| format!("{which} where {} said something cannot be read, and may contain messages of this person", person.id);
+        let cannot_be_read = |which: String| {
+            format!("{which} where {} said something cannot be read, and may contain messages of this person", person.id)
+        };
         let missing = if let Some(error) = unreadable {
             Some(format!("{} said something where {error}", person.id))
         } else if nameless > 0 {

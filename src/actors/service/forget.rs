@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 use super::ActorBackend;
-use super::actor_calls::{damaged, rewrite_error, unavailable, read_error};
-use crate::actors::erasure::deletion::{Traces, answers_to, has_illegible_snapshot, append_deletion, redact_traces, traces_of};
+use super::actor_calls::{damaged, read_error, rewrite_error, unavailable};
+use crate::actors::erasure::deletion::{Traces, answers_to, append_deletion, has_illegible_snapshot, redact_traces, traces_of};
 use crate::actors::erasure::retention::without_person;
 use crate::actors::messages::writer::WriteError;
 use crate::actors::writer::requests::{remove_from_index, writer_ref};
@@ -165,7 +165,8 @@ impl ActorBackend {
             self.delete(channel_key, &answers).await?;
             gone.extend(answers);
         }
-        let Traces { redacted: events, mut illegible, .. } = traces_of(&self.reader(), channel_key, &gone).await.map_err(read_error)?;
+        let Traces { redacted: events, mut illegible, .. } =
+            traces_of(&self.reader(), channel_key, &gone).await.map_err(read_error)?;
         if has_illegible_snapshot(&*self.context.store, channel_key).await.map_err(read_error)? {
             // No event has this number, so it can stand for the snapshot.
             illegible.insert(Seq::NONE);

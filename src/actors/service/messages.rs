@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::ActorBackend;
-use super::actor_calls::{broken, invalid, refused, rewrite_error, read_error};
+use super::actor_calls::{broken, invalid, read_error, refused, rewrite_error};
 use crate::actors::erasure::deletion::{delete_messages, replace_words};
 use crate::actors::inbound::{Replied, Speech};
 use crate::actors::writer::requests::fence;

@@ -11,7 +11,7 @@ use ractor::RpcReplyPort;
 use tokio::sync::oneshot;
 
 use super::ActorBackend;
-use super::actor_calls::{rewrite_error, unavailable, read_error};
+use super::actor_calls::{read_error, rewrite_error, unavailable};
 use crate::actors::erasure::deletion::redact_messages;
 use crate::actors::messages::guilds::{Cause, GuildsMessage, Quarantined, Suspended};
 use crate::actors::runtime::actor_keys::GuildsKey;

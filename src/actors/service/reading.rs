@@ -34,7 +34,8 @@ impl ActorBackend {
     pub(super) async fn read_history(&self, room: &RoomId, query: HistoryQuery) -> Result<History, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         let wanted = Wanted { after: query.after, before: query.before, limit: query.limit, max_read: usize::MAX };
-        let messages = find(&self.reader(), &channel_key, wanted, |recorded| history_message(recorded).into_iter().collect()).await;
+        let messages =
+            find(&self.reader(), &channel_key, wanted, |recorded| history_message(recorded).into_iter().collect()).await;
         Ok(History { messages: messages.map_err(read_error)? })
     }
 

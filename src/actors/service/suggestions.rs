@@ -59,9 +59,7 @@ impl ActorBackend {
         match self.people_of(guild).await {
             Ok(people) if people.is_empty() => {
                 let id = person.as_str();
-                Refused::NotFound(format!(
-                    "no message of {id} in {guild} is on record, nor of anybody else there"
-                ))
+                Refused::NotFound(format!("no message of {id} in {guild} is on record, nor of anybody else there"))
             }
             Ok(people) => {
                 let id = person.as_str();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{RetentionError, PAGE};
+use super::{PAGE, RetentionError};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::requests::write_meta;
 use crate::domain::id::{GuildId, Seq, Ward};
@@ -44,7 +44,11 @@ pub(super) async fn remove_stale_index_entries(context: &ActorContext, guild: &G
 }
 
 /// Removes the people who addressed companions from a guild's usage records. The usage itself and its cost stay, and name nobody.
-pub(super) async fn remove_people_from_usage(context: &ActorContext, guild: &GuildId, before: Moment) -> Result<(), RetentionError> {
+pub(super) async fn remove_people_from_usage(
+    context: &ActorContext,
+    guild: &GuildId,
+    before: Moment,
+) -> Result<(), RetentionError> {
     let (ward, mark, now) = (Ward::of(guild), key::usage_kept_from(guild), context.clock.now());
     let known = context.store.get(mark.clone()).await.map_err(ReadError::from)?;
     let done = known.map(|value| decode(&mark, &value)).transpose().map_err(ReadError::from)?.unwrap_or(Moment::ZERO).min(now);

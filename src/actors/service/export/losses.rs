@@ -145,8 +145,7 @@ mod tests {
 
         let notes = losses.in_words();
         let counted: Vec<_> = notes.iter().filter_map(|note| note.split_once(':')).map(|(counted, _)| counted).collect();
-        let expected =
-            ["2 pauses", "1 edited message", "2 deleted messages", "1 gap", "0 votes of zed, an external companion"];
+        let expected = ["2 pauses", "1 edited message", "2 deleted messages", "1 gap", "0 votes of zed, an external companion"];
         assert_eq!(counted, expected);
         assert_eq!(Losses::default().in_words(), [""; 0]);
     }

@@ -115,7 +115,11 @@ impl Actor for Guilds {
     type State = GuildsState;
     type Arguments = mpsc::UnboundedSender<String>;
 
-    async fn pre_start(&self, myself: ActorRef<GuildsRequest>, reports: Self::Arguments) -> Result<GuildsState, ActorProcessingErr> {
+    async fn pre_start(
+        &self,
+        myself: ActorRef<GuildsRequest>,
+        reports: Self::Arguments,
+    ) -> Result<GuildsState, ActorProcessingErr> {
         let policy = RestartPolicy {
             first_delay: Duration::from_secs(1),
             longest_delay: Duration::from_secs(60),
@@ -137,7 +141,12 @@ impl Actor for Guilds {
         })
     }
 
-    async fn handle(&self, _: ActorRef<GuildsRequest>, request: GuildsRequest, state: &mut GuildsState) -> Result<(), ActorProcessingErr> {
+    async fn handle(
+        &self,
+        _: ActorRef<GuildsRequest>,
+        request: GuildsRequest,
+        state: &mut GuildsState,
+    ) -> Result<(), ActorProcessingErr> {
         match request {
             GuildsRequest::Open(name, is_bad) => state.open(name, is_bad),
             GuildsRequest::Find(name, reply) => {

@@ -48,8 +48,7 @@ impl World {
         let (endings_tx, endings) = mpsc::unbounded_channel();
         let (reports_tx, reports) = mpsc::unbounded_channel();
         let (parent, _) = Actor::spawn(None, Parent, endings_tx).await.expect("it starts");
-        let (supervisor, _) =
-            Actor::spawn_linked(None, Supervisor, reports_tx, parent.get_cell()).await.expect("it starts");
+        let (supervisor, _) = Actor::spawn_linked(None, Supervisor, reports_tx, parent.get_cell()).await.expect("it starts");
         Self { supervisor, controls: Arc::default(), reports, endings, began: Instant::now() }
     }
 
@@ -174,7 +173,11 @@ impl Actor for Supervisor {
     type State = SupervisorState;
     type Arguments = mpsc::UnboundedSender<String>;
 
-    async fn pre_start(&self, myself: ActorRef<Request>, reports: Self::Arguments) -> Result<SupervisorState, ActorProcessingErr> {
+    async fn pre_start(
+        &self,
+        myself: ActorRef<Request>,
+        reports: Self::Arguments,
+    ) -> Result<SupervisorState, ActorProcessingErr> {
         let policy = RestartPolicy {
             first_delay: Duration::from_secs(1),
             longest_delay: Duration::from_secs(60),
@@ -185,7 +188,12 @@ impl Actor for Supervisor {
         Ok(SupervisorState { children: Children::new(myself, policy, Arc::new(Half)), reports })
     }
 
-    async fn handle(&self, _: ActorRef<Request>, request: Request, state: &mut SupervisorState) -> Result<(), ActorProcessingErr> {
+    async fn handle(
+        &self,
+        _: ActorRef<Request>,
+        request: Request,
+        state: &mut SupervisorState,
+    ) -> Result<(), ActorProcessingErr> {
         match request {
             Request::Start(name, spec) => {
                 state.children.start(name, spec);
