@@ -106,7 +106,7 @@ async fn nothing_is_said_about_what_was_taken_back_while_it_was_asked_about() {
     assert_eq!(newest(&seen, "failed")["error"], "taken_back");
     let yes = newest(&seen, "decision")["seq"].as_u64().unwrap();
     let decision = why(&world, WhyAt::Event(Seq(yes))).await;
-    assert!(decision.story.last().unwrap().text.contains("taken back or forgotten, so nothing was said"), "{decision:#?}");
+    assert!(decision.story.last().unwrap().text.contains("were deleted, so nothing was said"), "{decision:#?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -168,7 +168,7 @@ async fn of_a_room_whose_last_entry_cannot_be_read_is_told_what_can_be_and_what_
             "{end:?}"
         );
         let waiting = why.waiting_for.unwrap().text;
-        assert!(waiting.starts_with("its room, in which nothing goes on: what is on record of it cannot be read"), "{waiting}");
+        assert!(waiting.starts_with("its room, which is out of service: its record cannot be read"), "{waiting}");
     }
     assert_eq!(rooms.rooms.len(), 2);
 

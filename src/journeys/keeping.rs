@@ -244,8 +244,8 @@ async fn a_message_that_was_set_aside_can_be_tried_again_and_given_up() {
         told.story.iter().map(|line| &*line.text).chain(told.companions.iter().map(|brief| &*brief.text)).collect();
     let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
     let again = Reader::new(&*world.store).message(&channel_key, &format!("retry:{}", listed[0].id)).await.unwrap().unwrap();
-    assert!(told.iter().any(|text| text.contains(&format!("tried again, as message {again}"))), "{told:?}");
-    assert!(told.iter().any(|text| text.contains(&format!("tried again as message {again}"))), "{told:?}");
+    assert!(told.iter().any(|text| text.contains(&format!("retried as message {again}"))), "{told:?}");
+    assert!(told.iter().any(|text| text.contains(&format!("retried as message {again}"))), "{told:?}");
     assert!(matches!(world.backend.retry(&listed[0].id).await, Err(Refused::NotFound(_))));
     assert!(matches!(world.backend.release("home").await, Err(Refused::NotFound(_))));
 }

@@ -185,7 +185,7 @@ async fn what_is_known_of_a_room_that_is_left_alone_is_told_at_once_with_the_rea
     assert!(kept_away.detail.contains("died whenever it continued") && kept_away.detail.contains("release it"), "{kept_away:?}");
     assert!(state.companions[0].buffer.contains(&"Ari?".into()), "what the record says is told: {:?}", state.companions);
     for waiting in [why.waiting_for.unwrap(), fate.companions[0].waiting_for.clone().unwrap()] {
-        assert!(waiting.text.starts_with("its room, in which nothing goes on"), "{waiting:?}");
+        assert!(waiting.text.starts_with("its room, which is out of service"), "{waiting:?}");
         assert!(waiting.text.contains("GET /api/quarantine"), "{waiting:?}");
     }
     assert!(seen.0.is_ok() && seen.1.is_ok());

@@ -18,7 +18,7 @@ use name_sets::NameSets;
 /// The configured companions, by id.
 pub type CompanionSet = BTreeMap<CompanionId, Companion>;
 
-/// Who lives where. Cheap to clone; all clones are one.
+/// The memberships of all channels. Cheap to clone; all clones share their state.
 #[derive(Clone)]
 pub struct Memberships(Arc<Shared>);
 
@@ -191,7 +191,7 @@ impl Memberships {
         register.members_with(channel, Some(membership), &membership.guild).map(drop)
     }
 
-    /// Takes a residence.
+    /// Stores a channel's membership.
     ///
     /// # Errors
     /// Two companions of the guild would share a name; nothing changes then.

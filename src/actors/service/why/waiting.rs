@@ -120,9 +120,7 @@ impl Scene<'_> {
         if !cap.is_used_up() {
             return Ok(Some(waiting));
         }
-        let free = cap
-            .free_at
-            .map_or_else(|| "of which there are none".to_owned(), |at| format!("free again in {}", secs(at.0.since(now))));
+        let free = cap.free_at.map_or_else(|| "which is 0".to_owned(), |at| format!("free again in {}", secs(at.0.since(now))));
         let text = format!("{what}, {free}; then for {}", waiting.text);
         Ok(Some(WaitingFor { text, ..waiting }))
     }

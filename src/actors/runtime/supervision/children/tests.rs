@@ -291,7 +291,7 @@ async fn a_closed_supervisor_starts_nothing_and_restarts_nothing() {
     world.start("a", RestartType::Permanent).await;
     let actor = world.child("a").await;
 
-    cast!(world.supervisor, Request::Close).expect("it lives");
+    cast!(world.supervisor, Request::Close).expect("it runs");
     actor.kill();
     world.launch("b", RestartType::Permanent).await;
 

@@ -13,7 +13,7 @@ use crate::domain::moment::Moment;
 async fn a_guild_that_keeps_failing_is_restarted_as_a_whole_once_and_then_quarantined() {
     let (guilds, mut reports) = guilds().await;
 
-    cast!(guilds, GuildsRequest::Open("bad", true)).expect("it lives");
+    cast!(guilds, GuildsRequest::Open("bad", true)).expect("it runs");
 
     assert_eq!(reports.recv().await.as_deref(), Some("bad is up"));
     assert_eq!(reports.recv().await.as_deref(), Some("bad restarts as a whole"));
@@ -27,16 +27,16 @@ async fn a_guild_that_keeps_failing_is_restarted_as_a_whole_once_and_then_quaran
 #[tokio::test(start_paused = true)]
 async fn other_guilds_are_not_affected() {
     let (guilds, mut reports) = guilds().await;
-    cast!(guilds, GuildsRequest::Open("good", false)).expect("it lives");
+    cast!(guilds, GuildsRequest::Open("good", false)).expect("it runs");
     assert_eq!(reports.recv().await.as_deref(), Some("good is up"));
-    let good = call!(guilds, GuildsRequest::Find, "good").expect("it lives").expect("it is up");
+    let good = call!(guilds, GuildsRequest::Find, "good").expect("it runs").expect("it is up");
 
-    cast!(guilds, GuildsRequest::Open("bad", true)).expect("it lives");
+    cast!(guilds, GuildsRequest::Open("bad", true)).expect("it runs");
     while reports.recv().await.as_deref() != Some("bad is quarantined for 60 s") {}
 
-    let same = call!(guilds, GuildsRequest::Find, "good").expect("it lives").expect("it is up");
+    let same = call!(guilds, GuildsRequest::Find, "good").expect("it runs").expect("it is up");
     assert_eq!((same.get_id(), same.get_status()), (good.get_id(), ActorStatus::Running));
-    assert!(call!(guilds, GuildsRequest::Find, "bad").expect("it lives").is_none());
+    assert!(call!(guilds, GuildsRequest::Find, "bad").expect("it runs").is_none());
 }
 
 async fn guilds() -> (ActorRef<GuildsRequest>, mpsc::UnboundedReceiver<String>) {
@@ -87,8 +87,8 @@ impl GuildsState {
             Some(Report::Started { child: (name, is_bad), actor, .. }) => {
                 self.report(format!("{name} is up"));
                 if is_bad {
-                    let doomed = ChildSpec::of(RestartType::Transient, || (FailsAtOnce, ()));
-                    actor.send_message(Request::Start("doomed", doomed)).expect("it lives");
+                    let failing = ChildSpec::of(RestartType::Transient, || (FailsAtOnce, ()));
+                    actor.send_message(Request::Start("failing", failing)).expect("it runs");
                 }
             }
             Some(Report::Ended { child: (name, is_bad), ending }) => {

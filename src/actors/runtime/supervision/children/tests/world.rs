@@ -55,7 +55,7 @@ impl World {
     pub(super) async fn launch(&mut self, name: &'static str, restart_type: RestartType) {
         let controls = self.controls.clone();
         let spec = ChildSpec::of(restart_type, move || (Worker { name, controls: controls.clone() }, ()));
-        cast!(self.supervisor, Request::Start(name, spec)).expect("it lives");
+        cast!(self.supervisor, Request::Start(name, spec)).expect("it runs");
     }
 
     pub(super) async fn start(&mut self, name: &'static str, restart_type: RestartType) {
@@ -64,23 +64,23 @@ impl World {
     }
 
     pub(super) async fn next(&mut self) -> String {
-        self.reports.recv().await.expect("the supervisor lives")
+        self.reports.recv().await.expect("the supervisor runs")
     }
 
     pub(super) async fn child(&self, name: &'static str) -> ActorCell {
-        call!(self.supervisor, Request::Find, name).expect("it lives").expect("the child is up")
+        call!(self.supervisor, Request::Find, name).expect("it runs").expect("the child is up")
     }
 
     pub(super) async fn status(&self, name: &'static str) -> ChildStatus {
-        call!(self.supervisor, Request::Status, name).expect("it lives")
+        call!(self.supervisor, Request::Status, name).expect("it runs")
     }
 
     pub(super) async fn dismiss(&self, name: &'static str) -> Option<ActorCell> {
-        call!(self.supervisor, Request::Dismiss, name).expect("it lives")
+        call!(self.supervisor, Request::Dismiss, name).expect("it runs")
     }
 
     pub(super) async fn send(&self, name: &'static str, order: Order) {
-        self.child(name).await.send_message(order).expect("the child lives");
+        self.child(name).await.send_message(order).expect("the child runs");
         tokio::task::yield_now().await;
     }
 
@@ -90,7 +90,7 @@ impl World {
 
     pub(super) async fn recall(&self, name: &'static str) -> &'static str {
         let worker: ActorRef<Order> = self.child(name).await.into();
-        call!(worker, Order::Recall).expect("the child lives")
+        call!(worker, Order::Recall).expect("the child runs")
     }
 
     pub(super) fn elapsed_ms(&self) -> u128 {
