@@ -241,7 +241,12 @@ async fn update_threads(context: &ActorContext, channel: &ChannelId) {
         }
         if let Err(error) = record_and_store(context, &thread, Some(&recorded), membership).await {
             let (channel, thread) = (Plain(channel.as_str()), Plain(thread.as_str()));
-            tracing::warn!(%channel, %thread, %error, "a thread could not be updated after a change of its parent channel; it is updated with its next message");
+            tracing::warn!(
+                %channel,
+                %thread,
+                %error,
+                "a thread could not be updated after a change of its parent channel; it is updated with its next message"
+            );
         }
     }
 }

@@ -91,7 +91,7 @@ pub enum ChannelMessage {
     MembershipChanged,
     /// The writer was replaced. Requests to the old one may have been committed without an answer, so the channel reads its record again.
     WriterReplaced,
-    /// Everything up to this number is on record. Whatever of it is dispatched at all was dispatched before this message.
+    /// Everything up to this number is on record. Events up to it that were dispatched to this channel arrived before this message.
     Fenced(Seq),
     /// Answer with the current state of the conversation.
     Inspect(RpcReplyPort<Box<Inspection>>),

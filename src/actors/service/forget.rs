@@ -29,7 +29,8 @@ const PAGE: usize = 512;
 /// What to do about the answers to a person who was forgotten without them. They cannot be found any more, because a redacted message does not
 /// name its author.
 const ANSWERS_ALONE: &str = "companions' answers to a person can be found only together with the person's messages: if they were left when the \
-    person was forgotten, delete them one by one, on the page or by DELETE /api/rooms/{room}/messages/{seq}; `tertulia history export` lists the numbers";
+    person was forgotten, delete them one by one, on the page or by DELETE /api/rooms/{room}/messages/{seq}; `tertulia history export` lists the \
+    numbers";
 
 /// What is left of a person in a channel.
 enum Remainder {

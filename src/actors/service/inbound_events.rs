@@ -64,7 +64,11 @@ impl InboundEvents for Inbound {
             Ok(false) => return Ok(Acceptance::Not),
             Err(MembershipError::SharedName(shared)) => {
                 let channel = Plain(channel_ref.channel.as_str());
-                tracing::warn!(%channel, %shared, "no companion can be a member of this channel, and its messages are ignored; give one of the two another name");
+                tracing::warn!(
+                    %channel,
+                    %shared,
+                    "no companion can be a member of this channel, and its messages are ignored; give one of the two another name"
+                );
                 return Ok(Acceptance::Not);
             }
             Err(error) => return Err(membership_error(error)),

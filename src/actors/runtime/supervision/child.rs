@@ -26,7 +26,7 @@ const LONGEST_MESSAGE: usize = 500;
 /// Which endings are followed by a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestartType {
-    /// None. Example: a reply, which is over when it ends.
+    /// None. Example: a reply, which is not needed any more once it has ended.
     Temporary,
     /// Failures and kills, but not a normal stop. Example: a channel, which stops to go to sleep.
     Transient,
