@@ -92,15 +92,15 @@ async fn delete_all_traces(
         // No key of this request has to be new.
         MetaWriteError::Exists { .. } => WriteError::Unknown,
     })?;
-    let gone = messages.iter().copied().collect();
-    append_deletion(context, channel_key, &gone).await?;
-    let traces = traces_of(&reader, channel_key, &gone).await?;
+    let deleted = messages.iter().copied().collect();
+    append_deletion(context, channel_key, &deleted).await?;
+    let traces = traces_of(&reader, channel_key, &deleted).await?;
     if !traces.illegible.is_empty() {
         let (guild, channel) = (Plain(channel_key.guild.as_str()), Plain(channel_key.channel.as_str()));
         let entries = traces.illegible.len();
         tracing::warn!(%guild, %channel, entries, "entries of this journal cannot be read: they may still quote deleted messages");
     }
-    let usage_writes = usage_without_person(context, channel_key, &gone, &traces.asked_at).await?;
+    let usage_writes = usage_without_person(context, channel_key, &deleted, &traces.asked_at).await?;
     redact_messages(context, channel_key, &messages, traces.redacted, usage_writes).await
 }
 
@@ -295,12 +295,12 @@ async fn closed_dead_letters(
     events: &[Recorded],
 ) -> Result<Vec<Write>, ReadError> {
     let Some(no) = reader.channel_no(channel_key).await? else { return Ok(Vec::new()) };
-    let said = events.iter().filter(|recorded| matches!(recorded.event, Event::Said { .. }));
-    let gone: BTreeSet<Seq> = said.map(|recorded| recorded.seq).collect();
+    let messages = events.iter().filter(|recorded| matches!(recorded.event, Event::Said { .. }));
+    let redacted: BTreeSet<Seq> = messages.map(|recorded| recorded.seq).collect();
     let stored = reader.all(key::dead_letters(channel_key.ward(), no)).await?;
     // Nobody can read an unreadable one, and it must not prevent the deletion of the others.
     let records = stored.iter().filter_map(|(key, value)| decode::<DeadLetterRecord>(key, value).ok());
-    let closed = records.filter(|record| gone.contains(&record.seq)).map(|record| DeadLetterRecord {
+    let closed = records.filter(|record| redacted.contains(&record.seq)).map(|record| DeadLetterRecord {
         error: "".into(),
         is_closed: true,
         ..record

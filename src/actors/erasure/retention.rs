@@ -185,8 +185,8 @@ async fn pass_channel(context: &ActorContext, channel_key: ChannelKey, before: M
 
 /// The moment before which a guild's events expire, according to the settings.
 pub fn cutoff(context: &ActorContext, guild: &GuildId) -> Option<Moment> {
-    let kept = context.settings.storage.retention_of(guild)?;
-    Some(Moment::from_micros(context.clock.now().as_micros().saturating_sub(kept.as_micros() as u64)))
+    let retention = context.settings.storage.retention_of(guild)?;
+    Some(Moment::from_micros(context.clock.now().as_micros().saturating_sub(retention.as_micros() as u64)))
 }
 
 /// Deletes a channel's events before a moment, unless the conversation still needs them. Also sweeps what an interrupted deletion of the whole

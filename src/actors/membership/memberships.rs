@@ -212,9 +212,9 @@ impl Memberships {
         if let Ok(members) = register.members_with(channel, None, &guild) {
             register.replace_members(guild, members);
         }
-        let taken = register.channels.remove(channel);
+        let removed = register.channels.remove(channel);
         self.measure(&register);
-        taken
+        removed
     }
 
     /// Called while the register is locked, so that the newest number is reported last.

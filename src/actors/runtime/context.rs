@@ -22,7 +22,6 @@ use crate::telemetry::recorder::Recorder;
 /// The shared context of the actors. Cheap to clone.
 #[derive(Clone)]
 pub struct ActorContext {
-    /// Where everything is kept. Only the writer writes.
     /// Only the writer writes to it.
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,

@@ -89,8 +89,8 @@ impl ActorBackend {
 
     fn no_companion(&self, companion: &CompanionId) -> Refused {
         let cast = self.context.memberships.companions();
-        let known: Vec<_> = cast.keys().take(MAX_NAMED).map(CompanionId::as_str).collect();
-        let more = if cast.len() > known.len() { " and others" } else { "" };
-        Refused::NotFound(format!("there is no companion {companion}, there are {}{more}", known.join(", ")))
+        let named: Vec<_> = cast.keys().take(MAX_NAMED).map(CompanionId::as_str).collect();
+        let more = if cast.len() > named.len() { " and others" } else { "" };
+        Refused::NotFound(format!("there is no companion {companion}, there are {}{more}", named.join(", ")))
     }
 }

@@ -88,13 +88,13 @@ impl ActorBackend {
 }
 
 /// Names the most similar id, or lists the existing ones.
-fn instead(asked: &str, known: &BTreeSet<String>, more: &str) -> String {
-    let alike = |candidate: &str| strsim::normalized_damerau_levenshtein(&asked.to_lowercase(), &candidate.to_lowercase());
-    if let Some(nearest) = known.iter().max_by(|a, b| alike(a).total_cmp(&alike(b))).filter(|nearest| alike(nearest) > 0.6) {
+fn instead(requested: &str, existing: &BTreeSet<String>, more: &str) -> String {
+    let alike = |candidate: &str| strsim::normalized_damerau_levenshtein(&requested.to_lowercase(), &candidate.to_lowercase());
+    if let Some(nearest) = existing.iter().max_by(|a, b| alike(a).total_cmp(&alike(b))).filter(|nearest| alike(nearest) > 0.6) {
         return format!("did you mean {nearest}?");
     }
-    let named: Vec<_> = known.iter().take(MAX_NAMED).map(String::as_str).collect();
-    match known.len() {
+    let named: Vec<_> = existing.iter().take(MAX_NAMED).map(String::as_str).collect();
+    match existing.len() {
         0 => "there is none".to_owned(),
         count if count > MAX_NAMED => format!("there are {} and {} more ({more})", named.join(", "), count - MAX_NAMED),
         1 => format!("there is {}", named[0]),

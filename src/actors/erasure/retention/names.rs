@@ -50,8 +50,8 @@ pub(super) async fn remove_people_from_usage(
     before: Moment,
 ) -> Result<(), RetentionError> {
     let (ward, mark, now) = (Ward::of(guild), key::usage_kept_from(guild), context.clock.now());
-    let known = context.store.get(mark.clone()).await.map_err(ReadError::from)?;
-    let done = known.map(|value| decode(&mark, &value)).transpose().map_err(ReadError::from)?.unwrap_or(Moment::ZERO).min(now);
+    let stored = context.store.get(mark.clone()).await.map_err(ReadError::from)?;
+    let done = stored.map(|value| decode(&mark, &value)).transpose().map_err(ReadError::from)?.unwrap_or(Moment::ZERO).min(now);
     if before <= done {
         return Ok(());
     }

@@ -11,7 +11,7 @@ use crate::domain::names::Names;
 /// companions have different names in each guild, so guilds with external companions do not share their matcher.
 #[derive(Default)]
 pub(super) struct NameSets {
-    pub(super) known: HashMap<Vec<CompanionId>, Weak<Names>>,
+    pub(super) matchers: HashMap<Vec<CompanionId>, Weak<Names>>,
     /// When there are more entries than this, those that no guild uses any more are removed.
     clean_at: usize,
 }
@@ -19,16 +19,16 @@ pub(super) struct NameSets {
 impl NameSets {
     /// The matcher of a guild with the same companions.
     pub(super) fn of(&self, members: &GuildMembers) -> Option<Arc<Names>> {
-        self.known.get(&shared_by(members)?)?.upgrade()
+        self.matchers.get(&shared_by(members)?)?.upgrade()
     }
 
     /// Shares a guild's matcher with every guild that has the same companions.
     pub(super) fn share(&mut self, members: &GuildMembers, names: &Arc<Names>) {
         let Some(companions) = shared_by(members) else { return };
-        self.known.insert(companions, Arc::downgrade(names));
-        if self.known.len() > self.clean_at {
-            self.known.retain(|_, names| names.strong_count() > 0);
-            self.clean_at = 2 * self.known.len();
+        self.matchers.insert(companions, Arc::downgrade(names));
+        if self.matchers.len() > self.clean_at {
+            self.matchers.retain(|_, names| names.strong_count() > 0);
+            self.clean_at = 2 * self.matchers.len();
         }
     }
 }

@@ -21,18 +21,18 @@ const LAG: u64 = 256;
 
 impl Scene<'_> {
     /// The decision of a companion that the query asks for.
-    pub(super) async fn decision(&self, whose: &CompanionId, at: Option<&WhyAt>) -> Result<Option<Recorded>, ReadError> {
+    pub(super) async fn decision(&self, companion: &CompanionId, at: Option<&WhyAt>) -> Result<Option<Recorded>, ReadError> {
         match at {
-            Some(WhyAt::Event(seq)) => self.first_after(*seq, Some(whose)).await,
-            _ => Ok(self.newest(&BTreeSet::from([whose.clone()]), at).await?.remove(whose)),
+            Some(WhyAt::Event(seq)) => self.first_after(*seq, Some(companion)).await,
+            _ => Ok(self.newest(&BTreeSet::from([companion.clone()]), at).await?.remove(companion)),
         }
     }
 
     /// The first decision from this event on: of one companion, or of anybody.
-    pub(super) async fn first_after(&self, seq: Seq, whose: Option<&CompanionId>) -> Result<Option<Recorded>, ReadError> {
+    pub(super) async fn first_after(&self, seq: Seq, companion: Option<&CompanionId>) -> Result<Option<Recorded>, ReadError> {
         let is_match = |recorded: &Recorded| {
             let companions = companions_of(recorded);
-            whose.map_or(!companions.is_empty(), |whose| companions.contains(whose))
+            companion.map_or(!companions.is_empty(), |companion| companions.contains(companion))
         };
         let mut range = Range { after: Seq(seq.0.saturating_sub(1)), before: None, limit: PAGE, newest_first: false };
         let mut read = 0;

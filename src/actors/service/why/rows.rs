@@ -18,15 +18,15 @@ const AT_ONCE: Duration = Duration::from_secs(1);
 /// Why a question was asked, and about how many messages. `before` are the events before it, oldest first.
 pub(super) fn question_sentence(who: &Subject, asked: &Recorded, evaluated: &Evaluated, before: &[Recorded]) -> String {
     let name = &who.name;
-    let said = said(before, evaluated.message);
+    let message = find_message(before, evaluated.message);
     let row = match evaluated.trigger {
         Trigger::DirectAddress => addressed(who, evaluated, before),
         Trigger::Interjection => counted(who, evaluated),
         Trigger::Turn => {
-            let speaker = said.map_or_else(|| "A companion".to_owned(), |(message, _)| author(message));
+            let speaker = message.map_or_else(|| "A companion".to_owned(), |(message, _)| author(message));
             format!("{speaker} had just spoken")
         }
-        Trigger::Lull => match said {
+        Trigger::Lull => match message {
             Some((message, _)) if message.modality == Modality::Voice && message.lull_endpoint => {
                 format!("What {} said ended a pause in the talk", author(message))
             }
@@ -39,7 +39,7 @@ pub(super) fn question_sentence(who: &Subject, asked: &Recorded, evaluated: &Eva
     let about = messages_in_words(evaluated.messages.len());
     let addressee = if who.is_external { format!("the program that plays {name}") } else { name.to_string() };
     let at_once = if evaluated.trigger == Trigger::DirectAddress && !repetition(who, evaluated, asked.seq, before).is_repeated() {
-        match before.iter().find(|said| said.seq == evaluated.message).map(|said| asked.at.since(said.at)) {
+        match before.iter().find(|message| message.seq == evaluated.message).map(|message| asked.at.since(message.at)) {
             Some(after) if after >= AT_ONCE => format!(" {} later, when nothing else was in progress", secs(after)),
             _ => " at once".to_owned(),
         }
@@ -51,7 +51,7 @@ pub(super) fn question_sentence(who: &Subject, asked: &Recorded, evaluated: &Eva
 }
 
 /// The message of this number, and the number of the message that it answers.
-fn said(before: &[Recorded], seq: Seq) -> Option<(&Message, Option<Seq>)> {
+fn find_message(before: &[Recorded], seq: Seq) -> Option<(&Message, Option<Seq>)> {
     let at = before.binary_search_by_key(&seq, |recorded| recorded.seq).ok()?;
     let Event::Said { message, reply_to, .. } = &before[at].event else { return None };
     Some((message, *reply_to))
@@ -59,11 +59,11 @@ fn said(before: &[Recorded], seq: Seq) -> Option<(&Message, Option<Seq>)> {
 
 fn addressed(who: &Subject, evaluated: &Evaluated, before: &[Recorded]) -> String {
     let name = &who.name;
-    let Some((message, reply_to)) = said(before, evaluated.message) else {
+    let Some((message, reply_to)) = find_message(before, evaluated.message) else {
         return format!("{name} was addressed directly");
     };
     let speaker = author(message);
-    let is_answer = reply_to.and_then(|seq| said(before, seq)).is_some_and(|(answered, _)| answered.is_by(&who.id));
+    let is_answer = reply_to.and_then(|seq| find_message(before, seq)).is_some_and(|(answered, _)| answered.is_by(&who.id));
     if is_answer {
         format!("{speaker} answered something that {name} had said")
     } else if who.settings.as_ref().is_some_and(|settings| is_named(&who.id, settings, &message.text)) {

@@ -128,17 +128,17 @@ pub(super) fn decision_sentence(name: &str, decided: &Decided) -> String {
 /// The rest of a State, besides the decision.
 fn vote_in_words(decided: &Decided) -> String {
     let Some(vote) = &decided.vote else { return String::new() };
-    let mut said = Vec::new();
+    let mut parts = Vec::new();
     if decided.decision == Decision::Yes {
-        said.push(format!("importance {}", vote.importance));
+        parts.push(format!("importance {}", vote.importance));
     }
     if vote.selected {
-        said.push("called upon".to_owned());
+        parts.push("called upon".to_owned());
     }
     if vote.closing != Stage::None {
-        said.push(format!("closing: {}", vote.closing));
+        parts.push(format!("closing: {}", vote.closing));
     }
-    if said.is_empty() { String::new() } else { format!(" ({})", said.join(", ")) }
+    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
 }
 
 /// A change of the companion's closing stage, and why.

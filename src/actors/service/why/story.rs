@@ -38,7 +38,7 @@ impl Scene<'_> {
         let considered: Vec<&Recorded> = before.iter().filter(is_message).collect();
 
         let mut story: Vec<StoryLine> =
-            considered.iter().rev().take(MAX_QUOTED).rev().filter_map(|said| self.quoted(said)).collect();
+            considered.iter().rev().take(MAX_QUOTED).rev().filter_map(|message| self.quoted(message)).collect();
         if considered.len() > MAX_QUOTED {
             let text = format!("{} messages before these are left out here.", considered.len() - MAX_QUOTED);
             story.insert(0, StoryLine { at: considered[0].at.into(), seq: None, event: "message".into(), text });
@@ -82,8 +82,8 @@ impl Scene<'_> {
         let mut in_progress = false;
         if ballot.is_some() || is_yes {
             let course = Course::about(messages, is_yes, recorded, &before);
-            let (became, is_open) = self.became(recorded, &before, who, ballot, course).await?;
-            story.extend(became);
+            let (lines, is_open) = self.consequences(recorded, &before, who, ballot, course).await?;
+            story.extend(lines);
             in_progress = is_open;
         }
         in_order(&mut story);
@@ -92,8 +92,8 @@ impl Scene<'_> {
         if let Some(end) = end {
             self.add_starts(&mut story, end).await?;
         }
-        let texts = considered.iter().filter_map(|said| {
-            let Event::Said { message, .. } = &said.event else { return None };
+        let texts = considered.iter().filter_map(|earlier| {
+            let Event::Said { message, .. } = &earlier.event else { return None };
             (!is_wordless(message)).then(|| message.text.clone())
         });
         let decision = Some(record(recorded, decided, &who.id, &self.room, texts.collect()));
@@ -160,9 +160,9 @@ impl Scene<'_> {
         for (asked, evaluated, was_open) in
             dropped.map(|(asked, of)| (asked, of, true)).into_iter().chain(newest.map(|(asked, of)| (asked, of, is_open)))
         {
-            let messages = events.iter().filter(|said| evaluated.messages.contains(&said.seq));
+            let messages = events.iter().filter(|earlier| evaluated.messages.contains(&earlier.seq));
             tried.extend(
-                messages.rev().take(MAX_QUOTED).collect::<Vec<_>>().into_iter().rev().filter_map(|said| self.quoted(said)),
+                messages.rev().take(MAX_QUOTED).collect::<Vec<_>>().into_iter().rev().filter_map(|message| self.quoted(message)),
             );
             if was_open {
                 tried.push(line(asked, "evaluate", question_sentence(who, asked, evaluated, &events)));
@@ -210,7 +210,7 @@ impl Scene<'_> {
 
     /// What followed from a wish to speak, or from a vote in a round, in the order in which the channel handled it; and whether it is still in
     /// progress.
-    async fn became(
+    async fn consequences(
         &self,
         recorded: &Recorded,
         before: &[Recorded],
@@ -257,7 +257,7 @@ impl Scene<'_> {
         let messages = question(&before, decided).map_or(&decided.messages, |(_, evaluated)| &evaluated.messages);
         // The last line has the result.
         let course = Course::about(messages, true, recorded, &before);
-        Ok(self.became(recorded, &before, who, None, course).await?.0.pop())
+        Ok(self.consequences(recorded, &before, who, None, course).await?.0.pop())
     }
 
     /// Adds the starts of the server between the first message or question of a story and its end.

@@ -141,9 +141,9 @@ impl Scene<'_> {
     }
 
     async fn retry(&self, who: &Subject, gate: &Gate, retry_at: Moment, now: Moment) -> String {
-        let left = retry_at.since(now).as_secs_f64().ceil();
-        let when = if left > 0.0 {
-            format!("another try in {left} s")
+        let seconds = retry_at.since(now).as_secs_f64().ceil();
+        let when = if seconds > 0.0 {
+            format!("another try in {seconds} s")
         } else if self.is_served() {
             "another try at any moment".to_owned()
         } else {
