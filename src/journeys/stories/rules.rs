@@ -160,11 +160,7 @@ async fn a_pause_that_is_over_is_told_as_over_and_who_ended_it() {
     let message = fates(&world, "lobby", &seq.to_string()).await.remove(0);
 
     let both = "{\"paused\": false, \"companions\": {\"aria\": {\"paused\": null}}}";
-    assert!(
-        step(&twice, "rule").contains("and Aria for itself, too") && step(&twice, "rule").contains(both),
-        "{}",
-        texts(&twice)
-    );
+    assert!(step(&twice, "rule").contains("and Aria itself, too") && step(&twice, "rule").contains(both), "{}", texts(&twice));
     assert!(step(&own, "rule").contains("with {\"companions\": {\"aria\": {\"paused\": null}}}"), "{}", texts(&own));
     let told = texts(&over);
     assert!(told.contains("rule: That pause is over: new messages are considered.\n"), "{told}");
