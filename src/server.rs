@@ -230,7 +230,7 @@ async fn serve(
     }
     startup_log::note(&context).await;
     stalls.record_dead_letters(&context).await;
-    retention::keep(context.clone());
+    retention::run_daily(context.clone());
     tokio::spawn(cleanup::keep_cleaning_up(context.clone()));
     root.cast(RootMessage::WakePending).context("the actors are gone").map_err(Ended::Failed)?;
     let backend = ActorBackend::new(context.clone(), keeper);

@@ -35,7 +35,7 @@ use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Registration, Sort};
 use crate::actors::runtime::in_flight::InFlight;
-use crate::actors::runtime::supervision::child::TakenAlong;
+use crate::actors::runtime::supervision::child::DependencyLost;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::budget::{Budget, Ledger};
 use crate::domain::conversation::Conversation;
@@ -162,7 +162,7 @@ fn restart_error(lost: WriteError) -> ActorProcessingErr {
     match lost {
         WriteError::Unfit(_) => lost.into(),
         WriteError::Unknown | WriteError::Unavailable(_) | WriteError::Unreadable(_) | WriteError::Deleted => {
-            TakenAlong(lost.to_string()).into()
+            DependencyLost(lost.to_string()).into()
         }
     }
 }
@@ -241,7 +241,7 @@ impl Actor for Channel {
         match message {
             ChannelMessage::Restored(Ok(restored)) => state.restored(*restored),
             ChannelMessage::Restored(Err(error)) => state.not_restored(error)?,
-            ChannelMessage::Heard(recorded, committed) => {
+            ChannelMessage::Inbound(recorded, committed) => {
                 state.note_journaled(recorded.seq, recorded.seq)?;
                 if state.receive(recorded, committed) {
                     state.taken_on(1);
@@ -255,11 +255,11 @@ impl Actor for Channel {
             }
             ChannelMessage::Posted { result } => state.statement_recorded(result.map_err(restart_error)?)?,
             ChannelMessage::QuestionLost { ticket } => state.question_lost(ticket),
-            ChannelMessage::QuestionUnasked { ticket } => state.question_unasked(ticket),
+            ChannelMessage::QuestionPanicked { ticket } => state.question_unasked(ticket),
             ChannelMessage::AskAgain { ticket } => state.ask_again(ticket),
             ChannelMessage::Answered { ticket, asked, outcome, vote } => state.answered(ticket, &asked, *outcome, vote),
             ChannelMessage::Voted { state: ballot, reply } => state.external_vote(*ballot, reply),
-            ChannelMessage::Words { from, message_id, text, reply } => state.external_statement(&from, message_id, text, reply),
+            ChannelMessage::SubmitStatement { from, message_id, text, reply } => state.external_statement(&from, message_id, text, reply),
             ChannelMessage::Judged { ticket, asked, outcome } => state.judged(ticket, &asked, *outcome),
             ChannelMessage::RoundDue(round) => state.round_due(round),
             ChannelMessage::ManagerGone(manager) => state.manager_stopped(manager),
@@ -269,12 +269,12 @@ impl Actor for Channel {
             ChannelMessage::ReplyGone(reply) => state.reply_stopped(reply),
             ChannelMessage::Unclaimed { asked, outcome } => state.record_unclaimed_usage(&asked, &outcome),
             ChannelMessage::Summarised { upto, text, outcome } => state.summarised(upto, text, outcome.as_deref()),
-            ChannelMessage::LetGo(below) => state.drop_expired(below),
+            ChannelMessage::Expired(below) => state.drop_expired(below),
             ChannelMessage::Woken => state.wake()?,
-            ChannelMessage::ResidenceChanged => state.membership_changed(),
-            ChannelMessage::LookAgain => state.check_for_missed_events(),
+            ChannelMessage::MembershipChanged => state.membership_changed(),
+            ChannelMessage::WriterReplaced => state.check_for_missed_events(),
             ChannelMessage::Fenced(last) => state.note_journaled(last.next(), last)?,
-            ChannelMessage::Look(reply) => state.look(reply),
+            ChannelMessage::Inspect(reply) => state.look(reply),
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{CompanionMessage, DecisionInput, Evaluate, Speak, Words};
+use crate::actors::messages::companion::{CompanionMessage, DecisionInput, Evaluate, Speak, StatementPrompt};
 use crate::actors::messages::turn_taking_manager::ManagerMessage;
 use crate::actors::models::Question;
 use crate::actors::runtime::actor_keys::{CompanionKey, TurnTakingManagerKey};
@@ -90,7 +90,7 @@ impl Actor for Companion {
                 }
             }
             CompanionMessage::Cancel { channel, ticket } => state.pending_calls.cancel(&channel, ticket),
-            CompanionMessage::Word(speak) => state.send_statement_request(*speak),
+            CompanionMessage::PreparePrompt(speak) => state.send_statement_request(*speak),
         }
         Ok(())
     }
@@ -136,13 +136,13 @@ impl State {
     }
 
     fn send_statement_request(&mut self, speak: Speak) {
-        let Speak { channel_key, statement, words } = speak;
+        let Speak { channel_key, statement, prompt } = speak;
         let Some(settings) = self.settings_in(&channel_key.channel) else { return };
         let (context, name) = (self.context.clone(), settings.name.clone());
         let request =
             Box::new(move || reply::statement_request(&statement, &settings, channel_key.guild, &context.settings.prompt));
         // The reply may have been cancelled.
-        let _ = words.send(Words { name, request });
+        let _ = prompt.send(StatementPrompt { name, request });
     }
 }
 

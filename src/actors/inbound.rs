@@ -95,7 +95,7 @@ impl Inbound {
 
     fn message_event(&self, channel_key: &ChannelKey, speech: Speech) -> Option<Event> {
         let memberships = &self.context.memberships;
-        let is_companion = |id: &str| memberships.lives_in(&channel_key.guild, id);
+        let is_companion = |id: &str| memberships.is_in_guild(&channel_key.guild, id);
         let names = memberships.names(&channel_key.guild);
         let resolved = |mention| names.as_deref().map_or(mention, |names| address::resolve_mention(names, mention));
         let mentions: Vec<&str> = speech.mentions.iter().map(|mention| resolved(&**mention)).collect();

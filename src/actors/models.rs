@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 pub use handle::{Models, Pool, Question};
 
-use crate::actors::messages::models::{Asked, CallFacts, CallId, Job, Outcome, PoolMessage, PoolReport};
+use crate::actors::messages::models::{CallFacts, CallId, Job, Outcome, PoolMessage, PoolReport, PoolRequest};
 use crate::actors::messages::reply::{Dropped, Reply};
 use crate::actors::runtime::directory::Sort;
 use crate::domain::moment::Moment;

@@ -61,7 +61,7 @@ async fn an_external_companion_that_looks_like_one_of_the_servers_is_refused() {
     let alias = conflict(invite(json!({ "id": "zed", "external": true, "aliases": ["Brun0"] })).await);
     let id = conflict(invite(json!({ "id": "brun0", "external": true })).await);
 
-    assert!(cyrillic.contains("looks like \"aria\"") && cyrillic.ends_with("take another name"), "{cyrillic}");
+    assert!(cyrillic.contains("looks like \"aria\"") && cyrillic.ends_with("choose another name"), "{cyrillic}");
     assert!(alias.contains("companion bruno") && id.contains("companion bruno"), "{alias} {id}");
     assert!(invite(json!({ "id": "zed", "external": true, "name": "Zed" })).await.is_ok());
 }

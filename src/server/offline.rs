@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use ractor::Actor;
 
 use super::{CACHE_BYTES, Ended, OPEN_DEADLINE, not_moved_in, open};
-use crate::actors::erasure::retention::{self, Passed};
+use crate::actors::erasure::retention::{self, PassReport};
 use crate::actors::models::Models;
 use crate::actors::runtime::actor_keys::WriterKey;
 use crate::actors::runtime::context::{ActorContext, Environment};
@@ -61,7 +61,7 @@ pub enum Age {
 ///
 /// # Errors
 /// As for [`ask`]; [`Refused::NotFound`] if there is no such guild.
-pub fn expire(loaded: Loaded, guild: Option<GuildId>, age: Age) -> Result<Result<Passed, Refused>, Ended> {
+pub fn expire(loaded: Loaded, guild: Option<GuildId>, age: Age) -> Result<Result<PassReport, Refused>, Ended> {
     inhabit(loaded, async |backend, context| {
         if let Some(guild) = &guild {
             backend.check_guild(guild).await?;
@@ -69,7 +69,7 @@ pub fn expire(loaded: Loaded, guild: Option<GuildId>, age: Age) -> Result<Result
         let now = context.clock.now();
         let kept_from = |asked: &GuildId| match (&guild, age) {
             (Some(guild), _) if guild != asked => None,
-            (_, Age::AsSet) => retention::kept_from(context, asked),
+            (_, Age::AsSet) => retention::cutoff(context, asked),
             (_, Age::Over(span)) => Some(Moment::from_micros(now.as_micros().saturating_sub(span.as_micros() as u64))),
             (_, Age::Any) => Some(Moment::from_micros(u64::MAX)),
         };

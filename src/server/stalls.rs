@@ -70,7 +70,7 @@ impl Stalls {
         let unknown = |stuck: &Stuck| stuck.seq == Seq::NONE;
         for stuck in known.iter().filter(|stuck| unknown(stuck)) {
             let channel = stuck.channel.clone();
-            if stuck.over_words { context.hung.note_over_words(channel) } else { context.hung.note(channel) }
+            if stuck.over_words { context.hung.note_prompt_hang(channel) } else { context.hung.note(channel) }
         }
         let is_due = |stuck: &Stuck| !unknown(stuck) && stuck.times >= DEATHS_TO_DEAD_LETTER;
         let (due, mut kept): (Vec<_>, Vec<_>) = known.into_iter().partition(is_due);

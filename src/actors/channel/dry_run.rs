@@ -41,10 +41,10 @@ impl State {
         self.with_world(|_, now, world| resume_copy(before.clone(), now, &events[first..], &skip, world));
         for suspect in suspects {
             skip.remove(&suspect);
-            self.in_flight.hold(suspect);
+            self.in_flight.mark(suspect);
             self.with_world(|_, now, world| resume_copy(before.clone(), now, &events[first..], &skip, world));
         }
-        self.in_flight.lay_down();
+        self.in_flight.clear();
     }
 
     /// Builds prompts as a companion would, with one message of the window more each time.
@@ -54,7 +54,7 @@ impl State {
         let entries: Vec<&window::Entry> = self.conversation.window().entries().collect();
         let messages: Vec<&Message> = entries.iter().map(|entry| &*entry.message).collect();
         for (at, entry) in entries.iter().enumerate() {
-            self.in_flight.hold(entry.seq);
+            self.in_flight.mark(entry.seq);
             let parts = DecisionParts {
                 character,
                 trigger: Trigger::Lull,
@@ -67,8 +67,8 @@ impl State {
             };
             drop(prompt::decision(&parts, &self.context.settings.prompt));
         }
-        self.in_flight.lay_down();
-        self.in_flight.is_not_in_words();
+        self.in_flight.clear();
+        self.in_flight.end_prompt_search();
     }
 }
 

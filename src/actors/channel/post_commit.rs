@@ -146,7 +146,7 @@ impl State {
                 // A question that panicked while it was asked would panic again at once.
                 let asking_panicked = std::thread::panicking();
                 lost(if asking_panicked {
-                    ChannelMessage::QuestionUnasked { ticket }
+                    ChannelMessage::QuestionPanicked { ticket }
                 } else {
                     ChannelMessage::QuestionLost { ticket }
                 });
@@ -300,7 +300,7 @@ async fn ask_for_summary(
     context: &ActorContext,
 ) -> Option<Box<Outcome>> {
     // A redaction notifies the channel before it rewrites the record. Reading in between would bring the redacted words back.
-    let rewrite_locks = tokio::time::timeout(REWRITE_LOCK_TIMEOUT, context.rewrite_locks.of(channel_key)).await.ok()?;
+    let rewrite_locks = tokio::time::timeout(REWRITE_LOCK_TIMEOUT, context.rewrite_locks.lock(channel_key)).await.ok()?;
     let events = Reader::new(&*context.store).events(channel_key, range).await;
     drop(rewrite_locks);
     let request = match events {

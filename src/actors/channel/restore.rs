@@ -14,7 +14,7 @@ use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Fence, WriteError, WriterMessage};
 use crate::actors::runtime::actor_keys::WriterKey;
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::runtime::supervision::child::TakenAlong;
+use crate::actors::runtime::supervision::child::DependencyLost;
 use crate::domain::budget::{DAY, Ledger, Use};
 use crate::domain::event::Recorded;
 use crate::domain::id::Seq;
@@ -108,7 +108,7 @@ async fn load_usage(
 impl State {
     /// Folds the record, resumes the work that is open there, and handles the events that arrived meanwhile.
     pub(super) fn restored(&mut self, restored: Restored) {
-        self.in_flight.restore();
+        self.in_flight.begin_restore();
         if self.in_flight.died_resuming() {
             self.dry_run_resume(&restored);
         }
@@ -128,13 +128,13 @@ impl State {
         let open_actions = self.open_actions();
         let now = self.context.clock.now();
         self.traces.resume(&self.conversation, &earlier, &events, now, &self.context);
-        if self.in_flight.is_in_words() {
+        if self.in_flight.needs_prompt_search() {
             self.dry_run_prompts();
         }
-        self.in_flight.resume();
+        self.in_flight.begin_resume();
         let outputs = self.with_world(|conversation, now, world| conversation.resume(now, world));
         self.carry_out(outputs);
-        self.in_flight.is_resumed();
+        self.in_flight.end_resume();
         self.resume_deliveries(owed);
         for action in open_actions {
             self.run(action);
@@ -155,7 +155,7 @@ impl State {
         }
         self.reconcile();
         self.schedule_sleep();
-        self.in_flight.is_restored();
+        self.in_flight.end_restore();
     }
 
     /// Notes that these events are on record. If there is a gap before them, the writer died before it dispatched the missing events. Then
@@ -192,11 +192,11 @@ impl State {
     pub(super) fn not_restored(&self, error: CannotRestore) -> Result<(), ActorProcessingErr> {
         match error {
             CannotRestore::Damaged(reason) => {
-                self.in_flight.cannot_be_read(reason);
+                self.in_flight.mark_unreadable(reason);
                 self.myself.stop(None);
                 Ok(())
             }
-            CannotRestore::NotNow(reason) => Err(TakenAlong(reason).into()),
+            CannotRestore::NotNow(reason) => Err(DependencyLost(reason).into()),
         }
     }
 
@@ -205,9 +205,9 @@ impl State {
             self.conversation.skip(recorded);
             return;
         }
-        self.in_flight.hold(recorded.seq);
+        self.in_flight.mark(recorded.seq);
         self.with_world(|conversation, _, world| conversation.fold(recorded, world));
-        self.in_flight.lay_down();
+        self.in_flight.clear();
     }
 
     /// The actions for questions and replies that were open before the restart. They run as if their events had just been committed.

@@ -97,7 +97,7 @@ impl State {
             self.step(Input::Woken);
         } else if let Some(manager) = &self.manager {
             // A manager that has stopped is replaced.
-            let _ = manager.actor.cast(ManagerMessage::Wait(round.deadline.since(now)));
+            let _ = manager.actor.cast(ManagerMessage::ExtendDeadline(round.deadline.since(now)));
         }
     }
 
@@ -105,14 +105,14 @@ impl State {
     pub(super) fn publish_vote(&self, ballot: Ballot) {
         if let Some(manager) = &self.manager {
             // A manager that has stopped is replaced by one that knows this State.
-            let _ = manager.actor.cast(ManagerMessage::Known(Box::new(ballot)));
+            let _ = manager.actor.cast(ManagerMessage::StateRecorded(Box::new(ballot)));
         }
     }
 
     /// The end of the round is on record. Its manager publishes the remaining States and stops.
     pub(super) fn end_round(&mut self, closed: RoundClosed) {
         if let Some(manager) = self.manager.take_if(|manager| manager.round == closed.message) {
-            let _ = manager.actor.cast(ManagerMessage::Over(closed.states));
+            let _ = manager.actor.cast(ManagerMessage::RoundClosed(closed.states));
         }
     }
 

@@ -11,7 +11,7 @@ use super::traces::TraceRecord;
 use super::{Alarm, SLEEP_AFTER, State};
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::changes;
-use crate::actors::messages::channel::{ChannelMessage, Look};
+use crate::actors::messages::channel::{ChannelMessage, Inspection};
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::models::Outcome;
 use crate::actors::messages::reply::Reply;
@@ -52,7 +52,7 @@ impl State {
         self.is_pending = true;
         self.since_snapshot += 1;
         self.last_received = tokio::time::Instant::now();
-        self.in_flight.hold(recorded.seq);
+        self.in_flight.mark(recorded.seq);
         for record in self.traces.receive(&recorded, committed) {
             record.emit(&self.channel_key, &self.context);
         }
@@ -61,7 +61,7 @@ impl State {
         let owed = self.conversation.floor().map(|floor| floor.ticket).filter(|_| !is_said);
         self.step(Input::Inbound(recorded));
         self.remove_dropped_reply(owed);
-        self.in_flight.lay_down();
+        self.in_flight.clear();
         // A round that was dropped by clearing the channel has no closing event that would stop its manager.
         if self.conversation.round().is_none() && is_cleared {
             self.stop_manager();
@@ -189,28 +189,28 @@ impl State {
             }
             drop(change);
             // Changes made meanwhile were skipped, so the channel reconciles again. A channel that has stopped does so when it restarts.
-            let _ = myself.cast(ChannelMessage::ResidenceChanged);
+            let _ = myself.cast(ChannelMessage::MembershipChanged);
         });
     }
 
     /// Applies the membership changes of the parent channel to this thread: they are journaled and stored together, so that the next change
-    /// is compared with the journaled members. `changes::keep_up` notifies the channel when it is done.
+    /// is compared with the journaled members. `changes::update_thread` notifies the channel when it is done.
     fn follow_parent(&self) {
         let (context, thread) = (self.context.clone(), self.channel_key.channel.clone());
         tokio::spawn(async move {
-            if let Err(error) = changes::keep_up(&context, &thread).await {
+            if let Err(error) = changes::update_thread(&context, &thread).await {
                 tracing::warn!(channel = %Plain(thread.as_str()), %error, "the thread's members could not be journaled");
             }
         });
     }
 
-    pub(super) fn look(&self, reply: RpcReplyPort<Box<Look>>) {
+    pub(super) fn look(&self, reply: RpcReplyPort<Box<Inspection>>) {
         if self.received_while_restoring.is_some() {
             // The channel is not restored. A caller without an answer reads the record itself.
             return;
         }
         let look =
-            Look { conversation: self.conversation.clone(), asked: self.asked_in_round.clone(), since: self.traces.since() };
+            Inspection { conversation: self.conversation.clone(), asked: self.asked_in_round.clone(), since: self.traces.since() };
         // The caller may have stopped waiting.
         let _ = reply.send(Box::new(look));
     }
@@ -378,7 +378,7 @@ impl State {
         let known = memberships.companion(&self.channel_key.channel, companion);
         let name = known.map_or_else(|| companion.as_str().into(), |known| known.name);
         let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
-        let is_companion = |id: &str| memberships.lives_in(&self.channel_key.guild, id);
+        let is_companion = |id: &str| memberships.is_in_guild(&self.channel_key.guild, id);
         let addressing = Incoming { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[] };
         let names = memberships.names(&self.channel_key.guild);
         let address = names.map(|names| address::resolve(&names, is_companion, &addressing)).unwrap_or_default();

@@ -96,16 +96,16 @@ impl Actor for TurnTakingManager {
         match message {
             ManagerMessage::Answered { ticket, asked, outcome } => state.answered(ticket, asked, outcome)?,
             ManagerMessage::Submit { state: ballot, reply } => state.submit(ballot, reply),
-            ManagerMessage::Known(ballot) => {
+            ManagerMessage::StateRecorded(ballot) => {
                 state.round.submit((*ballot).clone());
                 state.publish([*ballot]);
             }
-            ManagerMessage::Over(ballots) => {
+            ManagerMessage::RoundClosed(ballots) => {
                 state.publish(ballots);
                 myself.stop(None);
             }
             ManagerMessage::Due => state.channel.cast(ChannelMessage::RoundDue(state.round.message))?,
-            ManagerMessage::Wait(timeout) => drop(myself.send_after(timeout, || ManagerMessage::Due)),
+            ManagerMessage::ExtendDeadline(timeout) => drop(myself.send_after(timeout, || ManagerMessage::Due)),
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::actors::companion::{asker, character, repetition_note};
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{CompanionMessage, Speak, Statement, Words};
+use crate::actors::messages::companion::{CompanionMessage, Speak, Statement, StatementPrompt};
 use crate::actors::messages::models::Outcome;
 use crate::actors::models::pause_before_asking_again;
 use crate::actors::runtime::actor_keys::CompanionKey;
@@ -67,7 +67,7 @@ impl Actor for Reply {
         let reply = &state.reply;
         let priority = Priority::of(reply.statement.trigger, reply.statement.modality);
         let deadline = reply.context.pool.deadline(ModelRole::Main);
-        let Some(Words { name, request }) = request_builder(reply, deadline).await else {
+        let Some(StatementPrompt { name, request }) = request_builder(reply, deadline).await else {
             // The channel starts the reply again, up to its limit.
             myself.stop(None);
             return Ok(());
@@ -116,16 +116,16 @@ impl Actor for Reply {
 
 /// Gets the prompt from the companion, and asks again if the companion dies. `None`: the companion is no longer configured, or did not answer
 /// in time.
-async fn request_builder(reply: &Arguments, deadline: Instant) -> Option<Words> {
+async fn request_builder(reply: &Arguments, deadline: Instant) -> Option<StatementPrompt> {
     let at = CompanionKey(reply.channel_key.guild.clone(), reply.companion.clone());
     let mut losses = 0;
     loop {
         let (sender, receiver) = oneshot::channel();
-        let speak = Speak { channel_key: reply.channel_key.clone(), statement: reply.statement.clone(), words: sender };
+        let speak = Speak { channel_key: reply.channel_key.clone(), statement: reply.statement.clone(), prompt: sender };
         if let Some(companion) = reply.context.directory.find(&at) {
-            let _ = companion.cast(CompanionMessage::Word(Box::new(speak)));
-            if let Ok(Ok(words)) = tokio::time::timeout_at(deadline, receiver).await {
-                return Some(words);
+            let _ = companion.cast(CompanionMessage::PreparePrompt(Box::new(speak)));
+            if let Ok(Ok(prompt)) = tokio::time::timeout_at(deadline, receiver).await {
+                return Some(prompt);
             }
         }
         reply.context.memberships.companion(&reply.channel_key.channel, &reply.companion)?;

@@ -1,4 +1,4 @@
-//! What platforms have to remember over restarts, in the store.
+//! Stores the notes that platforms need after a restart.
 
 use async_trait::async_trait;
 
@@ -11,13 +11,13 @@ use crate::journal::record::{decode_bytes, encode_bytes};
 use crate::ports::notes::{Notes, Unkept};
 use crate::ports::store::Write;
 
-/// The notes of one system. They lie in the ward of their guild, those of none in ward 0; nothing else that is deleted takes them along.
+/// The notes of one system. They are stored in the ward of their guild, or in ward 0 if they belong to none. Deleting rooms or messages does
+/// not delete them.
 pub struct StoredNotes {
     context: ActorContext,
 }
 
 impl StoredNotes {
-    /// The notes in the store of this system.
     pub fn new(context: ActorContext) -> Self {
         Self { context }
     }
@@ -35,7 +35,7 @@ impl Notes for StoredNotes {
         let stored = Reader::new(&*self.context.store).all(key::notes_beginning(guild, beginning)).await.map_err(unkept)?;
         let mut notes = Vec::with_capacity(stored.len());
         for (key, value) in stored {
-            let name = key::name_of_note(guild, &key).ok_or_else(|| Unkept(format!("the key {key} names none")))?;
+            let name = key::name_of_note(guild, &key).ok_or_else(|| Unkept(format!("the key {key} is not the key of a note")))?;
             notes.push((name, decode_bytes(&key, &value).map_err(unkept)?));
         }
         Ok(notes)
@@ -46,11 +46,11 @@ impl Notes for StoredNotes {
             return Ok(());
         }
         let ward = guild.map_or(Ward(0), Ward::of);
-        let written = |(name, note): (String, Option<Vec<u8>>)| {
+        let to_write = |(name, note): (String, Option<Vec<u8>>)| {
             let key = key::note(guild, &name);
             note.map_or_else(|| Write::Remove(key.clone()), |note| Write::Put(key.clone(), encode_bytes(&note)))
         };
-        let writes = notes.into_iter().map(written).collect();
+        let writes = notes.into_iter().map(to_write).collect();
         write_meta(&self.context, ward, writes).await.map_err(unkept)
     }
 }

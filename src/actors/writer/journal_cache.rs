@@ -166,7 +166,7 @@ mod tests {
     }
 
     fn request(journal_cache: &mut JournalCache, name: &str) {
-        let fence = Request::Fence(Fence { channel_key: channel_key(name), reply: Reply::unheard() });
+        let fence = Request::Fence(Fence { channel_key: channel_key(name), reply: Reply::ignored() });
         if let Admission::First(channel_key) = journal_cache.enqueue(fence, channel_key(name), &mut VecDeque::new()) {
             journal_cache.open(channel_key, JournalPosition::default());
         }

@@ -200,7 +200,7 @@ impl WriteQueue {
             Ok(head) => {
                 self.unreadable.remove(&channel_key);
                 if let (Some(no), below @ Seq(1..)) = (head.no, head.swept_below) {
-                    self.tasks.push(StoreTask::Sweep { channel_key: channel_key.clone(), no, below, reply: Reply::unheard() });
+                    self.tasks.push(StoreTask::Sweep { channel_key: channel_key.clone(), no, below, reply: Reply::ignored() });
                 }
                 let requests = self.journal_cache.open(channel_key, head.into());
                 self.waiting = self.waiting.saturating_sub(requests.len());

@@ -6,7 +6,7 @@ use ractor::{ActorRef, RpcReplyPort};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::actors::messages::channel::{ChannelMessage, Look};
+use crate::actors::messages::channel::{ChannelMessage, Inspection};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Fence, MetaWriteError, RedactEvents, WriteError, WriteMeta, WriterMessage};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
@@ -88,7 +88,7 @@ pub async fn fence(context: &ActorContext, channel_key: &ChannelKey) -> Result<S
 pub async fn look(context: &ActorContext, channel: &ChannelId) -> Option<Look> {
     let actor = context.directory.find(&ChannelActorKey(channel.clone()))?;
     let (sender, answer) = oneshot::channel();
-    actor.cast(ChannelMessage::Look(RpcReplyPort::from(sender))).ok()?;
+    actor.cast(ChannelMessage::Inspect(RpcReplyPort::from(sender))).ok()?;
     tokio::time::timeout(LOOK_TIMEOUT, answer).await.ok()?.ok().map(|look| *look)
 }
 

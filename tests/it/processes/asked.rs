@@ -23,7 +23,7 @@ async fn who_and_what_is_not_there_is_told_with_what_is_by_the_server_and_withou
         ),
         (
             &["history", "forget", "--guild", "home", "--person", "Anna", "--yes"],
-            "nothing that Anna said in home is on record; did you mean Ana?",
+            "no message of Anna in home is on record; did you mean Ana?",
         ),
         (&["history", "export", "--guild", "nope", "--person", "Ana"], "there is no guild nope"),
         (&["history", "export", "--guild", "home", "--person", "ana"], "did you mean Ana?"),

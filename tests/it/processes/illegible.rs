@@ -33,7 +33,7 @@ async fn what_cannot_be_decoded_is_named_by_verify_with_a_way_out() {
     let forgotten = premises.run(&["history", "forget", "--guild", "home", "--person", "Ana", "--yes"]).await;
     let server = premises.start().await;
     server.say("lobby", "Ben", "is anybody there?").await;
-    server.logs("this channel cannot go on").await;
+    server.logs("this channel cannot continue").await;
     let running = premises.run(&["history", "verify"]).await;
     let state = server.get("/api/rooms/lobby/state").await;
     let why = premises.run(&["why", "lobby"]).await;
@@ -56,7 +56,7 @@ async fn what_cannot_be_decoded_is_named_by_verify_with_a_way_out() {
         assert!(!says("compact --accept-loss"), "that would not help: {verified:?}");
     }
     assert_eq!(forgotten.code, Some(3), "{forgotten:?}");
-    assert!(forgotten.stderr.contains("1 entry cannot be read and may be theirs"), "{forgotten:?}");
+    assert!(forgotten.stderr.contains("1 entry cannot be read and may be this person's"), "{forgotten:?}");
     assert!(state["kept_away"]["detail"].as_str().is_some_and(|detail| detail.contains(&named)), "{state}");
     let told = why.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(why.code == Some(0) && told.contains(&format!("Event {last} of the record cannot be read")), "{why:?}");

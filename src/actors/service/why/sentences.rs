@@ -1,8 +1,8 @@
-//! The words of a story: one sentence for each thing that happened.
+//! The sentences of a story, one for each thing that happened.
 
 use std::time::Duration;
 
-use super::{Scene, Who};
+use super::{Scene, Subject};
 use crate::domain::closing::{Cause, Stage};
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Call, Decided, Event, Recorded};
@@ -12,24 +12,24 @@ use crate::domain::trigger::Trigger;
 use crate::journal::redaction::is_wordless;
 use crate::ports::backend::decisions::StoryLine;
 
-/// Characters of a quotation.
+/// The number of characters after which a quotation is cut.
 const QUOTED_CHARS: usize = 200;
 
 pub(super) fn line(recorded: &Recorded, event: &str, text: String) -> StoryLine {
     StoryLine { at: recorded.at.into(), seq: Some(recorded.seq), event: event.into(), text }
 }
 
-/// Somebody whose name was not forgotten.
+/// The author's name, or `Somebody` if it was deleted.
 pub(super) fn author(message: &Message) -> String {
     if message.from.name.is_empty() { "Somebody".to_owned() } else { message.from.name.to_string() }
 }
 
 impl Scene<'_> {
-    /// What was said, by whom, and to whom. None for what is no message.
+    /// Quotes a message with its author and addressees. None if the event is no message.
     pub(super) fn quoted(&self, recorded: &Recorded) -> Option<StoryLine> {
         let Event::Said { message, .. } = &recorded.event else { return None };
         let text = if is_wordless(message) {
-            format!("{} said something that was taken back or forgotten since.", author(message))
+            format!("{} said something that was deleted since.", author(message))
         } else {
             let bot = if message.from.role == Role::Bot { " (not a person)" } else { "" };
             format!("{}{bot} said{}: “{}”", author(message), self.addressees(message), cut(&message.text))
@@ -38,15 +38,15 @@ impl Scene<'_> {
     }
 
     fn addressees(&self, message: &Message) -> String {
-        let mut whom: Vec<_> = message.address.companions.iter().map(|id| self.name(id)).collect();
+        let mut names: Vec<_> = message.address.companions.iter().map(|id| self.name(id)).collect();
         if message.address.others {
-            whom.push("somebody else".to_owned());
+            names.push("somebody else".to_owned());
         }
-        if whom.is_empty() { String::new() } else { format!(" to {}", listed(&whom)) }
+        if names.is_empty() { String::new() } else { format!(" to {}", listed(&names)) }
     }
 }
 
-/// Names in a sentence.
+/// Lists names as in a sentence: `Ana, Ben and Cleo`.
 pub(super) fn listed(names: &[String]) -> String {
     match names {
         [] => String::new(),
@@ -55,8 +55,8 @@ pub(super) fn listed(names: &[String]) -> String {
     }
 }
 
-/// An attempt that came to nothing; one that a program outside plays is not asked through a model.
-pub(super) fn failure(recorded: &Recorded, who: &Who) -> Option<StoryLine> {
+/// A question of this companion that got no answer, or an external companion's missing vote.
+pub(super) fn failure(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
     let Event::Unanswered { companion, trigger, error, back_off, .. } = &recorded.event else { return None };
     let name = &who.name;
     (*companion == who.id).then(|| {
@@ -66,7 +66,7 @@ pub(super) fn failure(recorded: &Recorded, who: &Who) -> Option<StoryLine> {
         } else {
             match &**error {
                 "left_alone" => "its model was not asked, because it had failed several times in a row".to_owned(),
-                "unworded" => "its model was not asked, because the question could not be put into words; see the log".to_owned(),
+                "unworded" => "its model was not asked, because the prompt could not be built; see the log".to_owned(),
                 "fatal_answer" => format!("its model was not asked ({})", failed(error)),
                 error => format!("no answer came ({error})"),
             }
@@ -76,18 +76,18 @@ pub(super) fn failure(recorded: &Recorded, who: &Who) -> Option<StoryLine> {
     })
 }
 
-/// Why there is no answer, with its code.
+/// Why there is no answer: the error's code, with an explanation if there is one.
 pub(super) fn failed(error: &str) -> String {
     match error {
         "fatal_answer" => format!(
-            "{error}: the server died twice while the answer to this very question arrived, so it is not asked for an hour; look at what \
-             the endpoint answers, and at the log"
+            "{error}: the server died twice while the answer to this question arrived, so the question is not asked for an hour; look at the \
+             endpoint's answers, and at the log"
         ),
         error => error.to_owned(),
     }
 }
 
-pub(super) fn decided_because(name: &str, decided: &Decided) -> String {
+pub(super) fn decision_sentence(name: &str, decided: &Decided) -> String {
     let answer = decided.decision;
     if decided.reason == Reason::External {
         return format!("The program that plays {name} voted {answer}{}.", vote_in_words(decided));
@@ -118,31 +118,31 @@ pub(super) fn decided_because(name: &str, decided: &Decided) -> String {
                 Reason::ModelYes | Reason::ModelNo | Reason::Unreadable => "the model said so",
             };
             let is_bookkeeping = matches!(reason, Reason::Closed | Reason::Paused | Reason::Overflow | Reason::Stale);
-            // Nothing triggered these: the trigger on record is a formality.
+            // Nothing triggered these decisions. The recorded trigger has no meaning.
             let trigger = if is_bookkeeping { String::new() } else { format!(" ({})", trigger_in_words(decided.trigger)) };
             format!("{name} was not asked: {because}. That is a {answer}{trigger}.")
         }
     }
 }
 
-/// What a State says besides the decision.
+/// The rest of a State, besides the decision.
 fn vote_in_words(decided: &Decided) -> String {
     let Some(vote) = &decided.vote else { return String::new() };
-    let mut said = Vec::new();
+    let mut parts = Vec::new();
     if decided.decision == Decision::Yes {
-        said.push(format!("importance {}", vote.importance));
+        parts.push(format!("importance {}", vote.importance));
     }
     if vote.selected {
-        said.push("called upon".to_owned());
+        parts.push("called upon".to_owned());
     }
     if vote.closing != Stage::None {
-        said.push(format!("closing: {}", vote.closing));
+        parts.push(format!("closing: {}", vote.closing));
     }
-    if said.is_empty() { String::new() } else { format!(" ({})", said.join(", ")) }
+    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
 }
 
-/// A stage that changed, and why.
-pub(super) fn stage_changed(recorded: &Recorded, who: &Who) -> Option<StoryLine> {
+/// A change of the companion's closing stage, and why.
+pub(super) fn stage_changed(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
     let Event::StageChanged { companion, from, to, cause } = &recorded.event else { return None };
     let name = &who.name;
     let because = match cause {
@@ -150,23 +150,23 @@ pub(super) fn stage_changed(recorded: &Recorded, who: &Who) -> Option<StoryLine>
         Cause::MaxTurns => "companions have said as much as one conversation may hold (turn_taking.max_turns)",
         Cause::Repetition => "the conversation repeated itself",
         Cause::DirectAddress => "it was addressed",
-        Cause::ReopenAfter => "people went on talking (closing.reopen_after)",
+        Cause::ReopenAfter => "people continued talking (closing.reopen_after)",
         Cause::NewEpisode => "a new conversation began after a long quiet",
     };
     (*companion == who.id).then(|| line(recorded, "closing", format!("{name} went from {from} to {to}, because {because}.")))
 }
 
-/// Whoever was silenced, let go on, came or went.
-pub(super) fn moved(recorded: &Recorded, who: &Who) -> Option<StoryLine> {
+/// That the companion was paused or resumed, joined or left, or that the room was cleared.
+pub(super) fn moved(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
     let name = &who.name;
     let text = match &recorded.event {
-        Event::Paused { companion, paused } if companion.as_ref().is_none_or(|whom| *whom == who.id) => {
-            let whom = if companion.is_none() { "everybody here" } else { name };
-            if *paused { format!("An operator paused {whom}.") } else { format!("An operator let {whom} go on.") }
+        Event::Paused { companion, paused } if companion.as_ref().is_none_or(|id| *id == who.id) => {
+            let subject = if companion.is_none() { "everybody here" } else { name };
+            if *paused { format!("An operator paused {subject}.") } else { format!("An operator resumed {subject}.") }
         }
         Event::Joined { companion, .. } if *companion == who.id => format!("{name} came into the room."),
         Event::Left { companion } if *companion == who.id => format!("{name} left the room."),
-        Event::Cleared => "The room was cleared: what was going on was dropped.".to_owned(),
+        Event::Cleared => "The room was cleared: everything in progress was cancelled.".to_owned(),
         Event::Said { .. }
         | Event::Edited { .. }
         | Event::Deleted { .. }
@@ -194,7 +194,7 @@ pub(super) fn moved(recorded: &Recorded, who: &Who) -> Option<StoryLine> {
     Some(line(recorded, "moved", text))
 }
 
-/// Talk that goes in circles.
+/// That the last messages were repetitive.
 pub(super) fn repeated(recorded: &Recorded) -> Option<StoryLine> {
     let Event::RepetitionJudged { score, detections, .. } = &recorded.event else { return None };
     (*detections > 0).then(|| {
@@ -206,9 +206,9 @@ pub(super) fn repeated(recorded: &Recorded) -> Option<StoryLine> {
 fn model(call: &Call) -> String {
     let by = if call.provider == call.model { call.model.to_string() } else { format!("{} of {}", call.model, call.provider) };
     let took = secs(Duration::from_millis(call.model_ms));
-    // Less than this would be told as no time at all.
+    // A shorter time would be shown as 0.
     let waited = if call.wait_ms >= 50 {
-        format!(", after waiting {} for a place", secs(Duration::from_millis(call.wait_ms)))
+        format!(", after waiting {} in the queue", secs(Duration::from_millis(call.wait_ms)))
     } else {
         String::new()
     };
@@ -234,7 +234,7 @@ fn trigger_in_words(trigger: Trigger) -> &'static str {
     }
 }
 
-/// The other messages that something is about, besides one.
+/// The number of other messages besides one.
 pub(super) fn together_with(messages: &[Seq]) -> String {
     match messages.len() {
         0 | 1 => String::new(),
@@ -255,7 +255,7 @@ pub(super) fn messages_in_words(count: usize) -> String {
     if count == 1 { "one message".into() } else { format!("{count} messages") }
 }
 
-/// A span of time: seconds, to a tenth where that says something; minutes, hours and days where those say enough.
+/// A span of time: in seconds, with a tenth if it is short, or in minutes, hours or days if it is long.
 pub(super) fn secs(span: Duration) -> String {
     let secs = span.as_secs_f64();
     let whole = |unit: f64| (secs / unit).round();
@@ -285,17 +285,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_span_is_told_as_people_say_it() {
-        let told = [0.0, 0.26, 3.0, 8.98, 9.97, 59.4, 599.0, 600.0, 5_400.0, 7_200.0, 90_000.0, 400_000.0];
+    fn a_span_is_shown_in_a_fitting_unit() {
+        let spans = [0.0, 0.26, 3.0, 8.98, 9.97, 59.4, 599.0, 600.0, 5_400.0, 7_200.0, 90_000.0, 400_000.0];
 
         assert_eq!(
-            told.map(|span| secs(Duration::from_secs_f64(span))),
+            spans.map(|span| secs(Duration::from_secs_f64(span))),
             ["0 s", "0.3 s", "3 s", "9 s", "10 s", "59 s", "599 s", "10 min", "90 min", "2 h", "25 h", "5 days"]
         );
     }
 
     #[test]
-    fn what_is_decided_together_counts_the_others() {
+    fn messages_that_are_decided_together_count_the_others() {
         let seqs = |count: u64| (1..=count).map(Seq).collect::<Vec<_>>();
 
         assert_eq!(

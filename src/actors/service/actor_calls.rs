@@ -1,4 +1,4 @@
-//! How the backend reaches the writer, the channels and the guilds, and what it says when it cannot.
+//! Calls to the writer, the channels and the guilds, and the errors when they fail.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::ActorBackend;
 use crate::actors::erasure::deletion::RewriteError;
 use crate::actors::membership::changes::MembershipError;
-use crate::actors::messages::channel::Look;
+use crate::actors::messages::channel::Inspection;
 use crate::actors::messages::writer;
 use crate::actors::messages::writer::{Accepted, MetaWriteError, WriteError};
 use crate::actors::writer::requests;
@@ -19,11 +19,11 @@ use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
 use crate::ports::store::Write;
 
-/// When to try again what cannot be done for the moment.
+/// When the caller should retry after a temporary failure.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl ActorBackend {
-    /// A room that is there, and who lives in it.
+    /// An existing room and its membership.
     pub(super) fn room_of(&self, room: &RoomId) -> Result<(ChannelKey, Membership), Refused> {
         let channel = room.channel();
         let membership = self.context.memberships.get(&channel).ok_or_else(|| self.no_room(room))?;
@@ -42,45 +42,45 @@ impl ActorBackend {
         requests::write_meta(&self.context, ward, writes).await.map_err(|error| meta_write_error(&error))
     }
 
-    /// The number of the journal's last event, once everything that was asked for before is settled and handed to its channel.
+    /// The number of the journal's last event, once all earlier requests are finished and dispatched to the channel.
     pub(super) async fn fence(&self, channel_key: &ChannelKey) -> Result<Seq, Refused> {
         requests::fence(&self.context, channel_key).await.map_err(|lost| refused_write(&lost))
     }
 
-    /// How a channel stands, if it is awake and answers in time. It has then handled all that was handed to it before.
-    pub(super) async fn look(&self, channel: &ChannelId) -> Option<Look> {
+    /// The current state of a channel, if it is running and answers in time. It has then handled all events that were dispatched before.
+    pub(super) async fn inspect(&self, channel: &ChannelId) -> Option<Inspection> {
         requests::look(&self.context, channel).await
     }
 
-    /// Whether people write in a room through this server.
+    /// Whether people write in a room through this server, not on another platform.
     pub(super) fn is_written_here(&self, room: &RoomId) -> bool {
         self.context.platforms.is_written_here(&room.channel())
     }
 
-    /// What is said in channels of other platforms is said there, under the names that people have there.
+    /// Rejects rooms of other platforms: people write there on the platform, under the names that they have there.
     pub(super) fn check_writable(&self, room: &RoomId) -> Result<(), Refused> {
         if self.is_written_here(room) {
             return Ok(());
         }
         let platform = self.platform(room);
         Err(Refused::Conflict(format!(
-            "what people say in room {room} is said on {platform}, and changed there; write it on {platform}"
+            "room {room} is a channel of {platform}; write, edit and delete its messages on {platform}"
         )))
     }
 
     pub(super) fn no_room(&self, room: &RoomId) -> Refused {
-        Refused::NotFound(format!("there is no room {room}: {}", self.way_in(room)))
+        Refused::NotFound(format!("there is no room {room}: {}", self.how_to_create(room)))
     }
 
-    /// How a room is made.
-    pub(super) fn way_in(&self, room: &RoomId) -> String {
+    /// Says how a room is created.
+    pub(super) fn how_to_create(&self, room: &RoomId) -> String {
         if self.is_written_here(room) {
-            return format!("PUT /api/rooms/{room} makes it");
+            return format!("PUT /api/rooms/{room} creates it");
         }
-        format!("a companion is let into it on {}, with /tertulia join", self.platform(room))
+        format!("add a companion to it on {}, with /tertulia join", self.platform(room))
     }
 
-    /// What the platform of a room in which nobody writes through this server is called.
+    /// The capitalised name of the platform of a room that is not the console's.
     pub(super) fn platform(&self, room: &RoomId) -> String {
         let channel = room.channel();
         let mut chars = self.context.platforms.name(&channel).chars();
@@ -96,36 +96,35 @@ pub(super) fn unavailable(detail: &str) -> Refused {
     Refused::Unavailable { detail: detail.to_owned(), retry_after: Some(RETRY_AFTER) }
 }
 
-/// Something of ours is wrong; it is logged here.
+/// An internal error. Logs it.
 pub(super) fn broken(detail: &str) -> Refused {
     tracing::error!(detail, "the record cannot be read or copied");
     Refused::Broken("the record cannot be read; the server's log says more".into())
 }
 
-/// What is stored cannot be read; it is logged here.
+/// Stored data cannot be read. Logs it.
 pub(super) fn damaged(detail: String) -> Refused {
     tracing::error!(detail, "the record cannot be read");
     Refused::Damaged(detail)
 }
 
-pub(super) fn unread(error: ReadError) -> Refused {
+pub(super) fn read_error(error: ReadError) -> Refused {
     if error.is_damage() { damaged(error.to_string()) } else { broken(&error.to_string()) }
 }
 
 pub(super) fn refused(error: writer::Refused) -> Refused {
     match error {
         writer::Refused::Busy { retry_after } => {
-            Refused::TooMany { detail: "too many messages wait to be taken in, try again".into(), retry_after }
+            Refused::TooMany { detail: "too many messages wait to be stored, try again".into(), retry_after }
         }
         writer::Refused::WriteError(lost) => refused_write(&lost),
     }
 }
 
-/// Why words could not be taken out of the record, or replaced.
 pub(super) fn rewrite_error(error: RewriteError) -> Refused {
     match error {
-        RewriteError::Unread(error) => unread(error),
-        RewriteError::Unstored(error) => refused(error),
+        RewriteError::Read(error) => read_error(error),
+        RewriteError::Write(error) => refused(error),
     }
 }
 
@@ -136,12 +135,11 @@ fn meta_write_error(error: &MetaWriteError) -> Refused {
     }
 }
 
-/// Why who lives in a room could not be changed.
 pub(super) fn membership_error(error: MembershipError) -> Refused {
     match error {
         MembershipError::SharedName(_) => Refused::Conflict(error.to_string()),
-        MembershipError::Unstored(error) => meta_write_error(&error),
-        MembershipError::Unheard(error) => refused(error),
+        MembershipError::Metadata(error) => meta_write_error(&error),
+        MembershipError::Journal(error) => refused(error),
     }
 }
 

@@ -1,9 +1,9 @@
-//! What there is, for whoever asked for something that there is not.
+//! Error messages for something that does not exist, which name what exists instead.
 
 use std::collections::BTreeSet;
 
 use super::ActorBackend;
-use super::desk::unread;
+use super::actor_calls::read_error;
 use crate::domain::id::{GuildId, PersonId};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
@@ -11,13 +11,14 @@ use crate::journal::membership::Membership;
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
 
-/// So many are named.
-const NAMED: usize = 10;
-/// Among so many people one is looked for whose id is alike.
-const LOOKED_THROUGH: usize = 2_000;
+/// How many existing ids a message names.
+const MAX_NAMED: usize = 10;
+/// How many people are searched for a similar id.
+const MAX_SEARCHED: usize = 2_000;
 
 impl ActorBackend {
-    /// A room that is to be read. Who asks about a channel of another platform may be somebody there, whom no other place concerns.
+    /// An existing room. If it does not exist, the error names others, but not for a channel of another platform: the caller may be a user
+    /// there, who must not learn about other rooms.
     pub(super) fn room_to_read(&self, room: &RoomId) -> Result<(ChannelKey, Membership), Refused> {
         self.room_of(room).map_err(|refused| {
             let rooms = self.context.memberships.all().into_iter().filter_map(|(channel, _)| RoomId::of(&channel));
@@ -32,17 +33,17 @@ impl ActorBackend {
         })
     }
 
-    /// Whether a guild lives here, or ever used anything.
+    /// Checks that a guild has a room or has used anything.
     ///
     /// # Errors
-    /// [`Refused::NotFound`], which says what there is instead.
+    /// [`Refused::NotFound`], which names existing guilds.
     pub async fn check_guild(&self, guild: &GuildId) -> Result<(), Refused> {
         let has_members = self.context.memberships.all().into_iter().map(|(_, membership)| membership.guild);
         let mut guilds: BTreeSet<String> = has_members.map(|guild| guild.to_string()).collect();
         if guilds.contains(guild.as_str()) {
             return Ok(());
         }
-        guilds.extend(self.reader().guilds_with_usage().await.map_err(unread)?.iter().map(ToString::to_string));
+        guilds.extend(self.reader().guilds_with_usage().await.map_err(read_error)?.iter().map(ToString::to_string));
         if guilds.contains(guild.as_str()) {
             return Ok(());
         }
@@ -50,7 +51,7 @@ impl ActorBackend {
         Err(Refused::NotFound(format!("there is no guild {guild}: no room belongs to it, and it never used anything; {instead}")))
     }
 
-    /// That nothing of a person is on record in a guild, or that there is no such guild.
+    /// The error that nothing of a person is on record in a guild, or that there is no such guild.
     pub(super) async fn nobody(&self, guild: &GuildId, person: &PersonId) -> Refused {
         if let Err(refused) = self.check_guild(guild).await {
             return refused;
@@ -58,27 +59,25 @@ impl ActorBackend {
         match self.people_of(guild).await {
             Ok(people) if people.is_empty() => {
                 let id = person.as_str();
-                Refused::NotFound(format!(
-                    "nothing that {id} said in {guild} is on record, nor anything that anybody else said there"
-                ))
+                Refused::NotFound(format!("no message of {id} in {guild} is on record, nor of anybody else there"))
             }
             Ok(people) => {
                 let id = person.as_str();
                 Refused::NotFound(format!(
-                    "nothing that {id} said in {guild} is on record; {}",
-                    instead(id, &people, "`tertulia history export` names all; ids from Discord look like discord:1234")
+                    "no message of {id} in {guild} is on record; {}",
+                    instead(id, &people, "`tertulia history export` lists all; ids from Discord look like discord:1234")
                 ))
             }
             Err(refused) => refused,
         }
     }
 
-    /// Who said something in a guild, as far as they are looked through.
+    /// The people who said something in a guild, at most [`MAX_SEARCHED`].
     async fn people_of(&self, guild: &GuildId) -> Result<BTreeSet<String>, Refused> {
         let (mut from, end) = (key::all_persons(guild), key::all_persons(guild).end());
         let mut people = BTreeSet::new();
-        while people.len() < LOOKED_THROUGH {
-            let found = self.context.store.scan(from, end.clone(), false, 1).await.map_err(|error| unread(error.into()))?;
+        while people.len() < MAX_SEARCHED {
+            let found = self.context.store.scan(from, end.clone(), false, 1).await.map_err(|error| read_error(error.into()))?;
             let Some((key, _)) = found.first() else { break };
             let Some(person) = key::person_named_in(guild, key) else { break };
             from = key::said_by(guild, &person).end();
@@ -88,16 +87,16 @@ impl ActorBackend {
     }
 }
 
-/// What was meant, or what there is.
-fn instead(asked: &str, known: &BTreeSet<String>, more: &str) -> String {
-    let alike = |candidate: &str| strsim::normalized_damerau_levenshtein(&asked.to_lowercase(), &candidate.to_lowercase());
-    if let Some(nearest) = known.iter().max_by(|a, b| alike(a).total_cmp(&alike(b))).filter(|nearest| alike(nearest) > 0.6) {
+/// Names the most similar id, or lists the existing ones.
+fn instead(requested: &str, existing: &BTreeSet<String>, more: &str) -> String {
+    let alike = |candidate: &str| strsim::normalized_damerau_levenshtein(&requested.to_lowercase(), &candidate.to_lowercase());
+    if let Some(nearest) = existing.iter().max_by(|a, b| alike(a).total_cmp(&alike(b))).filter(|nearest| alike(nearest) > 0.6) {
         return format!("did you mean {nearest}?");
     }
-    let named: Vec<_> = known.iter().take(NAMED).map(String::as_str).collect();
-    match known.len() {
+    let named: Vec<_> = existing.iter().take(MAX_NAMED).map(String::as_str).collect();
+    match existing.len() {
         0 => "there is none".to_owned(),
-        count if count > NAMED => format!("there are {} and {} more ({more})", named.join(", "), count - NAMED),
+        count if count > MAX_NAMED => format!("there are {} and {} more ({more})", named.join(", "), count - MAX_NAMED),
         1 => format!("there is {}", named[0]),
         _ => format!("there are {}", named.join(", ")),
     }
@@ -108,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_asks_for_what_is_not_there_is_told_what_is() {
+    fn an_error_names_a_similar_id_or_lists_the_existing_ones() {
         let known = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
 
         assert_eq!(instead("hoem", &known(&["attic", "home"]), "-"), "did you mean home?");

@@ -1,4 +1,4 @@
-//! An event of the record as the objects that are shown of it (docs/design/replay.md R-9).
+//! Renders an event of the record as the JSON objects of the live view (docs/design/replay.md R-9).
 
 use std::sync::Arc;
 
@@ -16,22 +16,21 @@ use crate::ports::backend::live::Live;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::rfc3339;
 
-/// Tells the events of one room, in the order of their numbers.
-pub(super) struct Teller {
+/// Renders the events of one room, in the order of their numbers.
+pub(super) struct EventView {
     pub(super) channel_key: ChannelKey,
     room: RoomId,
     texts: Texts,
 }
 
-impl Teller {
-    /// Tells the events of this room.
+impl EventView {
     pub(super) fn new(channel_key: ChannelKey, room: RoomId) -> Self {
         Self { channel_key, room, texts: Texts::default() }
     }
 
-    /// The objects for one event. Only the last of them carries the number to resume after, so that none is left out when a connection breaks
+    /// The objects of one event. Only the last of them carries the number to resume after, so that none is lost when a connection breaks
     /// between them.
-    pub(super) async fn tell(&mut self, reader: &Reader<'_>, recorded: &Recorded) -> Result<Vec<Live>, ReadError> {
+    pub(super) async fn render(&mut self, reader: &Reader<'_>, recorded: &Recorded) -> Result<Vec<Live>, ReadError> {
         let objects = self.objects(reader, recorded).await?;
         let last = objects.len().saturating_sub(1);
         let live = |(index, (event, fields)): (usize, (&'static str, Value))| {
@@ -51,13 +50,13 @@ impl Teller {
     async fn objects(&mut self, reader: &Reader<'_>, recorded: &Recorded) -> Result<Vec<(&'static str, Value)>, ReadError> {
         Ok(match &recorded.event {
             Event::Said { message, reply_to, reply, said_at } => {
-                self.texts.learn(recorded.seq, &message.text);
+                self.texts.insert(recorded.seq, &message.text);
                 if is_wordless(message) {
                     return Ok(Vec::new());
                 }
-                let mut told = Vec::new();
+                let mut objects = Vec::new();
                 if message.from.role == Role::Companion {
-                    told.push(("statement", json!({ "companion": message.from.id, "text": message.text, "ticket": reply })));
+                    objects.push(("statement", json!({ "companion": message.from.id, "text": message.text, "ticket": reply })));
                 }
                 let mut object = json!({
                     "id": message.id,
@@ -70,40 +69,40 @@ impl Teller {
                 if let Some(said_at) = said_at {
                     object["said_at"] = rfc3339(*said_at).into();
                 }
-                told.push(("message", object));
-                told
+                objects.push(("message", object));
+                objects
             }
             Event::Edited { message, text } => {
-                self.texts.learn(*message, text);
-                // Its words went when the message was taken back.
+                self.texts.insert(*message, text);
+                // The text is empty if the message was deleted.
                 if text.is_empty() { Vec::new() } else { vec![("edited", json!({ "message": message, "text": text }))] }
             }
             Event::Deleted { messages } => {
-                messages.iter().for_each(|seq| self.texts.learn(*seq, &Arc::from("")));
+                messages.iter().for_each(|seq| self.texts.insert(*seq, &Arc::from("")));
                 vec![("deleted", json!({ "messages": messages }))]
             }
             Event::Joined { companion, external } => {
-                let mut told = json!({ "companion": companion });
+                let mut object = json!({ "companion": companion });
                 if *external {
-                    told["external"] = true.into();
+                    object["external"] = true.into();
                 }
-                vec![("joined", told)]
+                vec![("joined", object)]
             }
             Event::Left { companion } => vec![("left", json!({ "companion": companion }))],
             Event::Paused { companion, paused } => {
-                let mut told = json!({ "paused": paused });
+                let mut object = json!({ "paused": paused });
                 if let Some(companion) = companion {
-                    told["companion"] = json!(companion);
+                    object["companion"] = json!(companion);
                 }
-                vec![("paused", told)]
+                vec![("paused", object)]
             }
             Event::Cleared => vec![("cleared", json!({}))],
             Event::CaughtUp { read, missed } => {
-                let mut told = json!({ "read": read });
+                let mut object = json!({ "read": read });
                 if let Some(missed) = missed {
-                    told["missed"] = json!(missed);
+                    object["missed"] = json!(missed);
                 }
-                vec![("caught_up", told)]
+                vec![("caught_up", object)]
             }
             Event::LullFired { .. }
             | Event::BackOffEnded { .. }
@@ -111,7 +110,7 @@ impl Teller {
             | Event::AddressRefused { .. } => Vec::new(),
             Event::Evaluated(evaluated) => {
                 let buffer = self.texts(reader, &evaluated.messages).await?;
-                let told = json!({
+                let object = json!({
                     "companion": evaluated.companion,
                     "trigger": evaluated.trigger,
                     "message_count": evaluated.message_count,
@@ -119,40 +118,40 @@ impl Teller {
                     "threshold": evaluated.threshold,
                     "buffer": buffer,
                 });
-                vec![("evaluate", told)]
+                vec![("evaluate", object)]
             }
             Event::Decided(decided) => {
                 let messages = self.texts(reader, &decided.messages).await?;
-                let mut told = Vec::new();
+                let mut objects = Vec::new();
                 for companion in &decided.companions {
                     let decision = record(recorded, decided, companion, &self.room, messages.clone());
-                    told.push(("decision", serde_json::to_value(decision).unwrap_or_default()));
+                    objects.push(("decision", serde_json::to_value(decision).unwrap_or_default()));
                     if decided.decision == Decision::No {
                         let silence = json!({ "companion": companion, "trigger": decided.trigger, "messages": messages });
-                        told.push(("silence", silence));
+                        objects.push(("silence", silence));
                     }
                 }
-                told
+                objects
             }
             Event::RoundOpened(opened) => {
-                let told = json!({
+                let object = json!({
                     "message_id": opened.message,
                     "deadline": rfc3339(opened.deadline),
                     "asked": opened.asked,
                     "listening": opened.listening,
                 });
-                vec![("round_opened", told)]
+                vec![("round_opened", object)]
             }
             Event::RoundClosed(closed) => {
-                let mut told = json!({
+                let mut object = json!({
                     "message_id": closed.message,
                     "states": closed.states,
                     "selected": closed.selected,
                 });
                 if let Some(at) = closed.speak_at {
-                    told["speak_at"] = rfc3339(at).into();
+                    object["speak_at"] = rfc3339(at).into();
                 }
-                vec![("round", told)]
+                vec![("round", object)]
             }
             Event::StageChanged { companion, from, to, cause } => {
                 vec![("closing", json!({ "companion": companion, "from": from, "to": to, "cause": cause }))]
@@ -167,12 +166,12 @@ impl Teller {
             }
             Event::ReplyOwed { companion, ticket, trigger, messages, due_at, .. } => {
                 let messages = self.texts(reader, messages).await?;
-                let mut told = json!({ "companion": companion, "trigger": trigger, "ticket": ticket, "messages": messages });
-                // An external companion has until then to say its words.
+                let mut object = json!({ "companion": companion, "trigger": trigger, "ticket": ticket, "messages": messages });
+                // An external companion has until then to submit its statement.
                 if let Some(due_at) = due_at {
-                    told["due_at"] = rfc3339(*due_at).into();
+                    object["due_at"] = rfc3339(*due_at).into();
                 }
-                vec![("respond", told)]
+                vec![("respond", object)]
             }
             Event::ReplyFailed { companion, ticket, trigger, error } => {
                 vec![("failed", json!({ "companion": companion, "trigger": trigger, "ticket": ticket, "error": error }))]
