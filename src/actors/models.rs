@@ -142,8 +142,8 @@ impl State {
         Moment::ZERO + instant.saturating_duration_since(self.started)
     }
 
-    fn enqueue(&mut self, now: Moment, asked: Asked) -> Vec<Step> {
-        let Asked { call, priority, asked, deadline, job, reply } = asked;
+    fn enqueue(&mut self, now: Moment, asked: PoolRequest) -> Vec<Step> {
+        let PoolRequest { call, priority, asked, deadline, job, reply } = asked;
         let entry = Entry {
             call,
             role: job.request.role,

@@ -304,11 +304,11 @@ async fn renew_snapshot(
 /// Removes the events that a running channel may not have handled yet, and returns the number of the first. The channel's next events may
 /// result from a state without them, so these events must be folded after those.
 fn leave_unhandled(restored: &mut Restored, inspection: Option<&Inspection>) -> Option<Seq> {
-    let made = restored.events.iter().filter(|recorded| !recorded.event.is_heard()).map(|recorded| recorded.handled);
+    let made = restored.events.iter().filter(|recorded| !recorded.event.is_inbound()).map(|recorded| recorded.handled);
     let in_snapshot = restored.snapshot.iter().map(|snapshot| snapshot.handled);
     let inspected = inspection.map(|inspection| inspection.conversation.handled());
     let handled = made.chain(in_snapshot).chain(inspected).max().unwrap_or(Seq::NONE);
-    let is_unhandled = |recorded: &Recorded| recorded.event.is_heard() && recorded.seq > handled;
+    let is_unhandled = |recorded: &Recorded| recorded.event.is_inbound() && recorded.seq > handled;
     let first = restored.events.iter().filter(|recorded| is_unhandled(recorded)).map(|recorded| recorded.seq).min();
     restored.events.retain(|recorded| !is_unhandled(recorded));
     first

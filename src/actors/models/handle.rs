@@ -177,7 +177,7 @@ impl Pool {
         let reply = Reply::new(move |given| reply_to(given.unwrap_or_else(|_| Outcome::lost(identity, asked.elapsed()))));
         let job = Job { at, model, request, drafts, span: tracing::Span::current() };
         // A question that cannot be sent is dropped, and thereby answered.
-        self.send(PoolMessage::Ask(Box::new(Asked { call, priority, asked, deadline, job, reply })));
+        self.send(PoolMessage::Ask(Box::new(PoolRequest { call, priority, asked, deadline, job, reply })));
         call
     }
 

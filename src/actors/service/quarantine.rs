@@ -135,7 +135,7 @@ impl ActorBackend {
         let (id, record) = self.entry(entry).await?;
         let channel_key = ChannelKey::new(&record.guild, &record.channel);
         if let Some(old) = self.reader().event(&channel_key, record.seq).await.map_err(read_error)? {
-            if !old.event.is_heard() {
+            if !old.event.is_inbound() {
                 let (seq, channel) = (record.seq, &record.channel);
                 let detail =
                     format!("event {seq} of {channel} is not an inbound event, so it cannot be retried; drop it instead");

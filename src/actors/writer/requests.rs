@@ -85,7 +85,7 @@ pub async fn fence(context: &ActorContext, channel_key: &ChannelKey) -> Result<S
 }
 
 /// The state of a channel, if it is running and answers in time. It has then handled everything that was dispatched to it before.
-pub async fn look(context: &ActorContext, channel: &ChannelId) -> Option<Look> {
+pub async fn look(context: &ActorContext, channel: &ChannelId) -> Option<Inspection> {
     let actor = context.directory.find(&ChannelActorKey(channel.clone()))?;
     let (sender, answer) = oneshot::channel();
     actor.cast(ChannelMessage::Inspect(RpcReplyPort::from(sender))).ok()?;
