@@ -45,7 +45,7 @@ use crate::journal::upgrade;
 use crate::ports::clock::Clock as _;
 use crate::ports::language_model::ModelRole;
 use crate::ports::rng::Rng as _;
-use crate::ports::store::keeper::Keeper;
+use crate::ports::store::maintenance::StoreMaintenance;
 use crate::settings::{self, Loaded, Settings, Sources};
 use crate::telemetry::Telemetry;
 use crate::telemetry::recorder::Recorder;
@@ -217,14 +217,14 @@ async fn serve(
     let arrivals = Arrivals::open(&data, SystemClock.now());
     let models = models(&loaded.settings, &arrivals).map_err(Ended::Failed)?;
     let context = context(loaded, models, telemetry.recorder(), store.clone(), failed, compaction_failed);
-    let keeper: Arc<dyn Keeper> = store.clone();
-    let context = discord::join(context, &keeper).map_err(Ended::Discord)?;
+    let maintenance: Arc<dyn StoreMaintenance> = store.clone();
+    let context = discord::join(context, &maintenance).map_err(Ended::Discord)?;
     let (root, tree) = Actor::spawn(None, Root, context.clone())
         .await
         .map_err(|error| Ended::Failed(anyhow::anyhow!("the actors cannot be started: {error}")))?;
     // Who lives where is known before anybody is woken.
     load_rooms(&context, &rooms).await.map_err(|error| not_moved_in(error, "the rooms cannot be set up"))?;
-    let asleep = context.memberships.all().iter().filter(|(channel, _)| context.platforms.is_away(channel)).count();
+    let asleep = context.memberships.all().iter().filter(|(channel, _)| context.platforms.is_disabled(channel)).count();
     if asleep > 0 {
         tracing::warn!(channels = asleep, "companions live in channels of Discord, which sleep: give discord.token to wake them");
     }
@@ -233,7 +233,7 @@ async fn serve(
     retention::keep(context.clone());
     tokio::spawn(cleanup::keep_cleaning_up(context.clone()));
     root.cast(RootMessage::WakePending).context("the actors are gone").map_err(Ended::Failed)?;
-    let backend = ActorBackend::new(context.clone(), keeper);
+    let backend = ActorBackend::new(context.clone(), maintenance);
     let console = Console::bind(&context.settings.server, Arc::new(backend), context.rng.clone(), telemetry.metrics())
         .await
         .map_err(cannot_serve)?;

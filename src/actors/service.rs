@@ -57,21 +57,21 @@ use crate::ports::backend::usage::{Usage, UsageQuery};
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::gateway::Condition;
 use crate::ports::language_model::ModelRole;
-use crate::ports::store::keeper::{KeepError, Keeper, is_a_backups_name};
+use crate::ports::store::maintenance::{MaintenanceError, StoreMaintenance, is_backup_name};
 
 /// The backend of one system of actors.
 pub struct ActorBackend {
     context: ActorContext,
     inbound: Inbound,
-    keeper: Arc<dyn Keeper>,
+    maintenance: Arc<dyn StoreMaintenance>,
     /// Held while what was used is counted.
     counting: Mutex<()>,
 }
 
 impl ActorBackend {
-    /// The backend of this system, whose store is kept by `keeper`.
-    pub fn new(context: ActorContext, keeper: Arc<dyn Keeper>) -> Self {
-        Self { inbound: Inbound::new(context.clone()), context, keeper, counting: Mutex::new(()) }
+    /// The backend of this system, whose store is kept by `maintenance`.
+    pub fn new(context: ActorContext, maintenance: Arc<dyn StoreMaintenance>) -> Self {
+        Self { inbound: Inbound::new(context.clone()), context, maintenance, counting: Mutex::new(()) }
     }
 }
 
@@ -177,18 +177,18 @@ impl Backend for ActorBackend {
                 format!("{to} is no whole path: name a new file on the server's machine, such as /backups/a.backup"),
             ));
         }
-        if !is_a_backups_name(Path::new(to)) {
+        if !is_backup_name(Path::new(to)) {
             // Whoever clears away old backups finds them by it.
             let detail =
                 format!("{to} is no name of a backup, which ends in .backup: name a new file such as /backups/monday.backup");
             return Err(desk::invalid("to", detail));
         }
-        let entries = self.keeper.clone().backup(Path::new(to)).await.map_err(not_copied)?;
+        let entries = self.maintenance.clone().backup(Path::new(to)).await.map_err(not_copied)?;
         Ok(BackedUp { to: to.to_owned(), entries })
     }
 
     async fn copy_for(&self, process: u32) -> Result<BackedUp, Refused> {
-        let (to, entries) = self.keeper.clone().copy_for(process).await.map_err(not_copied)?;
+        let (to, entries) = self.maintenance.clone().copy_for(process).await.map_err(not_copied)?;
         Ok(BackedUp { to: to.to_string_lossy().into_owned(), entries })
     }
 
@@ -216,8 +216,8 @@ impl Backend for ActorBackend {
         ];
         let mut is_held_up = false;
         for gateway in self.context.gateways.iter() {
-            let Condition { ready, detail, holds_up_server } = gateway.condition();
-            is_held_up |= holds_up_server;
+            let Condition { ready, detail, blocks_readiness } = gateway.condition();
+            is_held_up |= blocks_readiness;
             parts.push(ReadyPart { part: gateway.name().into(), ready, detail });
         }
         // What is said is accepted without a model, too; companions answer when there is one. So is what the console hears without a
@@ -232,11 +232,11 @@ impl Backend for ActorBackend {
     }
 }
 
-fn not_copied(error: KeepError) -> Refused {
+fn not_copied(error: MaintenanceError) -> Refused {
     match error {
-        KeepError::Exists(detail) => Refused::Conflict(detail),
-        KeepError::Target(detail) => Refused::Invalid { field: "to".into(), detail },
-        KeepError::Damaged(detail) => desk::damaged(detail),
-        KeepError::Failed(detail) => desk::broken(&detail),
+        MaintenanceError::Exists(detail) => Refused::Conflict(detail),
+        MaintenanceError::Target(detail) => Refused::Invalid { field: "to".into(), detail },
+        MaintenanceError::Damaged(detail) => desk::damaged(detail),
+        MaintenanceError::Failed(detail) => desk::broken(&detail),
     }
 }

@@ -16,7 +16,7 @@ use crate::journal::record::{
     SnapshotRecord, StartRecord, UsageRecord, decode, decode_bytes, decode_event, decode_number, encode, encode_bytes,
     encode_event, encode_number,
 };
-use crate::journal::redaction::without_words;
+use crate::journal::redaction::redact;
 use crate::ports::store::key::{ChannelNo, Key};
 
 /// Every kind of event, as it is stored.
@@ -96,8 +96,8 @@ pub(super) fn event(bytes: &[u8]) {
             assert_eq!(recorded.seq, Seq(7));
             let written = encode_event(&recorded);
             assert_eq!(decode_event(&key, &written).as_ref(), Ok(&recorded), "an event does not read as it was written");
-            let bare = without_words(&recorded);
-            assert_eq!(without_words(&bare), bare);
+            let bare = redact(&recorded);
+            assert_eq!(redact(&bare), bare);
             let wordless = encode_event(&bare);
             assert!(decode_event(&key, &wordless).is_ok(), "an event without its words cannot be read");
         }

@@ -11,8 +11,8 @@ use super::record::{
 };
 use crate::domain::id::{Seq, Ward};
 use crate::domain::moment::Moment;
-use crate::ports::store::keeper::{Fault, Inspect};
 use crate::ports::store::key::{ChannelNo, Key, Kind};
+use crate::ports::store::maintenance::{Fault, Inspect};
 
 /// Whoever knows how all that is stored reads.
 #[derive(Clone, Copy, Debug, Default)]

@@ -9,7 +9,7 @@ use crate::domain::message::{Message, Role};
 ///
 /// Who said it goes with the words: a person's id and name become empty, so that nothing leads back to them. A companion's stay: a fold
 /// has to know whose statement it was.
-pub fn without_words(recorded: &Recorded) -> Recorded {
+pub fn redact(recorded: &Recorded) -> Recorded {
     let nothing: Arc<str> = Arc::from("");
     let mut bare = recorded.clone();
     match &mut bare.event {
@@ -54,6 +54,6 @@ pub fn without_words(recorded: &Recorded) -> Recorded {
 }
 
 /// Whether a message's words were taken out. Nobody can say nothing.
-pub fn is_wordless(message: &Message) -> bool {
+pub fn is_redacted(message: &Message) -> bool {
     message.text.is_empty()
 }

@@ -16,8 +16,8 @@ use super::speakers::{after_stretch, speaker};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ward};
 use crate::ports::store::Value;
-use crate::ports::store::keeper::Complete;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
+use crate::ports::store::maintenance::Reconstruct;
 
 /// What was read of a store.
 #[derive(Debug, Default)]
@@ -106,7 +106,7 @@ fn named(key: &Key, value: &[u8]) -> Option<Seq> {
     }
 }
 
-impl Complete for Salvaged {
+impl Reconstruct for Salvaged {
     fn note(&mut self, key: &Key, value: &[u8]) {
         let (&[ward, ..], Some(kind)) = (key.as_bytes(), key.kind()) else { return };
         let ward = Ward(ward);
@@ -169,7 +169,7 @@ impl Complete for Salvaged {
         }
     }
 
-    fn lacking(&self) -> Vec<(Key, Value)> {
+    fn missing_records(&self) -> Vec<(Key, Value)> {
         let names = self.channels.iter().flat_map(|((ward, number), record)| {
             let channel_key = ChannelKey::new(&record.guild, &record.channel);
             [(key::channel_of(*ward, *number), encode(record)), (key::channel_name(&channel_key), encode(&number.0))]
@@ -177,7 +177,7 @@ impl Complete for Salvaged {
         names.collect()
     }
 
-    fn behind(&self) -> Vec<(Key, Value)> {
+    fn outdated_counters(&self) -> Vec<(Key, Value)> {
         // A number that stands for a channel already must never be given again.
         let next = self.next.iter().filter(|(ward, next)| self.kept_next.get(ward).is_none_or(|kept| kept < next));
         let next = next.map(|(ward, next)| (key::next_channel(*ward), encode(next)));
@@ -193,7 +193,7 @@ impl Complete for Salvaged {
         next.chain(heads).collect()
     }
 
-    fn follows(&self, key: &Key, value: &[u8]) -> Vec<(Key, Value)> {
+    fn derived_records(&self, key: &Key, value: &[u8]) -> Vec<(Key, Value)> {
         let [ward, ..] = *key.as_bytes() else { return Vec::new() };
         let ward = Ward(ward);
         let Some(channel) = key::channel_in(key).filter(|_| key.is(Kind::Journal)) else { return Vec::new() };
@@ -208,7 +208,7 @@ impl Complete for Salvaged {
     }
 
     /// Of two messages of one id the newer is meant; and nothing is meant by what cannot be read, unless it is of a newer format.
-    fn replaces(&self, key: &Key, value: &[u8], there: &[u8]) -> bool {
+    fn should_replace(&self, key: &Key, value: &[u8], there: &[u8]) -> bool {
         let seq = |value| decode::<Seq>(key, value).ok();
         match inspection::read(key, there) {
             Ok(()) => key.is(Kind::MessageId) && seq(value) > seq(there),

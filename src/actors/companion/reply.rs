@@ -100,7 +100,7 @@ impl Actor for Reply {
                 break outcome;
             }
             // Whoever watches sees the text begin anew; one who is gone does not.
-            drop(drafts.as_ref().map(|drafts| drafts.send(Draft::Anew)));
+            drop(drafts.as_ref().map(|drafts| drafts.send(Draft::Restart)));
             tokio::time::sleep(pause).await;
         };
         drop(drafts);
@@ -241,7 +241,7 @@ impl Shown {
     fn take(&mut self, piece: Draft) {
         match piece {
             Draft::More(more) => self.text.push_str(&more),
-            Draft::Anew => {
+            Draft::Restart => {
                 self.text.clear();
                 self.told = None;
             }
@@ -312,7 +312,7 @@ mod tests {
         let mut second = hub.watch(&channel_key);
         says(&mut shown, " a");
         says(&mut shown, " time");
-        shown.take(Draft::Anew);
+        shown.take(Draft::Restart);
         says(&mut shown, "No");
 
         for (whole, text) in [(true, "Once"), (false, " upön")] {

@@ -163,7 +163,7 @@ pub struct DeleteChannel {
 pub struct RedactEvents {
     /// Where.
     pub channel_key: ChannelKey,
-    /// The events as they are to read from now on; see [`without_words`](crate::journal::redaction::without_words).
+    /// The events as they are to read from now on; see [`redact`](crate::journal::redaction::redact).
     pub events: Vec<Recorded>,
     /// Other keys of the channel to change: the snapshot that quotes them, what was set aside of them.
     pub writes: Vec<Write>,

@@ -23,7 +23,7 @@ impl Worker {
         let mut ending = Ending { pool, call, owed: Some(PoolMessage::NoPrompt) };
         let span = job.span.clone();
         let work = async move {
-            let request = job.request.in_words();
+            let request = job.request.build();
             ending.owed = Some(PoolMessage::Panicked);
             instruments.pool_calls.add(1, [request.role.as_str()]);
             let result = job.model.ask(request, job.drafts.as_ref()).await;

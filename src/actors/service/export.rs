@@ -15,7 +15,7 @@ use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ward};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
-use crate::journal::redaction::is_wordless;
+use crate::journal::redaction::is_redacted;
 use crate::ports::backend::Refused;
 use crate::ports::backend::keeping::{ExportForm, ExportQuery, Lines, Person};
 use crate::ports::backend::stamp::rfc3339;
@@ -118,7 +118,7 @@ impl ActorBackend {
 
 async fn said_line(reader: &Reader<'_>, channel_key: &ChannelKey, seq: Seq) -> Result<Option<String>, ReadError> {
     let recorded = reader.event(channel_key, seq).await?;
-    let has_words = |recorded: &Recorded| matches!(&recorded.event, Event::Said { message, .. } if !is_wordless(message));
+    let has_words = |recorded: &Recorded| matches!(&recorded.event, Event::Said { message, .. } if !is_redacted(message));
     Ok(recorded.filter(has_words).map(|recorded| line(channel_key, &recorded)))
 }
 

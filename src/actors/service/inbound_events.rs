@@ -57,15 +57,15 @@ impl InboundEvents for Inbound {
             || self.is_ignored(channel_ref, &inbound_message.from.id)
             || is_blank(&inbound_message.text)
         {
-            return Ok(Acceptance::Not);
+            return Ok(Acceptance::Ignored);
         }
         match changes::open_within(&self.context, channel_ref).await {
             Ok(true) => {}
-            Ok(false) => return Ok(Acceptance::Not),
+            Ok(false) => return Ok(Acceptance::Ignored),
             Err(MembershipError::SharedName(shared)) => {
                 let channel = Plain(channel_ref.channel.as_str());
                 tracing::warn!(%channel, %shared, "nobody can live here, and nothing that is said is heard; give one of the two another name");
-                return Ok(Acceptance::Not);
+                return Ok(Acceptance::Ignored);
             }
             Err(error) => return Err(membership_error(error)),
         }
@@ -89,8 +89,8 @@ impl InboundEvents for Inbound {
             said_at: Some(at),
         };
         let accepted = self.say(&channel_key, speech).await.map_err(refused)?;
-        Ok(accepted.map_or(Acceptance::Not, |accepted| {
-            if accepted.is_new { Acceptance::New(accepted.seq) } else { Acceptance::Known(accepted.seq) }
+        Ok(accepted.map_or(Acceptance::Ignored, |accepted| {
+            if accepted.is_new { Acceptance::New(accepted.seq) } else { Acceptance::Duplicate(accepted.seq) }
         }))
     }
 

@@ -9,8 +9,8 @@ use super::manifest::{Counts, FORMAT};
 use super::open_error::WAYS_OUT;
 use super::sled::facts::{counts_from, counts_key, format_from, identity_key};
 use crate::domain::id::{Seq, Ward};
-use crate::ports::store::keeper::{Fault, Inspect};
 use crate::ports::store::key::{ChannelNo, Key, Kind};
+use crate::ports::store::maintenance::{Fault, Inspect};
 use crate::ports::store::{StoreError, Value};
 
 /// How often progress is told: every so many records.

@@ -11,8 +11,8 @@ use super::OpenError;
 use super::audit::{Audit, PROGRESS_EVERY, Report};
 use super::manifest::sync_folder;
 use super::part::{Part, exists_already, unwritten};
-use crate::ports::store::keeper::{Inspect, KeepError};
 use crate::ports::store::key::Key;
+use crate::ports::store::maintenance::{Inspect, MaintenanceError};
 use crate::ports::store::{StoreError, Value};
 
 const HEADER: &[u8] = b"tertulia backup 1\n";
@@ -97,7 +97,7 @@ fn whole(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
-impl From<CopyError> for KeepError {
+impl From<CopyError> for MaintenanceError {
     fn from(error: CopyError) -> Self {
         let detail = error.to_string();
         match error {

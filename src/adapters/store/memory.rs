@@ -9,8 +9,8 @@ use tokio::sync::oneshot;
 
 use super::batch::{changes, refusal};
 use crate::domain::id::Ward;
-use crate::ports::store::keeper::{KeepError, Keeper};
 use crate::ports::store::key::Key;
+use crate::ports::store::maintenance::{MaintenanceError, StoreMaintenance};
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
 
 /// The in-memory twin of the store on disk.
@@ -192,19 +192,19 @@ impl Store for MemoryStore {
 }
 
 #[async_trait]
-impl Keeper for MemoryStore {
-    async fn backup(self: Arc<Self>, to: &Path) -> Result<u64, KeepError> {
+impl StoreMaintenance for MemoryStore {
+    async fn backup(self: Arc<Self>, to: &Path) -> Result<u64, MaintenanceError> {
         let records: Vec<_> = self.state().values.iter().map(|(key, value)| Ok((key.clone(), value.clone()))).collect();
         let to = to.to_path_buf();
         let copied = tokio::task::spawn_blocking(move || super::backup::write(&to, records.into_iter(), |_| {}));
-        Ok(copied.await.map_err(|panic| KeepError::Failed(format!("copying panicked: {panic}")))??.records)
+        Ok(copied.await.map_err(|panic| MaintenanceError::Failed(format!("copying panicked: {panic}")))??.records)
     }
 
-    async fn copy_for(self: Arc<Self>, _: u32) -> Result<(PathBuf, u64), KeepError> {
-        Err(KeepError::Failed("a store in memory has no folder".to_owned()))
+    async fn copy_for(self: Arc<Self>, _: u32) -> Result<(PathBuf, u64), MaintenanceError> {
+        Err(MaintenanceError::Failed("a store in memory has no folder".to_owned()))
     }
 
-    async fn disk_bytes(self: Arc<Self>) -> Result<u64, KeepError> {
+    async fn disk_bytes(self: Arc<Self>) -> Result<u64, MaintenanceError> {
         Ok(0)
     }
 }

@@ -29,8 +29,8 @@ use super::backup::{Copied, CopyError};
 use super::open_error::WAYS_OUT;
 use super::target;
 use crate::domain::id::Ward;
-use crate::ports::store::keeper::{Complete, Inspect, KeepError, Keeper};
 use crate::ports::store::key::Key;
+use crate::ports::store::maintenance::{Inspect, MaintenanceError, Reconstruct, StoreMaintenance};
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
 use crate::telemetry::instruments::Instruments;
 use committer::{Committer, Order};
@@ -102,7 +102,7 @@ impl SledStore {
     pub fn open_completed(
         data: &Path,
         options: &OpenOptions,
-        complete: impl Complete + Send + 'static,
+        complete: impl Reconstruct + Send + 'static,
     ) -> Result<Self, OpenError> {
         let rest = if options.accept_loss { Rest::Mended(Box::new(complete)) } else { Rest::Refused };
         let opened = open::open(data, options, rest)?;
@@ -246,28 +246,28 @@ impl Store for SledStore {
 }
 
 #[async_trait]
-impl Keeper for SledStore {
-    async fn backup(self: Arc<Self>, to: &Path) -> Result<u64, KeepError> {
+impl StoreMaintenance for SledStore {
+    async fn backup(self: Arc<Self>, to: &Path) -> Result<u64, MaintenanceError> {
         let to = to.to_path_buf();
         let copied = tokio::task::spawn_blocking(move || Self::backup(&self, &to, |_| {}));
-        let copied = copied.await.map_err(|panic| KeepError::Failed(format!("copying panicked: {panic}")))??;
+        let copied = copied.await.map_err(|panic| MaintenanceError::Failed(format!("copying panicked: {panic}")))??;
         Ok(copied.records)
     }
 
-    async fn copy_for(self: Arc<Self>, process: u32) -> Result<(PathBuf, u64), KeepError> {
+    async fn copy_for(self: Arc<Self>, process: u32) -> Result<(PathBuf, u64), MaintenanceError> {
         let copied = tokio::task::spawn_blocking(move || {
             let to = target::for_process(&self.folder, process);
             let to = std::path::absolute(&to).map_err(|error| CopyError::Unwritten { to: to.clone(), error })?;
             let copied = self.copy(&to, |_| {})?;
             Ok::<_, CopyError>((to, copied.records))
         });
-        Ok(copied.await.map_err(|panic| KeepError::Failed(format!("copying panicked: {panic}")))??)
+        Ok(copied.await.map_err(|panic| MaintenanceError::Failed(format!("copying panicked: {panic}")))??)
     }
 
-    async fn disk_bytes(self: Arc<Self>) -> Result<u64, KeepError> {
+    async fn disk_bytes(self: Arc<Self>) -> Result<u64, MaintenanceError> {
         let measured = tokio::task::spawn_blocking(move || Self::disk_bytes(&self));
-        let measured = measured.await.map_err(|panic| KeepError::Failed(format!("measuring panicked: {panic}")))?;
-        measured.map_err(|error| KeepError::Failed(format!("the store's size cannot be read: {error}")))
+        let measured = measured.await.map_err(|panic| MaintenanceError::Failed(format!("measuring panicked: {panic}")))?;
+        measured.map_err(|error| MaintenanceError::Failed(format!("the store's size cannot be read: {error}")))
     }
 }
 

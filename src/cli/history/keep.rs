@@ -21,7 +21,7 @@ use crate::journal::inspection::Inspection;
 use crate::journal::salvaged::Salvaged;
 use crate::ports::backend::stamp::rfc3339;
 use crate::ports::clock::Clock as _;
-use crate::ports::store::keeper::is_a_backups_name;
+use crate::ports::store::maintenance::is_backup_name;
 use crate::server::holds_a_store;
 use crate::server::offline::open_options;
 use crate::settings::Loaded;
@@ -200,7 +200,7 @@ fn file_in(to: &Path) -> Result<PathBuf, Failure> {
         let mut files = names.map(|again| to.join(format!("tertulia-{time}Z{again}.backup")));
         return files.find(|file| !file.exists()).ok_or_else(|| Failure::Failed(format!("{} is full of backups", to.display())));
     }
-    if !is_a_backups_name(&to) {
+    if !is_backup_name(&to) {
         let to = to.display();
         return Err(Failure::Usage(format!(
             "there is no folder {to}: make it first, or name a new file, whose name has to end in .backup"

@@ -35,8 +35,8 @@ fn each_half_of_a_channels_name_tells_the_other_and_its_number_is_never_given_ag
     for left in [&of, &name] {
         let salvaged = salvaged(std::slice::from_ref(left));
 
-        assert_eq!(salvaged.lacking(), [of.clone(), name.clone()]);
-        assert_eq!(salvaged.behind(), std::slice::from_ref(&next));
+        assert_eq!(salvaged.missing_records(), [of.clone(), name.clone()]);
+        assert_eq!(salvaged.outdated_counters(), std::slice::from_ref(&next));
     }
 }
 
@@ -48,8 +48,8 @@ fn what_a_newer_version_wrote_is_left_to_it() {
 
     let salvaged = salvaged(&[(Key::event(ward, no, Seq(1)), encode_event(&said("Ana", None))), (next.clone(), newer.clone())]);
 
-    assert!(!salvaged.replaces(&name, &encode(&no.0), &newer));
-    assert!(salvaged.behind().iter().all(|(key, _)| *key != next));
+    assert!(!salvaged.should_replace(&name, &encode(&no.0), &newer));
+    assert!(salvaged.outdated_counters().iter().all(|(key, _)| *key != next));
 }
 
 #[test]
@@ -57,7 +57,9 @@ fn a_journal_whose_head_cannot_be_read_ends_with_its_last_event_and_one_without_
     let (ward, no) = (channel_key().ward(), ChannelNo(3));
     let (head, event) = (Key::head(ward, no), (Key::event(ward, no, Seq(4)), encode_event(&said("Ana", None))));
     let listed = (key::person(&channel_key().guild, &"Ana".into(), no, Seq(4)), encode(&()));
-    let end = |records: &[(Key, Value)]| salvaged(records).behind().into_iter().find(|(key, _)| *key == head).map(|(_, end)| end);
+    let end = |records: &[(Key, Value)]| {
+        salvaged(records).outdated_counters().into_iter().find(|(key, _)| *key == head).map(|(_, end)| end)
+    };
 
     let unreadable = end(&[event.clone(), listed.clone(), (head.clone(), b"?".to_vec())]);
     let gone = end(&[event, listed]);
@@ -69,19 +71,20 @@ fn a_journal_whose_head_cannot_be_read_ends_with_its_last_event_and_one_without_
 #[test]
 fn of_two_messages_of_one_id_the_newer_is_meant() {
     let id = key::message_id(channel_key().ward(), ChannelNo(3), "4711");
-    let replaces = |seq: u64, there: &[u8]| Salvaged::default().replaces(&id, &encode(&Seq(seq)), there);
+    let should_replace = |seq: u64, there: &[u8]| Salvaged::default().should_replace(&id, &encode(&Seq(seq)), there);
 
-    assert_eq!([6, 7, 8].map(|seq| replaces(seq, &encode(&Seq(7)))), [false, false, true]);
-    assert!(replaces(6, b"\x01?"), "what cannot be read is no message");
-    assert!(!replaces(8, b"\x03{}"), "what is of a newer format is whatever it is");
+    assert_eq!([6, 7, 8].map(|seq| should_replace(seq, &encode(&Seq(7)))), [false, false, true]);
+    assert!(should_replace(6, b"\x01?"), "what cannot be read is no message");
+    assert!(!should_replace(8, b"\x03{}"), "what is of a newer format is whatever it is");
 }
 
 #[test]
 fn who_said_a_message_and_which_id_it_has_can_be_found_again() {
     let (channel_key, no) = (channel_key(), ChannelNo(3));
     let salvaged = salvaged(&[(key::channel_name(&channel_key), encode(&no.0))]);
-    let followers =
-        |recorded: &Recorded| salvaged.follows(&Key::event(channel_key.ward(), no, recorded.seq), &encode_event(recorded));
+    let followers = |recorded: &Recorded| {
+        salvaged.derived_records(&Key::event(channel_key.ward(), no, recorded.seq), &encode_event(recorded))
+    };
     let person = (key::person(&channel_key.guild, &"Ana".into(), no, Seq(7)), encode(&()));
     let id = (key::message_id(channel_key.ward(), no, "4711"), encode(&Seq(7)));
 
@@ -126,13 +129,13 @@ fn no_number_that_anything_names_is_given_to_an_event_again() {
         let (next, head) = ((key::next_channel(ward), encode(&4_u32)), (Key::head(ward, no), encode_number(seq)));
         let kept = |record: &(Key, Value), next: u32, last: u64| {
             let head = if record.0 == head.0 { record.clone() } else { (head.0.clone(), encode_number(Seq(last))) };
-            salvaged(&[(key::next_channel(ward), encode(&next)), head, record.clone()]).behind()
+            salvaged(&[(key::next_channel(ward), encode(&next)), head, record.clone()]).outdated_counters()
         };
 
         if record.0 == head.0 {
-            assert_eq!(salvaged(std::slice::from_ref(&record)).behind(), std::slice::from_ref(&next));
+            assert_eq!(salvaged(std::slice::from_ref(&record)).outdated_counters(), std::slice::from_ref(&next));
         } else {
-            assert_eq!(salvaged(std::slice::from_ref(&record)).behind(), [next.clone(), head.clone()], "{}", record.0);
+            assert_eq!(salvaged(std::slice::from_ref(&record)).outdated_counters(), [next.clone(), head.clone()], "{}", record.0);
             // Where it is kept how far a journal went, the index of persons tells no more.
             let raised = [next.clone(), head.clone()];
             let raised = if record.0.as_bytes()[1] == Kind::Person as u8 { &raised[..1] } else { &raised };
@@ -161,7 +164,7 @@ fn a_channels_number_is_never_given_again_whatever_is_left_of_it() {
     ];
 
     for key in left {
-        let behind = salvaged(&[(key.clone(), b"?".to_vec())]).behind();
+        let behind = salvaged(&[(key.clone(), b"?".to_vec())]).outdated_counters();
 
         assert!(behind.contains(&(key::next_channel(ward), encode(&4_u32))), "{key}");
     }

@@ -16,7 +16,7 @@ use crate::domain::message::{Message, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 use crate::journal::channel_key::ChannelKey;
-use crate::journal::redaction::is_wordless;
+use crate::journal::redaction::is_redacted;
 use crate::settings::Settings;
 
 /// Stands in for somebody else whom a message turned to, and whose name is not on record.
@@ -128,7 +128,7 @@ impl Script<'_> {
                     let words = self.stated_words(message);
                     self.stated(*ticket, recorded.at, Ok(words));
                 } else if message.from.role != Role::Companion
-                    && (!is_wordless(message) || self.asked_about.contains(&recorded.seq))
+                    && (!is_redacted(message) || self.asked_about.contains(&recorded.seq))
                 {
                     let event = self.said(at, message, *reply_to);
                     self.events.push(event);
@@ -197,7 +197,7 @@ impl Script<'_> {
 
     /// What a companion said; where its words are gone, something that turns to the same companions.
     fn stated_words(&self, message: &Message) -> String {
-        if !is_wordless(message) {
+        if !is_redacted(message) {
             return message.text.to_string();
         }
         let addressed = message.address.companions.iter().filter_map(|id| self.names.get(id)).map(|name| &**name);
@@ -213,7 +213,7 @@ impl Script<'_> {
             "at": at,
             "channel": self.channel,
             "from": if message.from.name.is_empty() { SOMEBODY } else { &message.from.name },
-            "text": if is_wordless(message) { GONE } else { &message.text },
+            "text": if is_redacted(message) { GONE } else { &message.text },
             "mentions": mentions,
         });
         if let Some(author) = reply_to.and_then(|seq| self.authors.get(&seq)).filter(|author| !author.is_empty()) {

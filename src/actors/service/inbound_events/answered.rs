@@ -5,17 +5,17 @@ use crate::domain::event::{Event, Recorded};
 use crate::domain::id::Seq;
 use crate::domain::message::Role;
 use crate::domain::names::Names;
-use crate::journal::redaction::is_wordless;
+use crate::journal::redaction::is_redacted;
 use crate::ports::inbound_events::Answered;
 
 /// Whose message is answered: by the record, where the message is on it, and else by what the platform tells. None: nobody's in particular.
 /// A message of ours whose name no companion of the guild bears any more is nobody's; so is one that bore none.
 pub(super) fn replied(on_record: Option<&Recorded>, by: Option<&Answered>, names: Option<&Names>) -> Option<Replied> {
     if let Some(Recorded { seq, event: Event::Said { message, .. }, .. }) = on_record
-        && (!is_wordless(message) || message.from.role == Role::Companion)
+        && (!is_redacted(message) || message.from.role == Role::Companion)
     {
         let (author, role) = (message.from.id.clone(), message.from.role);
-        return Some(Replied { seq: still_to_be_read(*seq, is_wordless(message)), author, role });
+        return Some(Replied { seq: still_to_be_read(*seq, is_redacted(message)), author, role });
     }
     match by? {
         Answered::Ours(name) => {

@@ -8,7 +8,7 @@ use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{RedactEvents, RemoveFromIndex, WriteError};
 use crate::domain::id::PersonId;
 use crate::journal::key;
-use crate::journal::redaction::without_words;
+use crate::journal::redaction::redact;
 use crate::journal::speakers::STRETCH;
 use crate::ports::store::key::ChannelNo;
 
@@ -33,7 +33,7 @@ impl World {
     async fn take_words_out_of(&self, seq: u64) {
         let event = self.reader().event(&channel_key("lobby"), Seq(seq)).await.unwrap().unwrap();
         let (reply, answer) = Reply::awaited();
-        let events = vec![without_words(&event)];
+        let events = vec![redact(&event)];
         self.send(WriterMessage::RedactEvents(RedactEvents {
             channel_key: channel_key("lobby"),
             events,

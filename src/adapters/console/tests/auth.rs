@@ -132,7 +132,7 @@ async fn guessing_the_token_ends_after_some_attempts_whichever_door_is_tried() {
 #[tokio::test]
 async fn strangers_learn_from_readiness_only_whether_there_is_any() {
     let world = World::with(with_token()).await;
-    *world.backend.in_the_way.lock().unwrap() = Some("/secret/path is full".into());
+    *world.backend.not_ready_because.lock().unwrap() = Some("/secret/path is full".into());
 
     let stranger = world.get("/readyz").await;
     let program = answer(world.request(Method::GET, "/readyz").bearer_auth(TOKEN).send().await.unwrap()).await;

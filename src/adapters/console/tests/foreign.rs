@@ -50,7 +50,7 @@ async fn probes_answer_under_any_name() {
 #[tokio::test]
 async fn a_page_that_rebound_a_name_learns_from_readiness_no_more_than_a_stranger() {
     let world = World::new().await;
-    *world.backend.in_the_way.lock().unwrap() = Some("/secret/path is full".into());
+    *world.backend.not_ready_because.lock().unwrap() = Some("/secret/path is full".into());
     let asked = |name: &'static str, value: &'static str| {
         let request = world.request(Method::GET, "/readyz").header(name, value);
         async { answer(request.send().await.unwrap()).await }

@@ -30,7 +30,7 @@ async fn what_is_in_flight_at_shutdown_is_answered() {
     world.backend.entered.notified().await;
 
     world.stop.take().unwrap().send(()).unwrap();
-    world.backend.go_on.notify_one();
+    world.backend.proceed.notify_one();
 
     assert_eq!(asked.await.unwrap().unwrap().status(), 200);
     world.served.await.unwrap();

@@ -13,8 +13,8 @@ use crate::adapters::store::OpenError;
 use crate::adapters::store::audit::{PROGRESS_EVERY, Problem, Report};
 use crate::adapters::store::backup::{self, Copied, CopyError};
 use crate::adapters::store::manifest::{self, Closed, FORMAT, Manifest};
-use crate::ports::store::keeper::{Complete, Inspect};
 use crate::ports::store::key::Key;
+use crate::ports::store::maintenance::{Inspect, Reconstruct};
 use crate::ports::store::{StoreError, Value};
 
 // sled writes batches of this size at full speed.
@@ -138,7 +138,7 @@ fn finished(folder: &Path) -> Result<(u64, Option<Closed>), CopyError> {
 pub fn salvage(
     data: &Path,
     options: &OpenOptions,
-    complete: &mut dyn Complete,
+    complete: &mut dyn Reconstruct,
     progress: impl FnMut(u64),
 ) -> Result<Copied, CopyError> {
     let options = OpenOptions { accept_loss: true, ..options.clone() };

@@ -5,8 +5,8 @@ use super::readable::records;
 use crate::adapters::store::audit::{Audit, Hole, Problem, Report};
 use crate::domain::id::Seq;
 use crate::ports::store::Value;
-use crate::ports::store::keeper::Complete;
 use crate::ports::store::key::{Key, Kind};
+use crate::ports::store::maintenance::Reconstruct;
 
 /// It is told that the work goes on every so many records: few enough for a disk that takes a hundredth of a second for each.
 const TOLD_EVERY: u64 = 256;
@@ -15,7 +15,7 @@ const TOLD_EVERY: u64 = 256;
 pub(super) type Holes = Option<(usize, Hole)>;
 
 /// Takes note of all that can be read. `goes_on` is told now and then that this goes on.
-pub(super) fn noted(db: &sled::Db, complete: &mut dyn Complete, goes_on: impl FnMut()) -> Holes {
+pub(super) fn noted(db: &sled::Db, complete: &mut dyn Reconstruct, goes_on: impl FnMut()) -> Holes {
     let mut holes: Holes = None;
     let mut pace = Pace::new(goes_on);
     for record in records(db) {
@@ -32,16 +32,16 @@ pub(super) fn noted(db: &sled::Db, complete: &mut dyn Complete, goes_on: impl Fn
 /// may be unreadable. The facts are the caller's to write.
 pub(super) fn restored(
     db: &sled::Db,
-    complete: &dyn Complete,
+    complete: &dyn Reconstruct,
     facts: &mut Facts,
     goes_on: impl FnMut(),
 ) -> Result<(), sled::Error> {
     let mut pace = Pace::new(goes_on);
-    for (key, value) in complete.lacking() {
+    for (key, value) in complete.missing_records() {
         pace.step();
         make_anew(db, complete, &key, value)?;
     }
-    for (key, value) in complete.behind() {
+    for (key, value) in complete.outdated_counters() {
         pace.step();
         tracing::warn!("the record {key} was lost, is behind the rest or cannot be read; it is made anew");
         db.insert(key.as_bytes(), value)?;
@@ -53,7 +53,7 @@ pub(super) fn restored(
         let (key, value) = entry?;
         let key = Key::from_bytes(&key);
         audit.read(&key, &value);
-        complete.follows(&key, &value).into_iter().try_for_each(|(key, value)| make_anew(db, complete, &key, value))?;
+        complete.derived_records(&key, &value).into_iter().try_for_each(|(key, value)| make_anew(db, complete, &key, value))?;
     }
     let report = audit.finish();
     for problem in &report.problems {
@@ -67,9 +67,9 @@ pub(super) fn restored(
 }
 
 /// Makes a record anew that others tell of, unless it is there and right.
-fn make_anew(db: &sled::Db, complete: &dyn Complete, key: &Key, value: Value) -> Result<(), sled::Error> {
+fn make_anew(db: &sled::Db, complete: &dyn Reconstruct, key: &Key, value: Value) -> Result<(), sled::Error> {
     let there = db.get(key.as_bytes())?;
-    if there.is_none_or(|there| complete.replaces(key, &value, &there)) {
+    if there.is_none_or(|there| complete.should_replace(key, &value, &there)) {
         tracing::warn!("the record {key} was lost, is behind the rest or cannot be read; it is made anew");
         db.insert(key.as_bytes(), value)?;
     }

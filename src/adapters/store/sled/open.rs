@@ -14,8 +14,8 @@ use super::{OpenOptions, files, layout, log, mend};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::audit::{self, Audit, Problem};
 use crate::adapters::store::manifest::{self, FORMAT, Manifest};
-use crate::ports::store::keeper::Complete;
 use crate::ports::store::key::Key;
+use crate::ports::store::maintenance::Reconstruct;
 
 // sled gives back few of them at a time, and the manifest learns of it with the next group. A crash in between leaves a file that is
 // shorter than the manifest says by as many.
@@ -44,7 +44,7 @@ pub(super) enum Rest {
     Copied,
     /// It is refused where places cannot be read. Else what the rest tells of what was lost is made anew, and what the journals miss then
     /// counts as deleted.
-    Mended(Box<dyn Complete + Send>),
+    Mended(Box<dyn Reconstruct + Send>),
 }
 
 /// What sled is to open, and what is to be done with it then.
@@ -299,7 +299,7 @@ fn prepare(
 fn mended(
     data: &Path,
     db: &sled::Db,
-    complete: &mut dyn Complete,
+    complete: &mut dyn Reconstruct,
     facts: &mut Facts,
     reports: &Sender<Report>,
 ) -> Result<(), OpenError> {

@@ -138,25 +138,25 @@ struct Counted {
     followed: AtomicU64,
 }
 
-impl Complete for Counting {
+impl Reconstruct for Counting {
     fn note(&mut self, _: &Key, _: &[u8]) {
         self.0.noted.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn lacking(&self) -> Vec<(Key, Value)> {
+    fn missing_records(&self) -> Vec<(Key, Value)> {
         Vec::new()
     }
 
-    fn behind(&self) -> Vec<(Key, Value)> {
+    fn outdated_counters(&self) -> Vec<(Key, Value)> {
         Vec::new()
     }
 
-    fn follows(&self, _: &Key, _: &[u8]) -> Vec<(Key, Value)> {
+    fn derived_records(&self, _: &Key, _: &[u8]) -> Vec<(Key, Value)> {
         self.0.followed.fetch_add(1, Ordering::Relaxed);
         Vec::new()
     }
 
-    fn replaces(&self, _: &Key, _: &[u8], _: &[u8]) -> bool {
+    fn should_replace(&self, _: &Key, _: &[u8], _: &[u8]) -> bool {
         false
     }
 }

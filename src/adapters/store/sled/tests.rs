@@ -312,16 +312,16 @@ async fn whoever_waits_for_copies_waits_for_the_last_of_them() {
 async fn a_running_store_is_copied_and_measured_by_its_keeper() {
     let mut subject = OnDisk::new();
     let to = subject.folder.path().join("backup");
-    let keeper: Arc<dyn Keeper> = Arc::new(subject.store.take().unwrap());
+    let maintenance: Arc<dyn StoreMaintenance> = Arc::new(subject.store.take().unwrap());
 
-    let records = keeper.clone().backup(&to).await.unwrap();
-    let again = keeper.clone().backup(&to).await;
-    let (copy, copied) = keeper.clone().copy_for(7).await.unwrap();
+    let records = maintenance.clone().backup(&to).await.unwrap();
+    let again = maintenance.clone().backup(&to).await;
+    let (copy, copied) = maintenance.clone().copy_for(7).await.unwrap();
 
     assert_eq!(crate::adapters::store::backup::verify(&to, (), |_| {}).unwrap().records, records);
-    assert!(matches!(again, Err(KeepError::Exists(_))));
+    assert!(matches!(again, Err(MaintenanceError::Exists(_))));
     assert_eq!((copied, copy), (records, subject.data().join("verify-7.backup")));
-    assert!(keeper.disk_bytes().await.unwrap() > 0);
+    assert!(maintenance.disk_bytes().await.unwrap() > 0);
 }
 
 #[test]
