@@ -36,7 +36,7 @@ use crate::adapters::console::{CannotServe, Console};
 use crate::adapters::llm::{self, arrivals::Arrivals};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::manifest::FORMAT;
-use crate::adapters::store::sled::{self, OpenOptions, Renewed, SledStore, disk_bytes, disk_free};
+use crate::adapters::store::sled::{self, OpenOptions, SledStore, Upgraded, disk_bytes, disk_free};
 use crate::adapters::system::{SystemClock, SystemRng};
 use crate::domain::id::ModelName;
 use crate::journal::record::NEWEST_VERSION;
@@ -178,17 +178,17 @@ fn opening(telemetry: &Telemetry, accept_loss: bool) -> OpenOptions {
 /// Opens the store of a data folder, in the format of this version: one of an older format is written anew first.
 fn open(data: &Path, options: &OpenOptions) -> Result<Arc<SledStore>, Ended> {
     let told = |records| tracing::info!(records, "the store is being written anew in the format of this version");
-    match sled::renew(data, options, upgrade::renewed, told).map_err(|error| Ended::Store(error.into()))? {
+    match sled::upgrade(data, options, upgrade::upgraded_value, told).map_err(|error| Ended::Store(error.into()))? {
         None => {}
-        Some(Renewed { from, records, left: 0, .. }) => {
+        Some(Upgraded { from, records, left: 0, .. }) => {
             tracing::info!(from, to = FORMAT, records, "the store was written anew in the format of this version");
         }
-        Some(Renewed { from, records, left, first }) => {
+        Some(Upgraded { from, records, left, first }) => {
             let first = first.unwrap_or_default();
             tracing::error!(from, to = FORMAT, records, left, first, "the store was written anew, but for what cannot be read");
         }
     }
-    let opened = match SledStore::open_completed(data, options, Salvaged::default()) {
+    let opened = match SledStore::open_repaired(data, options, Salvaged::default()) {
         Err(refused @ OpenError::Holes { .. }) if options.accept_loss => {
             tracing::warn!("{refused}; what can be read is copied");
             sled::salvage(data, options, &mut Salvaged::default(), |_| {}).map_err(|error| Ended::Store(error.into()))?;

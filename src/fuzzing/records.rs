@@ -175,7 +175,7 @@ pub(super) fn key(bytes: &[u8]) {
     assert_eq!(key::name_of_note(Some(&guild), &key::note(Some(&guild), name)), Some(plain(name)));
     assert_eq!(key::channel_in(&key::outbox(ward, ChannelNo(9), Ticket(4))), Some(ChannelNo(9)));
     assert_eq!(key::channel_before_number(&key::person(&guild, &person, ChannelNo(9), Seq(4))), Some(ChannelNo(9)));
-    let mine = key::said_by(&guild, &person);
+    let mine = key::person_entries(&guild, &person);
     let said = key::person(&guild, &person, ChannelNo(9), Seq(4));
     assert!(said.as_bytes().starts_with(mine.as_bytes()) && mine < said && said < mine.clone().end());
     // Nobody's keys begin with another's.

@@ -77,7 +77,7 @@ pub trait Backend: Send + Sync + 'static {
     /// Decisions on record: without `after` the newest `limit`, with it (which needs `room`) the first `limit` after it.
     async fn decisions(&self, query: DecisionQuery) -> Result<Decisions, Refused>;
 
-    /// The story of a decision, or of why nothing has triggered yet.
+    /// The explanation of a decision, or of why nothing has triggered yet.
     async fn why(&self, query: WhyQuery) -> Result<Why, Refused>;
 
     /// What guilds used in a span of time, and their daily caps. A span that ends before it begins is rejected ([`Refused::Invalid`], field

@@ -23,7 +23,7 @@ pub enum Disconnected {
         /// What happened, for logs.
         detail: String,
     },
-    /// Not before a person has done something.
+    /// Not until a person has fixed something; the text says what.
     #[error("{0}")]
     Never(String),
 }
@@ -44,7 +44,7 @@ pub struct Condition {
 pub struct Shard {
     /// Its number, from 0.
     pub number: u32,
-    /// How many there are.
+    /// The number of all connections.
     pub of: NonZeroU32,
 }
 

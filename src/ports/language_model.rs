@@ -214,7 +214,7 @@ pub struct ToolCall {
     pub id: String,
     /// The name of the tool.
     pub name: String,
-    /// The arguments as the model wrote them: JSON, if it kept to the schema.
+    /// The arguments as the model wrote them: JSON, if the model followed the schema.
     pub arguments: String,
 }
 

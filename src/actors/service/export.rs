@@ -75,9 +75,9 @@ impl ActorBackend {
                 nameless += 1;
                 continue;
             };
-            match self.reader().said_in(ward, *no, stretches.keys(), &id).await {
+            match self.reader().messages_by(ward, *no, stretches.keys(), &id).await {
                 Ok(there) => {
-                    said.extend(there.theirs.into_iter().map(|seq| (channel_key.clone(), seq)));
+                    said.extend(there.messages.into_iter().map(|seq| (channel_key.clone(), seq)));
                     illegible += there.illegible.len();
                 }
                 Err(error) if error.is_damage() => drop(unreadable.get_or_insert_with(|| error.of(&channel_key))),

@@ -198,7 +198,7 @@ impl Inbound {
         let own = memberships.get(&channel_ref.channel);
         let within = own.as_ref().map_or(channel_ref.parent.as_ref(), Membership::inherits_from);
         let parent = within.and_then(|parent| memberships.get(parent));
-        let has_members = [&own, &parent].into_iter().flatten().map(Membership::lived_in_since).max();
+        let has_members = [&own, &parent].into_iter().flatten().map(Membership::members_since).max();
         has_members.or_else(|| Some(changes::would_be(&self.context, channel_ref)?.created_at))
     }
 

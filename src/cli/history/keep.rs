@@ -31,7 +31,7 @@ const WAYS_OUT: &str = "Put a backup back with `tertulia history restore`, or co
     `tertulia history compact --accept-loss`.";
 
 /// What to do about records that are whole, and do not read as what they should be.
-const ILLEGIBLE_WAYS_OUT: &str = "What is whole and cannot be read as what it should be: put a backup from before back with `tertulia history restore`. \
+const ILLEGIBLE_WAYS_OUT: &str = "What is whole and cannot be read as what it should be: restore an earlier backup with `tertulia history restore`. \
     `tertulia serve --accept-loss`, once, makes anew what follows from other records: names and numbers of channels, how far they go, the number that \
     comes next, who said what, ids of messages that still have their words. Anything else stays as it is: a room that needs it is left alone \
     (GET /api/quarantine) and can be deleted (DELETE /api/rooms/ROOM), and the rest goes on; but a room whose number, end or mark of deletion cannot be \
@@ -208,7 +208,7 @@ fn file_in(to: &Path) -> Result<PathBuf, Failure> {
     }
     match to.parent() {
         Some(folder) if folder.exists() && !folder.is_dir() => {
-            Err(Failure::Failed(format!("{} is no folder: name another", folder.display())))
+            Err(Failure::Failed(format!("{} is not a folder: name another", folder.display())))
         }
         Some(folder) if !folder.is_dir() => {
             Err(Failure::Failed(format!("there is no folder {}: make it first", folder.display())))

@@ -98,7 +98,7 @@ pub struct Why {
     pub decision: Option<DecisionRecord>,
     /// What the companion is waiting for, if its current state was requested.
     pub waiting_for: Option<WaitingFor>,
-    /// What the model was given to read, if one was asked.
+    /// The parts of the model's prompt, if a model was asked.
     pub prompt: Option<Vec<PromptPart>>,
     /// Short entries, ordered by id: what happened to the message for each companion; or the newest decision of each companion present.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -86,8 +86,8 @@ impl FakeRoom {
     }
 
     fn name(&self, id: &CompanionId) -> Arc<str> {
-        let given = self.externals.get(id).and_then(|invited| invited.name.clone());
-        given.unwrap_or_else(|| builtin_name(id))
+        let external_name = self.externals.get(id).and_then(|invited| invited.name.clone());
+        external_name.unwrap_or_else(|| builtin_name(id))
     }
 
     /// Checks that a vote or a statement comes from an external companion and names the open round.

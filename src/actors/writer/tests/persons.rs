@@ -20,7 +20,7 @@ impl World {
         let (reader, person) = (self.reader(), PersonId::from(person));
         let listed = reader.listed(&"home".into(), &person).await.unwrap();
         let stretches = listed.get(&LOBBY).into_iter().flat_map(|stretches| stretches.keys());
-        let said = reader.said_in(channel_key("lobby").ward(), LOBBY, stretches, &person).await.unwrap().theirs;
+        let said = reader.messages_by(channel_key("lobby").ward(), LOBBY, stretches, &person).await.unwrap().messages;
         said.into_iter().map(|seq| seq.0).collect()
     }
 
