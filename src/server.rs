@@ -36,7 +36,7 @@ use crate::adapters::console::{CannotServe, Console};
 use crate::adapters::llm::{self, arrivals::Arrivals};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::manifest::FORMAT;
-use crate::adapters::store::sled::{self, OpenOptions, Renewed, SledStore, disk_bytes, disk_free};
+use crate::adapters::store::sled::{self, OpenOptions, SledStore, Upgraded, disk_bytes, disk_free};
 use crate::adapters::system::{SystemClock, SystemRng};
 use crate::domain::id::ModelName;
 use crate::journal::record::NEWEST_VERSION;
@@ -45,7 +45,7 @@ use crate::journal::upgrade;
 use crate::ports::clock::Clock as _;
 use crate::ports::language_model::ModelRole;
 use crate::ports::rng::Rng as _;
-use crate::ports::store::keeper::Keeper;
+use crate::ports::store::maintenance::StoreMaintenance;
 use crate::settings::{self, Loaded, Settings, Sources};
 use crate::telemetry::Telemetry;
 use crate::telemetry::recorder::Recorder;
@@ -178,17 +178,17 @@ fn opening(telemetry: &Telemetry, accept_loss: bool) -> OpenOptions {
 /// Opens the store of a data folder, in the format of this version: one of an older format is written anew first.
 fn open(data: &Path, options: &OpenOptions) -> Result<Arc<SledStore>, Ended> {
     let told = |records| tracing::info!(records, "the store is being written anew in the format of this version");
-    match sled::renew(data, options, upgrade::renewed, told).map_err(|error| Ended::Store(error.into()))? {
+    match sled::upgrade(data, options, upgrade::upgraded_value, told).map_err(|error| Ended::Store(error.into()))? {
         None => {}
-        Some(Renewed { from, records, left: 0, .. }) => {
+        Some(Upgraded { from, records, left: 0, .. }) => {
             tracing::info!(from, to = FORMAT, records, "the store was written anew in the format of this version");
         }
-        Some(Renewed { from, records, left, first }) => {
+        Some(Upgraded { from, records, left, first }) => {
             let first = first.unwrap_or_default();
             tracing::error!(from, to = FORMAT, records, left, first, "the store was written anew, but for what cannot be read");
         }
     }
-    let opened = match SledStore::open_completed(data, options, Salvaged::default()) {
+    let opened = match SledStore::open_repaired(data, options, Salvaged::default()) {
         Err(refused @ OpenError::Holes { .. }) if options.accept_loss => {
             tracing::warn!("{refused}; what can be read is copied");
             sled::salvage(data, options, &mut Salvaged::default(), |_| {}).map_err(|error| Ended::Store(error.into()))?;
@@ -217,14 +217,14 @@ async fn serve(
     let arrivals = Arrivals::open(&data, SystemClock.now());
     let models = models(&loaded.settings, &arrivals).map_err(Ended::Failed)?;
     let context = context(loaded, models, telemetry.recorder(), store.clone(), failed, compaction_failed);
-    let keeper: Arc<dyn Keeper> = store.clone();
-    let context = discord::join(context, &keeper).map_err(Ended::Discord)?;
+    let maintenance: Arc<dyn StoreMaintenance> = store.clone();
+    let context = discord::join(context, &maintenance).map_err(Ended::Discord)?;
     let (root, tree) = Actor::spawn(None, Root, context.clone())
         .await
         .map_err(|error| Ended::Failed(anyhow::anyhow!("the actors cannot be started: {error}")))?;
     // Who lives where is known before anybody is woken.
     load_rooms(&context, &rooms).await.map_err(|error| not_moved_in(error, "the rooms cannot be set up"))?;
-    let asleep = context.memberships.all().iter().filter(|(channel, _)| context.platforms.is_away(channel)).count();
+    let asleep = context.memberships.all().iter().filter(|(channel, _)| context.platforms.is_disabled(channel)).count();
     if asleep > 0 {
         tracing::warn!(channels = asleep, "companions live in channels of Discord, which sleep: give discord.token to wake them");
     }
@@ -233,7 +233,7 @@ async fn serve(
     retention::run_daily(context.clone());
     tokio::spawn(cleanup::keep_cleaning_up(context.clone()));
     root.cast(RootMessage::WakePending).context("the actors are gone").map_err(Ended::Failed)?;
-    let backend = ActorBackend::new(context.clone(), keeper);
+    let backend = ActorBackend::new(context.clone(), maintenance);
     let console = Console::bind(&context.settings.server, Arc::new(backend), context.rng.clone(), telemetry.metrics())
         .await
         .map_err(cannot_serve)?;

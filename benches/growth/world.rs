@@ -19,7 +19,7 @@ use tertulia::domain::message::{Author, Modality, Role};
 use tertulia::ports::backend::Backend as _;
 use tertulia::ports::clock::Clock;
 use tertulia::ports::store::Store;
-use tertulia::ports::store::keeper::Keeper;
+use tertulia::ports::store::maintenance::StoreMaintenance;
 use tertulia::telemetry::instruments::Instruments;
 use tertulia::telemetry::metrics::Metrics;
 use tertulia::telemetry::recorder::Recorder;
@@ -51,7 +51,11 @@ pub struct Took {
 
 impl World {
     /// Starts on this store.
-    pub async fn on<S: Store + Keeper>(store: Arc<S>, stock: Stock, clock: Option<Arc<dyn Clock>>) -> anyhow::Result<Self> {
+    pub async fn on<S: Store + StoreMaintenance>(
+        store: Arc<S>,
+        stock: Stock,
+        clock: Option<Arc<dyn Clock>>,
+    ) -> anyhow::Result<Self> {
         let metrics = Metrics::local();
         let generous = json!({ "gate": {
             "addresses_per_minute": u32::MAX, "evaluations_per_hour": u32::MAX, "guild_evaluations_per_hour": u32::MAX,

@@ -215,7 +215,7 @@ impl State {
     fn call(&mut self, myself: &ActorRef<PoolMessage>, call: CallId, is_retry: bool, instruments: Instruments) {
         let Some(question) = self.questions.get_mut(&call) else { return };
         if is_retry && let Some(drafts) = &question.job.drafts {
-            drop(drafts.send(Draft::Anew));
+            drop(drafts.send(Draft::Restart));
         }
         question.worker = Some(Worker::start(myself.clone(), call, question.job.clone(), instruments));
     }

@@ -59,21 +59,21 @@ use crate::ports::backend::usage::{Usage, UsageQuery};
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::gateway::Condition;
 use crate::ports::language_model::ModelRole;
-use crate::ports::store::keeper::{KeepError, Keeper, is_a_backups_name};
+use crate::ports::store::maintenance::{MaintenanceError, StoreMaintenance, is_backup_name};
 
 /// The backend of one system of actors.
 pub struct ActorBackend {
     context: ActorContext,
     inbound: Inbound,
-    keeper: Arc<dyn Keeper>,
+    maintenance: Arc<dyn StoreMaintenance>,
     /// Held while usage is counted.
     counting: Mutex<()>,
 }
 
 impl ActorBackend {
-    /// `keeper` makes backups of the store.
-    pub fn new(context: ActorContext, keeper: Arc<dyn Keeper>) -> Self {
-        Self { inbound: Inbound::new(context.clone()), context, keeper, counting: Mutex::new(()) }
+    /// `maintenance` makes backups of the store.
+    pub fn new(context: ActorContext, maintenance: Arc<dyn StoreMaintenance>) -> Self {
+        Self { inbound: Inbound::new(context.clone()), context, maintenance, counting: Mutex::new(()) }
     }
 }
 
@@ -179,18 +179,18 @@ impl Backend for ActorBackend {
                 format!("{to} is not an absolute path: name a new file on the server's machine, such as /backups/a.backup"),
             ));
         }
-        if !is_a_backups_name(Path::new(to)) {
+        if !is_backup_name(Path::new(to)) {
             // Old backups are found by their extension when they are deleted.
             let detail =
                 format!("{to} is not a backup's name, which ends in .backup: name a new file such as /backups/monday.backup");
             return Err(actor_calls::invalid("to", detail));
         }
-        let entries = self.keeper.clone().backup(Path::new(to)).await.map_err(not_copied)?;
+        let entries = self.maintenance.clone().backup(Path::new(to)).await.map_err(not_copied)?;
         Ok(BackedUp { to: to.to_owned(), entries })
     }
 
     async fn copy_for(&self, process: u32) -> Result<BackedUp, Refused> {
-        let (to, entries) = self.keeper.clone().copy_for(process).await.map_err(not_copied)?;
+        let (to, entries) = self.maintenance.clone().copy_for(process).await.map_err(not_copied)?;
         Ok(BackedUp { to: to.to_string_lossy().into_owned(), entries })
     }
 
@@ -218,8 +218,8 @@ impl Backend for ActorBackend {
         ];
         let mut is_held_up = false;
         for gateway in self.context.gateways.iter() {
-            let Condition { ready, detail, holds_up_server } = gateway.condition();
-            is_held_up |= holds_up_server;
+            let Condition { ready, detail, blocks_readiness } = gateway.condition();
+            is_held_up |= blocks_readiness;
             parts.push(ReadyPart { part: gateway.name().into(), ready, detail });
         }
         // The server accepts messages without a model, and companions answer once a model is available. Without a platform it still serves the
@@ -234,11 +234,11 @@ impl Backend for ActorBackend {
     }
 }
 
-fn not_copied(error: KeepError) -> Refused {
+fn not_copied(error: MaintenanceError) -> Refused {
     match error {
-        KeepError::Exists(detail) => Refused::Conflict(detail),
-        KeepError::Target(detail) => Refused::Invalid { field: "to".into(), detail },
-        KeepError::Damaged(detail) => actor_calls::damaged(detail),
-        KeepError::Failed(detail) => actor_calls::broken(&detail),
+        MaintenanceError::Exists(detail) => Refused::Conflict(detail),
+        MaintenanceError::Target(detail) => Refused::Invalid { field: "to".into(), detail },
+        MaintenanceError::Damaged(detail) => actor_calls::damaged(detail),
+        MaintenanceError::Failed(detail) => actor_calls::broken(&detail),
     }
 }

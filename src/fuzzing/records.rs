@@ -16,7 +16,7 @@ use crate::journal::record::{
     SnapshotRecord, StartRecord, UsageRecord, decode, decode_bytes, decode_event, decode_number, encode, encode_bytes,
     encode_event, encode_number,
 };
-use crate::journal::redaction::without_words;
+use crate::journal::redaction::redact;
 use crate::ports::store::key::{ChannelNo, Key};
 
 /// A stored sample of every kind of event.
@@ -99,8 +99,8 @@ pub(super) fn event(bytes: &[u8]) {
             assert_eq!(recorded.seq, Seq(7));
             let written = encode_event(&recorded);
             assert_eq!(decode_event(&key, &written).as_ref(), Ok(&recorded), "an event changes when it is written and read");
-            let redacted = without_words(&recorded);
-            assert_eq!(without_words(&redacted), redacted);
+            let redacted = redact(&recorded);
+            assert_eq!(redact(&redacted), redacted);
             let wordless = encode_event(&redacted);
             assert!(decode_event(&key, &wordless).is_ok(), "an event without its words cannot be read");
         }
@@ -181,7 +181,7 @@ pub(super) fn key(bytes: &[u8]) {
     assert_eq!(key::name_of_note(Some(&guild), &key::note(Some(&guild), name)), Some(plain(name)));
     assert_eq!(key::channel_in(&key::outbox(ward, ChannelNo(9), Ticket(4))), Some(ChannelNo(9)));
     assert_eq!(key::channel_before_number(&key::person(&guild, &person, ChannelNo(9), Seq(4))), Some(ChannelNo(9)));
-    let person_prefix = key::said_by(&guild, &person);
+    let person_prefix = key::person_entries(&guild, &person);
     let entry = key::person(&guild, &person, ChannelNo(9), Seq(4));
     assert!(
         entry.as_bytes().starts_with(person_prefix.as_bytes()) && person_prefix < entry && entry < person_prefix.clone().end()

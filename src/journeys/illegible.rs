@@ -151,7 +151,7 @@ async fn of_a_room_whose_last_entry_cannot_be_read_is_told_what_can_be_and_what_
 
     let named = format!("event {damaged} of channel console:lobby of guild home cannot be read: it has format version 63");
     for kept_away in [state.kept_away.as_ref().unwrap(), later.kept_away.as_ref().unwrap()] {
-        assert!(kept_away.detail.contains(&named) && kept_away.detail.contains("put a backup"), "{kept_away:?}");
+        assert!(kept_away.detail.contains(&named) && kept_away.detail.contains("restore an earlier backup"), "{kept_away:?}");
     }
     assert_eq!(
         state.companions[0].buffer.iter().map(|text| &**text).collect::<Vec<_>>(),
@@ -349,7 +349,7 @@ async fn whoever_asks_about_a_room_one_of_whose_records_cannot_be_decoded_is_tol
     let needed: [(&str, &str, Of); 3] = [
         ("the number", found, |channel_key, _| key::channel_name(channel_key)),
         ("the number of the last event", found, |channel_key, no| Key::head(channel_key.ward(), no)),
-        ("the mark of what is being deleted", restored, |channel_key, no| key::sweep(channel_key.ward(), no)),
+        ("the marker of a deletion in progress", restored, |channel_key, no| key::sweep(channel_key.ward(), no)),
     ];
     for (what, way, of) in needed {
         let world = World::with_lobby().await;

@@ -18,7 +18,7 @@ use crate::adapters::discord::snowflake::Snowflake;
 use crate::ports::chat_platform::Platforms;
 use crate::ports::gateway::{Gateway as Port, Gateways};
 use crate::ports::notes::Notes;
-use crate::ports::store::keeper::Keeper;
+use crate::ports::store::maintenance::StoreMaintenance;
 use crate::settings::Problem;
 use crate::telemetry::gateway::GatewayRecorder;
 
@@ -26,17 +26,17 @@ use crate::telemetry::gateway::GatewayRecorder;
 ///
 /// # Errors
 /// The token or an address cannot be used.
-pub fn join(mut context: ActorContext, keeper: &Arc<dyn Keeper>) -> Result<ActorContext, Problem> {
+pub fn join(mut context: ActorContext, maintenance: &Arc<dyn StoreMaintenance>) -> Result<ActorContext, Problem> {
     let settings = &context.settings.discord;
     let Some(token) = settings.token()? else {
-        context.platforms = context.platforms.without(Snowflake::is_of_discord);
+        context.platforms = context.platforms.with_disabled(Snowflake::is_of_discord);
         return Ok(context);
     };
     let instruments = context.recorder.instruments().clone();
     let discord = Arc::new(Discord::new(settings, token.clone(), context.clock.clone())?.measured(instruments.clone()));
     context.platforms = Platforms::new([discord.clone() as _]);
     let notes: Arc<dyn Notes> = Arc::new(StoredNotes::new(context.clone()));
-    let backend = Arc::new(ActorBackend::new(context.clone(), keeper.clone()));
+    let backend = Arc::new(ActorBackend::new(context.clone(), maintenance.clone()));
     let ignoring = Arc::new(OptOutService::new(context.clone()));
     let inbound_events = Arc::new(Inbound::new(context.clone()));
     let commands =

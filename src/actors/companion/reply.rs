@@ -93,7 +93,7 @@ impl Actor for Reply {
                 break outcome;
             }
             // Watchers see the draft start again. The receiver may have stopped.
-            drop(drafts.as_ref().map(|drafts| drafts.send(Draft::Anew)));
+            drop(drafts.as_ref().map(|drafts| drafts.send(Draft::Restart)));
             tokio::time::sleep(pause).await;
         };
         drop(drafts);
@@ -239,7 +239,7 @@ impl DraftView {
     fn take(&mut self, piece: Draft) {
         match piece {
             Draft::More(more) => self.text.push_str(&more),
-            Draft::Anew => {
+            Draft::Restart => {
                 self.text.clear();
                 self.published = None;
             }
@@ -310,7 +310,7 @@ mod tests {
         let mut second = hub.watch(&channel_key);
         add_and_show(&mut shown, " a");
         add_and_show(&mut shown, " time");
-        shown.take(Draft::Anew);
+        shown.take(Draft::Restart);
         add_and_show(&mut shown, "No");
 
         for (whole, text) in [(true, "Once"), (false, " upön")] {

@@ -60,13 +60,13 @@ fn log(ward: Ward, error: &CleanupError) {
 async fn clean_up_ward(context: &ActorContext, ward: Ward) -> Result<(), CleanupError> {
     let reader = Reader::new(&*context.store);
     for (mark, _) in reader.all(key::sweeps(ward)).await? {
-        let Some(no) = key::swept_in(&mark) else { continue };
+        let Some(no) = key::sweep_in(&mark) else { continue };
         if let Err(error) = sweep(context, ward, no).await {
             log(ward, &error);
         }
     }
     let mut noted: BTreeMap<GuildId, Noted> = BTreeMap::new();
-    for (note, _) in reader.all(key::unlistings(ward)).await? {
+    for (note, _) in reader.all(key::index_removals(ward)).await? {
         let (Some(no), Some(seq)) = (key::channel_before_number(&note), note.last_number().map(Seq)) else { continue };
         match reader.channel_key_of(ward, no).await {
             Ok(Some(channel_key)) => {

@@ -23,7 +23,7 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::record::{DeadLetterRecord, SnapshotRecord, UsageRecord, Used, decode, encode, encode_snapshot};
-use crate::journal::redaction::{is_wordless, without_words};
+use crate::journal::redaction::{is_redacted, redact};
 use crate::journal::speakers::{speaker, stretch};
 use crate::ports::store::key::Key;
 use crate::ports::store::{Store, Write};
@@ -212,7 +212,7 @@ pub async fn replace_words(
     else {
         return Ok(false);
     };
-    if is_wordless(&message) {
+    if is_redacted(&message) {
         return Ok(false);
     }
     if message.text != text {
@@ -313,7 +313,7 @@ async fn with_text(reader: &Reader<'_>, channel_key: &ChannelKey, messages: &BTr
     let (mut found, mut illegible) = (Vec::new(), None);
     for seq in messages {
         match reader.event(channel_key, *seq).await {
-            Ok(Some(Recorded { event: Event::Said { message, .. }, .. })) if !is_wordless(&message) => found.push(*seq),
+            Ok(Some(Recorded { event: Event::Said { message, .. }, .. })) if !is_redacted(&message) => found.push(*seq),
             Ok(_) => {}
             Err(error @ (ReadError::Record(_) | ReadError::Illegible { .. })) => {
                 tracing::warn!(channel = %Plain(channel_key.channel.as_str()), %seq, %error, "a message that should be deleted cannot be read");
@@ -348,7 +348,7 @@ pub async fn answers_to(
                 Event::ReplyOwed { ticket, messages: answered, .. } if answered.iter().any(|seq| messages.contains(seq)) => {
                     owed.insert(*ticket);
                 }
-                Event::Said { reply: Some(ticket), message, .. } if owed.contains(ticket) && !is_wordless(message) => {
+                Event::Said { reply: Some(ticket), message, .. } if owed.contains(ticket) && !is_redacted(message) => {
                     answers.insert(recorded.seq);
                 }
                 Event::Said { .. }
@@ -458,7 +458,7 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                 | Event::ReplyOwed { .. }
                 | Event::ReplyFailed { .. } => false,
             };
-            let without = without_words(&recorded);
+            let without = redact(&recorded);
             if is_trace && without != recorded {
                 redacted.push(without);
             }

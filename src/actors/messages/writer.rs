@@ -145,7 +145,7 @@ pub struct DeleteChannel {
 #[derive(Debug)]
 pub struct RedactEvents {
     pub channel_key: ChannelKey,
-    /// The redacted events; see [`without_words`](crate::journal::redaction::without_words).
+    /// The redacted events; see [`redact`](crate::journal::redaction::redact).
     pub events: Vec<Recorded>,
     /// Other keys of the channel to change: the snapshot that quotes the events, and their dead letters.
     pub writes: Vec<Write>,

@@ -198,7 +198,7 @@ impl Schedule {
         };
         let Some(at) = self.leave(now, call, verdict, &mut steps) else { return steps };
         match result {
-            Err(no_answer) if no_answer.is_passing() => self.try_again_or_answer(now, call, no_answer, fraction, &mut steps),
+            Err(no_answer) if no_answer.is_transient() => self.try_again_or_answer(now, call, no_answer, fraction, &mut steps),
             result => self.answer(now, call, result, &mut steps),
         }
         self.start_calls(now, &at, &mut steps);

@@ -142,7 +142,7 @@ impl Actor for Guild {
 
 impl State {
     fn open(&mut self, channel: ChannelId) {
-        if self.context.platforms.is_away(&channel) || self.suspended.contains_key(&channel) {
+        if self.context.platforms.is_disabled(&channel) || self.suspended.contains_key(&channel) {
             return;
         }
         if let Some(membership) = self.context.memberships.get(&channel) {

@@ -11,7 +11,7 @@ use crate::domain::id::Seq;
 use crate::domain::message::Role;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{ReadError, Reader};
-use crate::journal::redaction::is_wordless;
+use crate::journal::redaction::is_redacted;
 use crate::ports::backend::live::Live;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::rfc3339;
@@ -51,7 +51,7 @@ impl EventView {
         Ok(match &recorded.event {
             Event::Said { message, reply_to, reply, said_at } => {
                 self.texts.insert(recorded.seq, &message.text);
-                if is_wordless(message) {
+                if is_redacted(message) {
                     return Ok(Vec::new());
                 }
                 let mut objects = Vec::new();

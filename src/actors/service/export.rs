@@ -15,7 +15,7 @@ use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ward};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
-use crate::journal::redaction::is_wordless;
+use crate::journal::redaction::is_redacted;
 use crate::ports::backend::Refused;
 use crate::ports::backend::keeping::{ExportForm, ExportQuery, Lines, Person};
 use crate::ports::backend::stamp::rfc3339;
@@ -75,9 +75,9 @@ impl ActorBackend {
                 nameless += 1;
                 continue;
             };
-            match self.reader().said_in(ward, *no, stretches.keys(), &id).await {
+            match self.reader().messages_by(ward, *no, stretches.keys(), &id).await {
                 Ok(found) => {
-                    messages.extend(found.theirs.into_iter().map(|seq| (channel_key.clone(), seq)));
+                    messages.extend(found.messages.into_iter().map(|seq| (channel_key.clone(), seq)));
                     illegible += found.illegible.len();
                 }
                 Err(error) if error.is_damage() => drop(unreadable.get_or_insert_with(|| error.of(&channel_key))),
@@ -120,7 +120,7 @@ impl ActorBackend {
 
 async fn said_line(reader: &Reader<'_>, channel_key: &ChannelKey, seq: Seq) -> Result<Option<String>, ReadError> {
     let recorded = reader.event(channel_key, seq).await?;
-    let has_words = |recorded: &Recorded| matches!(&recorded.event, Event::Said { message, .. } if !is_wordless(message));
+    let has_words = |recorded: &Recorded| matches!(&recorded.event, Event::Said { message, .. } if !is_redacted(message));
     Ok(recorded.filter(has_words).map(|recorded| line(channel_key, &recorded)))
 }
 

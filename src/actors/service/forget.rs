@@ -14,7 +14,7 @@ use crate::domain::event::Event;
 use crate::domain::id::{GuildId, PersonId, Seq, Ward};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::reader::{Head, Said};
+use crate::journal::reader::{Head, PersonMessages};
 use crate::journal::record::{UsageRecord, Used, decode, encode};
 use crate::journal::speakers::{after_stretch, stretch};
 use crate::ports::backend::Refused;
@@ -128,9 +128,9 @@ impl ActorBackend {
         // A stretch that is full now needs to be read only once, because no event is added to it.
         let head = self.reader().head(channel_key).await.map_err(read_error)?;
         self.sweep(channel_key, &head).await.map_err(|lost| rewrite_error(lost.into()))?;
-        let Said { theirs, mut illegible } = self
+        let PersonMessages { messages: theirs, mut illegible } = self
             .reader()
-            .said_in(channel_key.ward(), no, stretches.keys(), person)
+            .messages_by(channel_key.ward(), no, stretches.keys(), person)
             .await
             .map_err(|error| read_error(error.of(channel_key)))?;
         let Some(illegible_traces) = self.delete_with_traces(channel_key, theirs, answers, forgotten).await? else {

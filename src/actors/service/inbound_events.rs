@@ -57,11 +57,11 @@ impl InboundEvents for Inbound {
             || self.is_ignored(channel_ref, &inbound_message.from.id)
             || is_blank(&inbound_message.text)
         {
-            return Ok(Acceptance::Not);
+            return Ok(Acceptance::Ignored);
         }
         match changes::ensure_room(&self.context, channel_ref).await {
             Ok(true) => {}
-            Ok(false) => return Ok(Acceptance::Not),
+            Ok(false) => return Ok(Acceptance::Ignored),
             Err(MembershipError::SharedName(shared)) => {
                 let channel = Plain(channel_ref.channel.as_str());
                 tracing::warn!(
@@ -69,7 +69,7 @@ impl InboundEvents for Inbound {
                     %shared,
                     "no companion can be a member of this channel, and its messages are ignored; give one of the two another name"
                 );
-                return Ok(Acceptance::Not);
+                return Ok(Acceptance::Ignored);
             }
             Err(error) => return Err(membership_error(error)),
         }
@@ -93,8 +93,8 @@ impl InboundEvents for Inbound {
             said_at: Some(at),
         };
         let accepted = self.say(&channel_key, speech).await.map_err(refused)?;
-        Ok(accepted.map_or(Acceptance::Not, |accepted| {
-            if accepted.is_new { Acceptance::New(accepted.seq) } else { Acceptance::Known(accepted.seq) }
+        Ok(accepted.map_or(Acceptance::Ignored, |accepted| {
+            if accepted.is_new { Acceptance::New(accepted.seq) } else { Acceptance::Duplicate(accepted.seq) }
         }))
     }
 
@@ -202,7 +202,7 @@ impl Inbound {
         let own = memberships.get(&channel_ref.channel);
         let within = own.as_ref().map_or(channel_ref.parent.as_ref(), Membership::inherits_from);
         let parent = within.and_then(|parent| memberships.get(parent));
-        let has_members = [&own, &parent].into_iter().flatten().map(Membership::lived_in_since).max();
+        let has_members = [&own, &parent].into_iter().flatten().map(Membership::members_since).max();
         has_members.or_else(|| Some(changes::default_membership(&self.context, channel_ref)?.created_at))
     }
 

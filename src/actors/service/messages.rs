@@ -13,7 +13,7 @@ use crate::domain::event::Event;
 use crate::domain::id::Seq;
 use crate::domain::message::{Author, Role};
 use crate::journal::channel_key::ChannelKey;
-use crate::journal::redaction::is_wordless;
+use crate::journal::redaction::is_redacted;
 use crate::ports::backend::Refused;
 use crate::ports::backend::messages::NewMessage;
 use crate::ports::backend::room::RoomId;
@@ -87,7 +87,7 @@ impl ActorBackend {
     async fn answered(&self, channel_key: &ChannelKey, seq: Seq) -> Result<Replied, Refused> {
         let recorded = self.reader().event(channel_key, seq).await.map_err(read_error)?;
         match recorded.map(|recorded| recorded.event) {
-            Some(Event::Said { message, .. }) if !is_wordless(&message) => {
+            Some(Event::Said { message, .. }) if !is_redacted(&message) => {
                 Ok(Replied { seq: Some(seq), author: message.from.id, role: message.from.role })
             }
             _ => Err(invalid(

@@ -21,7 +21,7 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::ReadError;
 use crate::journal::record::{DeadLetterRecord, decode, encode};
-use crate::journal::redaction::without_words;
+use crate::journal::redaction::redact;
 use crate::ports::backend::Refused;
 use crate::ports::backend::keeping::{DeadLetter, Quarantine, QuarantinedGuild, SuspendedChannel};
 use crate::ports::backend::room::RoomId;
@@ -153,7 +153,7 @@ impl ActorBackend {
                 }
                 self.accept(&channel_key, Event::Deleted { messages: vec![old.seq] }, None).await?;
                 // Redacting the message closes its dead letter, too.
-                let redacted = vec![without_words(&old)];
+                let redacted = vec![redact(&old)];
                 return redact_messages(&self.context, &channel_key, &[old.seq], redacted, Vec::new())
                     .await
                     .map_err(rewrite_error);

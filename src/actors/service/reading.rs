@@ -13,7 +13,7 @@ use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Message, Role};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
-use crate::journal::redaction::is_wordless;
+use crate::journal::redaction::is_redacted;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{DecisionQuery, DecisionRecord, Decisions};
 use crate::ports::backend::messages::{History, HistoryMessage, HistoryQuery};
@@ -195,7 +195,7 @@ pub(super) async fn find<T>(
 /// A message as the history shows it. None if the event is no message, or the message was deleted.
 pub(super) fn history_message(recorded: &Recorded) -> Option<HistoryMessage> {
     let Event::Said { message, reply_to, said_at, .. } = &recorded.event else { return None };
-    (!is_wordless(message)).then(|| HistoryMessage {
+    (!is_redacted(message)).then(|| HistoryMessage {
         seq: recorded.seq,
         id: message.id.clone(),
         from: shown_author(message),

@@ -176,7 +176,7 @@ impl ActorBackend {
         let (channel_key, mut membership) = self.room_of(room)?;
         match patch.paused {
             Override::Keep => {}
-            Override::TakeBack => membership.paused = false,
+            Override::Reset => membership.paused = false,
             Override::Set(paused) => membership.paused = paused,
         }
         let mut changed = Vec::new();
@@ -370,7 +370,7 @@ fn as_external(invited: Invited) -> Option<(CompanionId, External)> {
 fn apply(patch: &CompanionPatch, overrides: &mut Overrides, id: &str) -> Result<(), Refused> {
     let interjection = match &patch.interjection {
         Override::Keep => Override::Keep,
-        Override::TakeBack => Override::TakeBack,
+        Override::Reset => Override::Reset,
         Override::Set(level) => Override::Set(level_of(level, id)?),
     };
     change(&interjection, &mut overrides.interjection);
@@ -384,7 +384,7 @@ fn apply(patch: &CompanionPatch, overrides: &mut Overrides, id: &str) -> Result<
 fn change<T: Clone>(patch: &Override<T>, value: &mut Option<T>) {
     match patch {
         Override::Keep => {}
-        Override::TakeBack => *value = None,
+        Override::Reset => *value = None,
         Override::Set(new) => *value = Some(new.clone()),
     }
 }

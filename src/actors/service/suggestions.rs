@@ -80,7 +80,7 @@ impl ActorBackend {
             let found = self.context.store.scan(from, end.clone(), false, 1).await.map_err(|error| read_error(error.into()))?;
             let Some((key, _)) = found.first() else { break };
             let Some(person) = key::person_named_in(guild, key) else { break };
-            from = key::said_by(guild, &person).end();
+            from = key::person_entries(guild, &person).end();
             people.insert(person.to_string());
         }
         Ok(people)

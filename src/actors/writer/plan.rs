@@ -15,7 +15,7 @@ use crate::journal::reader::Head;
 use crate::journal::record::{
     ChannelRecord, PendingRecord, UsageRecord, Used, encode, encode_event, encode_number, encode_snapshot,
 };
-use crate::journal::speakers::{self, Listed, speaker};
+use crate::journal::speakers::{self, IndexedPeople, speaker};
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Append, Batch, Value, Write};
 
@@ -58,7 +58,7 @@ impl From<Head> for JournalPosition {
             made: head.last,
             deleted_below: head.swept_below,
             lowest: head.lowest,
-            listed: Listed::default(),
+            listed: IndexedPeople::default(),
         }
     }
 }
@@ -113,7 +113,7 @@ pub(super) fn plan(request: &Request, ward: &mut Held, position: &mut JournalPos
                 return Ok(Plan::nothing());
             }
             let mut draft = Draft::of(channel_key, ward, position);
-            draft.position.listed = Listed::default();
+            draft.position.listed = IndexedPeople::default();
             draft.batch.writes.extend(keys.iter().cloned().map(Write::Remove));
             Ok(draft.finish())
         }

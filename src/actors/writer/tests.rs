@@ -22,7 +22,7 @@ use crate::journal::erased;
 use crate::journal::key;
 use crate::journal::reader::{Pending, Range};
 use crate::journal::record::{OutboxRecord, Used, encode, encode_number};
-use crate::journal::redaction::without_words;
+use crate::journal::redaction::redact;
 use crate::ports::store::Write;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 
@@ -391,7 +391,7 @@ async fn a_redacted_event_keeps_its_number_and_loses_its_words() {
     let event = world.reader().event(&channel_key("lobby"), Seq(1)).await.unwrap().unwrap();
 
     let (reply, answer) = Reply::awaited();
-    let events = vec![without_words(&event)];
+    let events = vec![redact(&event)];
     world.send(WriterMessage::RedactEvents(RedactEvents {
         channel_key: channel_key("lobby"),
         events,
@@ -607,7 +607,7 @@ async fn every_erasing_write_marks_that_the_stores_file_still_has_the_words() {
 
     let (reply, redacted) = Reply::awaited();
     let events = world.reader().restore(&channel_key("lobby")).await.unwrap().events;
-    let events = events.iter().map(without_words).collect();
+    let events = events.iter().map(redact).collect();
     world.send(WriterMessage::RedactEvents(RedactEvents {
         channel_key: channel_key("lobby"),
         events,

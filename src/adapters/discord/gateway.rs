@@ -214,7 +214,7 @@ impl Port for Gateway {
     fn condition(&self) -> Condition {
         let shared = &self.0;
         let told = shared.standing.told(shared.asking.is_deaf().then_some(asking::DEAF));
-        Condition { holds_up_server: shared.is_required && shared.standing.has_stopped(), ..told }
+        Condition { blocks_readiness: shared.is_required && shared.standing.has_stopped(), ..told }
     }
 }
 

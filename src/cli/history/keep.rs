@@ -21,7 +21,7 @@ use crate::journal::inspection::Inspection;
 use crate::journal::salvaged::Salvaged;
 use crate::ports::backend::stamp::rfc3339;
 use crate::ports::clock::Clock as _;
-use crate::ports::store::keeper::is_a_backups_name;
+use crate::ports::store::maintenance::is_backup_name;
 use crate::server::holds_a_store;
 use crate::server::offline::open_options;
 use crate::settings::Loaded;
@@ -31,7 +31,7 @@ const WAYS_OUT: &str = "Put a backup back with `tertulia history restore`, or co
     `tertulia history compact --accept-loss`.";
 
 /// What to do about records that are whole, and do not read as what they should be.
-const ILLEGIBLE_WAYS_OUT: &str = "What is whole and cannot be read as what it should be: put a backup from before back with `tertulia history restore`. \
+const ILLEGIBLE_WAYS_OUT: &str = "What is whole and cannot be read as what it should be: restore an earlier backup with `tertulia history restore`. \
     `tertulia serve --accept-loss`, once, makes anew what follows from other records: names and numbers of channels, how far they go, the number that \
     comes next, who said what, ids of messages that still have their words. Anything else stays as it is: a room that needs it is left alone \
     (GET /api/quarantine) and can be deleted (DELETE /api/rooms/ROOM), and the rest goes on; but a room whose number, end or mark of deletion cannot be \
@@ -200,7 +200,7 @@ fn file_in(to: &Path) -> Result<PathBuf, Failure> {
         let mut files = names.map(|again| to.join(format!("tertulia-{time}Z{again}.backup")));
         return files.find(|file| !file.exists()).ok_or_else(|| Failure::Failed(format!("{} is full of backups", to.display())));
     }
-    if !is_a_backups_name(&to) {
+    if !is_backup_name(&to) {
         let to = to.display();
         return Err(Failure::Usage(format!(
             "there is no folder {to}: make it first, or name a new file, whose name has to end in .backup"
@@ -208,7 +208,7 @@ fn file_in(to: &Path) -> Result<PathBuf, Failure> {
     }
     match to.parent() {
         Some(folder) if folder.exists() && !folder.is_dir() => {
-            Err(Failure::Failed(format!("{} is no folder: name another", folder.display())))
+            Err(Failure::Failed(format!("{} is not a folder: name another", folder.display())))
         }
         Some(folder) if !folder.is_dir() => {
             Err(Failure::Failed(format!("there is no folder {}: make it first", folder.display())))

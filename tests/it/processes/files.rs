@@ -26,9 +26,9 @@ async fn a_file_that_cannot_be_written_is_told_of_by_the_name_that_was_asked_for
     assert!(detail.ends_with("/absent: make it first"), "{body}");
     let absent = "absent/all.json cannot be written, there is no folder absent: make it first";
     assert_told(&into_nothing, 1, absent);
-    assert_told(&into_a_file, 1, "plain/all.json cannot be written, plain is no folder: name another");
+    assert_told(&into_a_file, 1, "plain/all.json cannot be written, plain is not a folder: name another");
     assert_told(&onto_a_folder, 1, "data is a folder: name a new file in it");
-    assert_told(&beside_a_file, 1, "plain is no folder: name another");
+    assert_told(&beside_a_file, 1, "plain is not a folder: name another");
     for told in [into_nothing, into_a_file, onto_a_folder, beside_a_file] {
         assert!(!told.stderr.contains(".part") && !told.stderr.contains("os error"), "{told:?}");
     }

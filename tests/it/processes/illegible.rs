@@ -48,7 +48,7 @@ async fn what_cannot_be_decoded_is_named_by_verify_with_a_way_out() {
     );
     assert!(restored.code == Some(0) && restored.object()["problems"] == problems, "{restored:?}");
     let words = format!("torn.backup is damaged, and is restored as it is: 1 problem was found:\n    {named}\n");
-    assert!(restored.stderr.contains(&words) && restored.stderr.contains("put a backup from before back"), "{restored:?}");
+    assert!(restored.stderr.contains(&words) && restored.stderr.contains("restore an earlier backup"), "{restored:?}");
     for verified in [&offline, &running] {
         assert_eq!(verified.code, Some(1), "{verified:?}");
         let says = |words: &str| verified.stderr.contains(words);

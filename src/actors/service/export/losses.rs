@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::domain::decision::Reason;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
-use crate::journal::redaction::is_wordless;
+use crate::journal::redaction::is_redacted;
 
 /// What is on record, but cannot be represented in a script.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ impl Losses {
             }
             Event::Deleted { messages } => self.deleted.extend(messages),
             Event::CaughtUp { missed: Some(_), .. } => self.gaps += 1,
-            Event::Said { message, .. } if is_wordless(message) => {
+            Event::Said { message, .. } if is_redacted(message) => {
                 self.wordless.insert(recorded.seq);
             }
             Event::Said { said_at: Some(_), .. } => self.late += 1,

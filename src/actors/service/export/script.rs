@@ -16,7 +16,7 @@ use crate::domain::message::{Message, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 use crate::journal::channel_key::ChannelKey;
-use crate::journal::redaction::is_wordless;
+use crate::journal::redaction::is_redacted;
 use crate::settings::Settings;
 
 /// Stands for another addressee of a message, whose name is not on record.
@@ -128,7 +128,7 @@ impl Script<'_> {
                     let text = self.statement_text(message);
                     self.add_statement(*ticket, recorded.at, Ok(text));
                 } else if message.from.role != Role::Companion
-                    && (!is_wordless(message) || self.asked_about.contains(&recorded.seq))
+                    && (!is_redacted(message) || self.asked_about.contains(&recorded.seq))
                 {
                     let event = self.message_event(at, message, *reply_to);
                     self.events.push(event);
@@ -197,7 +197,7 @@ impl Script<'_> {
 
     /// The text of a statement. If it was deleted, a text that addresses the same companions.
     fn statement_text(&self, message: &Message) -> String {
-        if !is_wordless(message) {
+        if !is_redacted(message) {
             return message.text.to_string();
         }
         let addressed = message.address.companions.iter().filter_map(|id| self.names.get(id)).map(|name| &**name);
@@ -213,7 +213,7 @@ impl Script<'_> {
             "at": at,
             "channel": self.channel,
             "from": if message.from.name.is_empty() { SOMEBODY } else { &message.from.name },
-            "text": if is_wordless(message) { DELETED_TEXT } else { &message.text },
+            "text": if is_redacted(message) { DELETED_TEXT } else { &message.text },
             "mentions": mentions,
         });
         if let Some(author) = reply_to.and_then(|seq| self.authors.get(&seq)).filter(|author| !author.is_empty()) {

@@ -5,17 +5,17 @@ use crate::domain::event::{Event, Recorded};
 use crate::domain::id::Seq;
 use crate::domain::message::Role;
 use crate::domain::names::Names;
-use crate::journal::redaction::is_wordless;
+use crate::journal::redaction::is_redacted;
 use crate::ports::inbound_events::Answered;
 
 /// The author of the answered message: from the record if the message is there, otherwise as the platform reports it. None: unknown. The author
 /// of one of our own messages is also unknown if it has no name, or no companion of the guild has that name any more.
 pub(super) fn replied(on_record: Option<&Recorded>, by: Option<&Answered>, names: Option<&Names>) -> Option<Replied> {
     if let Some(Recorded { seq, event: Event::Said { message, .. }, .. }) = on_record
-        && (!is_wordless(message) || message.from.role == Role::Companion)
+        && (!is_redacted(message) || message.from.role == Role::Companion)
     {
         let (author, role) = (message.from.id.clone(), message.from.role);
-        return Some(Replied { seq: unless_deleted(*seq, is_wordless(message)), author, role });
+        return Some(Replied { seq: unless_deleted(*seq, is_redacted(message)), author, role });
     }
     match by? {
         Answered::Ours(name) => {

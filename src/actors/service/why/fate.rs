@@ -16,7 +16,7 @@ use crate::domain::event::{Decided, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::Role;
 use crate::journal::reader::{Range, ReadError};
-use crate::journal::redaction::is_wordless;
+use crate::journal::redaction::is_redacted;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{Brief, Outcome, StoryLine, Why, WhyAt};
 use course::{Course, Fate};
@@ -174,7 +174,7 @@ impl Scene<'_> {
                 let messages = if let Event::ReplyOwed { messages, .. } = &owed.event { &messages[..] } else { &[] };
                 let together = together_with(messages);
                 let (outcome, text) = match ending.as_ref().map(|ending| &ending.event) {
-                    Some(Event::Said { message, .. }) if is_wordless(message) => {
+                    Some(Event::Said { message, .. }) if is_redacted(message) => {
                         (Outcome::Answered, format!("It answered it{together}, with something that was deleted since."))
                     }
                     Some(Event::Said { message, .. }) => {

@@ -9,7 +9,7 @@ use crate::domain::event::{Call, Decided, Event, Recorded};
 use crate::domain::id::Seq;
 use crate::domain::message::{Message, Role};
 use crate::domain::trigger::Trigger;
-use crate::journal::redaction::is_wordless;
+use crate::journal::redaction::is_redacted;
 use crate::ports::backend::decisions::StoryLine;
 
 /// The number of characters after which a quotation is cut.
@@ -28,7 +28,7 @@ impl Scene<'_> {
     /// Quotes a message with its author and addressees. None if the event is no message.
     pub(super) fn quoted(&self, recorded: &Recorded) -> Option<StoryLine> {
         let Event::Said { message, .. } = &recorded.event else { return None };
-        let text = if is_wordless(message) {
+        let text = if is_redacted(message) {
             format!("{} said something that was deleted since.", author(message))
         } else {
             let bot = if message.from.role == Role::Bot { " (not a person)" } else { "" };

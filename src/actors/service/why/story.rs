@@ -17,7 +17,7 @@ use crate::domain::event::{Decided, Evaluated, Event, Recorded, order_of_handlin
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::moment::Moment;
 use crate::journal::reader::{Range, ReadError};
-use crate::journal::redaction::is_wordless;
+use crate::journal::redaction::is_redacted;
 use crate::ports::backend::decisions::{PromptPart, StoryLine, Why};
 
 /// How many events are read before a decision to find what led to it, and after it to find what followed from it.
@@ -94,7 +94,7 @@ impl Scene<'_> {
         }
         let texts = considered.iter().filter_map(|earlier| {
             let Event::Said { message, .. } = &earlier.event else { return None };
-            (!is_wordless(message)).then(|| message.text.clone())
+            (!is_redacted(message)).then(|| message.text.clone())
         });
         let decision = Some(record(recorded, decided, &who.id, &self.room, texts.collect()));
         let prompt = decided
@@ -366,7 +366,7 @@ impl Course {
         let mut lines = Vec::new();
         match &recorded.event {
             Event::Said { message, reply: Some(ticket), .. } if self.owed == Some(*ticket) => {
-                let text = if is_wordless(message) {
+                let text = if is_redacted(message) {
                     format!("{name} said something that was deleted since.")
                 } else {
                     format!("{name} said: “{}”", cut(&message.text))

@@ -8,7 +8,7 @@ use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{RedactEvents, RemoveFromIndex, WriteError};
 use crate::domain::id::PersonId;
 use crate::journal::key;
-use crate::journal::redaction::without_words;
+use crate::journal::redaction::redact;
 use crate::journal::speakers::STRETCH;
 use crate::ports::store::key::ChannelNo;
 
@@ -20,7 +20,7 @@ impl World {
         let (reader, person) = (self.reader(), PersonId::from(person));
         let listed = reader.listed(&"home".into(), &person).await.unwrap();
         let stretches = listed.get(&LOBBY).into_iter().flat_map(|stretches| stretches.keys());
-        let said = reader.said_in(channel_key("lobby").ward(), LOBBY, stretches, &person).await.unwrap().theirs;
+        let said = reader.messages_by(channel_key("lobby").ward(), LOBBY, stretches, &person).await.unwrap().messages;
         said.into_iter().map(|seq| seq.0).collect()
     }
 
@@ -33,7 +33,7 @@ impl World {
     async fn redact(&self, seq: u64) {
         let event = self.reader().event(&channel_key("lobby"), Seq(seq)).await.unwrap().unwrap();
         let (reply, answer) = Reply::awaited();
-        let events = vec![without_words(&event)];
+        let events = vec![redact(&event)];
         self.send(WriterMessage::RedactEvents(RedactEvents {
             channel_key: channel_key("lobby"),
             events,

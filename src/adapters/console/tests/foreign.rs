@@ -50,8 +50,8 @@ async fn probes_accept_any_host() {
 #[tokio::test]
 async fn a_page_behind_a_rebound_name_gets_no_details_from_readiness() {
     let world = World::new().await;
-    *world.backend.in_the_way.lock().unwrap() = Some("/secret/path is full".into());
-    let readiness_with = |name: &'static str, value: &'static str| {
+    *world.backend.not_ready_because.lock().unwrap() = Some("/secret/path is full".into());
+    let asked = |name: &'static str, value: &'static str| {
         let request = world.request(Method::GET, "/readyz").header(name, value);
         async { answer(request.send().await.unwrap()).await }
     };

@@ -31,7 +31,7 @@ async fn requests_in_flight_at_shutdown_are_answered() {
     world.backend.entered.notified().await;
 
     world.stop.take().unwrap().send(()).unwrap();
-    world.backend.go_on.notify_one();
+    world.backend.proceed.notify_one();
 
     assert_eq!(request.await.unwrap().unwrap().status(), 200);
     world.served.await.unwrap();

@@ -75,7 +75,7 @@ impl Desk {
         let whom = whom(&room, typed)?;
         let interjection = match level {
             Level::Tier(tier) => Override::Set(Arc::from(tier)),
-            Level::Default => Override::TakeBack,
+            Level::Default => Override::Reset,
         };
         let patch = |_: &RoomCompanion| CompanionPatch { interjection: interjection.clone(), ..CompanionPatch::default() };
         let room = self.patch(&room, Override::Keep, &whom, patch).await?;
@@ -91,10 +91,10 @@ impl Desk {
         let whom = whom(&room, typed)?;
         let (of_room, of_companion) = match (typed.is_some(), on) {
             (true, true) => (Override::Keep, Override::Set(true)),
-            (true, false) => (Override::Keep, Override::TakeBack),
+            (true, false) => (Override::Keep, Override::Reset),
             (false, true) => (Override::Set(true), Override::Keep),
             // Everybody goes on, those who were paused one by one, too.
-            (false, false) => (Override::TakeBack, Override::TakeBack),
+            (false, false) => (Override::Reset, Override::Reset),
         };
         let patch = |_: &RoomCompanion| CompanionPatch { paused: of_companion, ..CompanionPatch::default() };
         let room = self.patch(&room, of_room, &whom, patch).await?;

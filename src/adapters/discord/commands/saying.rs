@@ -245,11 +245,11 @@ impl Desk {
             }
         };
         match taken {
-            Ok(Acceptance::New(_) | Acceptance::Known(_)) => {
+            Ok(Acceptance::New(_) | Acceptance::Duplicate(_)) => {
                 self.discord.known().spoke(here.guild, here.channel, person.id, &person.name);
                 Ok(shown)
             }
-            Ok(Acceptance::Not) => Err(Said::Refused("Nobody lives here who could hear that.".to_owned())),
+            Ok(Acceptance::Ignored) => Err(Said::Refused("Nobody lives here who could hear that.".to_owned())),
             Err(InboundError::Later { detail, .. }) => {
                 tracing::warn!(interaction = %handle.id, detail, "what was said by a command could not be put on record");
                 Err(Said::Failed("What was said could not be passed on. Please try again in a minute.".to_owned()))

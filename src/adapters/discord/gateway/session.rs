@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::super::snowflake::Snowflake;
 use super::frame;
 use crate::ports::gateway::Shard;
-use crate::ports::notes::{Notes, Unkept};
+use crate::ports::notes::{NoteError, Notes};
 
 /// A session that can be resumed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ impl Shelf {
     ///
     /// # Errors
     /// Nothing can be read at all.
-    pub async fn find(&self) -> Result<Option<Session>, Unkept> {
+    pub async fn find(&self) -> Result<Option<Session>, NoteError> {
         let Some(bytes) = self.notes.read(None, &self.name).await? else { return Ok(None) };
         let session: Option<Session> = serde_json::from_slice(&bytes).ok();
         // What is on the disk may have been written by anybody.
@@ -57,8 +57,8 @@ impl Shelf {
     ///
     /// # Errors
     /// It was not.
-    pub async fn put(&self, session: Option<&Session>) -> Result<(), Unkept> {
-        let bytes = session.map(serde_json::to_vec).transpose().map_err(|error| Unkept(error.to_string()))?;
+    pub async fn put(&self, session: Option<&Session>) -> Result<(), NoteError> {
+        let bytes = session.map(serde_json::to_vec).transpose().map_err(|error| NoteError(error.to_string()))?;
         self.notes.write(None, vec![(self.name.clone(), bytes)]).await
     }
 }

@@ -112,7 +112,7 @@ impl Standing {
             said.extend(unasked.as_ref().map(ToString::to_string));
         }
         said.extend(more.map(str::to_owned));
-        Condition { ready, detail: said.join("; "), holds_up_server: false }
+        Condition { ready, detail: said.join("; "), blocks_readiness: false }
     }
 
     // It holds plain values: whoever panics in between leaves them whole.
@@ -193,6 +193,6 @@ mod tests {
     }
 
     fn condition(ready: bool, detail: &str) -> Condition {
-        Condition { ready, detail: detail.to_owned(), holds_up_server: false }
+        Condition { ready, detail: detail.to_owned(), blocks_readiness: false }
     }
 }

@@ -119,13 +119,13 @@ impl Ears {
         let inbound_message = wording::worded(said, to_all, self.discord.clocks());
         let taken = patiently(self, told.channel, || self.inbound_events.said(channel_ref, inbound_message.clone())).await;
         match taken {
-            Some(Acceptance::New(_) | Acceptance::Known(_)) => {
+            Some(Acceptance::New(_) | Acceptance::Duplicate(_)) => {
                 if let Some(person) = person {
                     known.spoke(told.guild, told.channel, person, &from.name);
                 }
                 self.count(if matches!(taken, Some(Acceptance::New(_))) { "taken" } else { "known" });
             }
-            Some(Acceptance::Not) => {
+            Some(Acceptance::Ignored) => {
                 if let Some(person) = person {
                     known.hushed(told.channel, person);
                 }

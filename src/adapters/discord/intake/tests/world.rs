@@ -19,7 +19,7 @@ use crate::domain::id::{ChannelId, GuildId, Seq};
 use crate::ports::chat_platform::Serves;
 use crate::ports::gateway::Shard;
 use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundError, InboundEvents, InboundMessage, Missed, Reached};
-use crate::ports::notes::{Notes, Unkept};
+use crate::ports::notes::{NoteError, Notes};
 use crate::settings::Settings;
 use crate::telemetry::memory::SpanMemory;
 
@@ -156,7 +156,7 @@ impl InboundEvents for Core {
         self.panics_at(&inbound_message.text);
         let is_ignored = self.ignored.lock().unwrap().contains(&*inbound_message.from.id);
         self.answer(&channel_ref.channel, Call::Said(channel_ref.clone(), inbound_message)).await?;
-        Ok(if is_ignored { Acceptance::Not } else { Acceptance::New(Seq(1)) })
+        Ok(if is_ignored { Acceptance::Ignored } else { Acceptance::New(Seq(1)) })
     }
 
     async fn edited(&self, channel_ref: &ChannelRef, id: &str, text: Arc<str>) -> Result<(), InboundError> {
@@ -195,21 +195,21 @@ pub struct Pad {
 
 #[async_trait]
 impl Notes for Pad {
-    async fn read(&self, guild: Option<&GuildId>, name: &str) -> Result<Option<Vec<u8>>, Unkept> {
+    async fn read(&self, guild: Option<&GuildId>, name: &str) -> Result<Option<Vec<u8>>, NoteError> {
         let key = (guild.map(ToString::to_string).unwrap_or_default(), name.to_owned());
         Ok(self.notes.lock().unwrap().get(&key).map(|note| note.clone().into_bytes()))
     }
 
-    async fn all(&self, _: Option<&GuildId>, _: &str) -> Result<Vec<(String, Vec<u8>)>, Unkept> {
+    async fn all(&self, _: Option<&GuildId>, _: &str) -> Result<Vec<(String, Vec<u8>)>, NoteError> {
         Ok(Vec::new())
     }
 
-    async fn write(&self, guild: Option<&GuildId>, notes: Vec<(String, Option<Vec<u8>>)>) -> Result<(), Unkept> {
+    async fn write(&self, guild: Option<&GuildId>, notes: Vec<(String, Option<Vec<u8>>)>) -> Result<(), NoteError> {
         {
             let mut fails = self.fails.lock().unwrap();
             if *fails > 0 {
                 *fails -= 1;
-                return Err(Unkept("for a test".to_owned()));
+                return Err(NoteError("for a test".to_owned()));
             }
         }
         let guild = guild.map(ToString::to_string).unwrap_or_default();

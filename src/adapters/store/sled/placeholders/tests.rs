@@ -14,7 +14,7 @@ const SMALL: u64 = 1_000;
 const LARGE: u64 = 60;
 
 #[tokio::test]
-async fn a_large_value_that_is_gone_or_damaged_costs_no_more_than_its_page() {
+async fn a_missing_or_damaged_large_value_loses_no_more_than_its_page() {
     let damages: [fn(&Path); 3] = [
         |blob| fs::remove_file(blob).unwrap(),
         |blob| fs::write(blob, &fs::read(blob).unwrap()[..1000]).unwrap(),
@@ -41,11 +41,11 @@ async fn a_large_value_that_is_gone_or_damaged_costs_no_more_than_its_page() {
 }
 
 #[tokio::test]
-async fn one_of_a_process_that_was_killed_is_no_value() {
+async fn a_placeholder_of_a_killed_process_is_deleted_at_the_next_opening() {
     let subject = filled().await;
     let value = newest_value(&subject);
     let purpose = fs::read(&value).unwrap()[4];
-    fs::write(&value, stand_in(purpose)).unwrap();
+    fs::write(&value, placeholder(purpose)).unwrap();
 
     let refused = SledStore::open(&subject.data(), &options()).err();
 
@@ -57,18 +57,18 @@ async fn one_of_a_process_that_was_killed_is_no_value() {
 async fn values_that_were_replaced_are_not_missed() {
     let subject = filled().await;
     let folder = layout::sled_folder(&subject.data());
-    assert!(!log::broken_values(&folder).unwrap().is_empty(), "sled has taken none away");
-    files::remove_notes(&subject.data()).unwrap();
+    assert!(!log::broken_values(&folder).unwrap().is_empty(), "sled has deleted no value");
+    files::remove_snapshots(&subject.data()).unwrap();
 
-    let stand_ins = StandIns::put(&folder).unwrap();
+    let placeholders = Placeholders::put(&folder).unwrap();
     let db = config(&folder, 1 << 20).open().unwrap();
-    drop(stand_ins);
+    drop(placeholders);
 
     assert!(db.iter().all(|entry| entry.is_ok()));
     assert!(db.len() as u64 > SMALL + LARGE);
 }
 
-/// A closed store with small events in one channel, and in the one after it such that sled gives a page of them a file of its own.
+/// A closed store with small events in one channel, and in another one events so large that sled writes a page of them to its own file.
 async fn filled() -> OnDisk {
     let mut subject = OnDisk::new();
     let term = taken(subject.store()).await;
@@ -88,7 +88,7 @@ async fn filled() -> OnDisk {
     subject
 }
 
-/// What was written last has not been replaced.
+/// The file of the newest large value, which has not been replaced.
 fn newest_value(subject: &OnDisk) -> PathBuf {
     let values = fs::read_dir(layout::blobs(&layout::sled_folder(&subject.data()))).unwrap().map(|entry| entry.unwrap().path());
     let number = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()?.parse::<u64>().ok());

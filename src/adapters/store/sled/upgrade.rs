@@ -1,8 +1,8 @@
-//! Writing a store of an older format anew, in the current one, before it is used.
+//! Rewrites a store of an older format in the current one before it is used.
 
 use std::path::Path;
 
-use super::letting_go::attempt;
+use super::closing::attempt;
 use super::{OpenOptions, files, layout, open};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::audit::PROGRESS_EVERY;
@@ -13,71 +13,72 @@ use crate::ports::store::key::Key;
 // sled writes batches of this size at full speed.
 const RECORDS_PER_BATCH: usize = 1000;
 
-/// What became of a store of an older format.
+/// The result of upgrading a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Renewed {
-    /// The format that it had.
+pub struct Upgraded {
+    /// The format that the store had.
     pub from: u64,
-    /// Records that were written anew.
+    /// The number of rewritten records.
     pub records: u64,
-    /// Records that were left as they are, because they cannot be read.
+    /// The number of records that were not changed, because they cannot be read.
     pub left: u64,
-    /// What is wrong with the first of those.
+    /// The error of the first of those.
     pub first: Option<String>,
 }
 
-/// Writes the records of a data folder's store anew if its format is older than this version's; `None`: it is not, or there is no store. Blocks;
-/// `progress` hears the number of records looked at every few thousand. `renewed` gives a value as it is written now, or none if it already is.
+/// Rewrites the records of a data folder's store if its format is older than this version's; `None`: it is not, or there is no store. Blocks.
+/// `progress` gets the number of records read every few thousand. `upgraded_value` returns a value in the newest format, or `None` if it has
+/// that format already.
 ///
-/// Whatever interrupts it, every record is whole, in its old form or the new one, both of which are read; the next time goes on.
+/// If this is interrupted, every record is complete, in its old or its new form. Both can be read. The next run continues.
 ///
 /// # Errors
 /// As for opening.
-pub fn renew(
+pub fn upgrade(
     data: &Path,
     options: &OpenOptions,
-    renewed: impl Fn(&Key, &[u8]) -> Result<Option<Value>, String>,
+    upgraded_value: impl Fn(&Key, &[u8]) -> Result<Option<Value>, String>,
     mut progress: impl FnMut(u64),
-) -> Result<Option<Renewed>, OpenError> {
-    // What cannot be read here is told of by whoever opens it.
+) -> Result<Option<Upgraded>, OpenError> {
+    // Opening reports an unreadable manifest.
     if !manifest::read(data).is_ok_and(|known| known.is_some_and(|known| known.format < FORMAT)) {
         return Ok(None);
     }
-    let open::Opened { db, mut facts, lock: _lock, .. } = open::open(data, options, open::Rest::Refused)?;
+    let open::Opened { db, mut facts, lock: _lock, .. } = open::open(data, options, open::LossPolicy::Refuse)?;
     if facts.format >= FORMAT {
-        // It ended just before its manifest was written.
+        // The last run ended just before its manifest was written.
         return Ok(None);
     }
     let failed = |error: sled::Error| open::explain(data, error);
-    let mut outcome = Renewed { from: facts.format, ..Renewed::default() };
+    let mut outcome = Upgraded { from: facts.format, ..Upgraded::default() };
     let (db, ()) = attempt(db, |db| {
-        let (mut looked_at, mut waiting, mut batch) = (0, 0, sled::Batch::default());
+        let (mut records_read, mut pending, mut batch) = (0, 0, sled::Batch::default());
         for entry in db.iter() {
             let (key, value) = entry.map_err(failed)?;
-            match renewed(&Key::from_bytes(&key), &value) {
+            match upgraded_value(&Key::from_bytes(&key), &value) {
                 Ok(None) => {}
                 Ok(Some(value)) => {
                     batch.insert(key, value);
                     outcome.records += 1;
-                    waiting += 1;
+                    pending += 1;
                 }
                 Err(why) => {
                     outcome.left += 1;
                     outcome.first.get_or_insert(why);
                 }
             }
-            if waiting == RECORDS_PER_BATCH {
+            if pending == RECORDS_PER_BATCH {
                 db.apply_batch(std::mem::take(&mut batch)).map_err(failed)?;
-                waiting = 0;
+                pending = 0;
             }
-            looked_at += 1;
-            if looked_at % PROGRESS_EVERY == 0 {
-                progress(looked_at);
+            records_read += 1;
+            if records_read % PROGRESS_EVERY == 0 {
+                progress(records_read);
             }
         }
         db.apply_batch(batch).map_err(failed)?;
         db.flush().map_err(failed)?;
-        // Last of all, so that what was interrupted is done again.
+        // The format is written last, so that an interrupted upgrade is repeated.
         facts.format = FORMAT;
         facts.write(db).map_err(failed)
     })?;
@@ -100,12 +101,12 @@ mod tests {
         Key::new(Ward(1), Kind::Setting).number(number)
     }
 
-    /// A store of format 0 with so many records, the first of which cannot be read.
+    /// A store of format 0 with this many records, the first of which cannot be read.
     fn old(records: u64) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         drop(SledStore::open(folder.path(), &options()).unwrap());
         let open::Opened { db, mut facts, manifest, lock: _lock } =
-            open::open(folder.path(), &options(), open::Rest::Refused).unwrap();
+            open::open(folder.path(), &options(), open::LossPolicy::Refuse).unwrap();
         for number in 0..records {
             let value: &[u8] = if number == 0 { b"?" } else { b"\x00old" };
             db.insert(key(number).as_bytes(), value).unwrap();
@@ -118,7 +119,7 @@ mod tests {
         folder
     }
 
-    fn renewed(key: &Key, value: &[u8]) -> Result<Option<Value>, String> {
+    fn upgraded_value(key: &Key, value: &[u8]) -> Result<Option<Value>, String> {
         match value {
             _ if key.as_bytes()[1] != Kind::Setting as u8 => Ok(None),
             [0, rest @ ..] => Ok(Some([&[1], rest].concat())),
@@ -128,19 +129,19 @@ mod tests {
     }
 
     fn value(data: &Path, number: u64) -> Vec<u8> {
-        let open::Opened { db, .. } = open::open(data, &options(), open::Rest::Refused).unwrap();
+        let open::Opened { db, .. } = open::open(data, &options(), open::LossPolicy::Refuse).unwrap();
         db.get(key(number).as_bytes()).unwrap().unwrap().to_vec()
     }
 
     #[test]
-    fn a_store_of_an_older_format_is_written_anew_once() {
+    fn a_store_of_an_older_format_is_upgraded_once() {
         let folder = old(2_500);
 
-        let first = renew(folder.path(), &options(), renewed, |_| {}).unwrap();
-        let again = renew(folder.path(), &options(), renewed, |_| {}).unwrap();
+        let first = upgrade(folder.path(), &options(), upgraded_value, |_| {}).unwrap();
+        let again = upgrade(folder.path(), &options(), upgraded_value, |_| {}).unwrap();
 
         let left = Some("it cannot be read".into());
-        assert_eq!(first, Some(Renewed { from: 0, records: 2_499, left: 1, first: left }));
+        assert_eq!(first, Some(Upgraded { from: 0, records: 2_499, left: 1, first: left }));
         assert_eq!(again, None);
         assert_eq!(value(folder.path(), 2_499), b"\x01old");
         assert_eq!(value(folder.path(), 0), b"?");
@@ -149,18 +150,18 @@ mod tests {
     }
 
     #[test]
-    fn what_was_interrupted_goes_on_the_next_time() {
+    fn an_interrupted_upgrade_continues_at_the_next_run() {
         let folder = old(2_500);
-        let die_half_way = |key: &Key, value: &[u8]| {
+        let panic_halfway = |key: &Key, value: &[u8]| {
             assert!(key.last_number() != Some(1_700), "as the test wants it");
-            renewed(key, value)
+            upgraded_value(key, value)
         };
-        let died = std::panic::catch_unwind(|| renew(folder.path(), &options(), die_half_way, |_| {}));
+        let died = std::panic::catch_unwind(|| upgrade(folder.path(), &options(), panic_halfway, |_| {}));
         assert!(died.is_err());
         assert_eq!(value(folder.path(), 1), b"\x01old");
         assert_eq!(value(folder.path(), 2_000), b"\x00old");
 
-        let next = renew(folder.path(), &options(), renewed, |_| {}).unwrap().unwrap();
+        let next = upgrade(folder.path(), &options(), upgraded_value, |_| {}).unwrap().unwrap();
 
         // One batch of a thousand had been applied.
         assert_eq!(next.records, 1_499);
@@ -168,10 +169,10 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_a_store_is_left_alone() {
+    fn a_folder_without_a_store_is_not_changed() {
         let folder = tempfile::tempdir().unwrap();
 
-        assert_eq!(renew(folder.path(), &options(), renewed, |_| {}).unwrap(), None);
+        assert_eq!(upgrade(folder.path(), &options(), upgraded_value, |_| {}).unwrap(), None);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }
