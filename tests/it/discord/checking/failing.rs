@@ -82,8 +82,8 @@ async fn a_discord_that_hangs_is_given_up_in_time() {
 async fn a_gateway_that_cannot_be_talked_to_is_a_problem() {
     for (connects, expected) in [
         (Connects::Refused, "no connection to 127.0.0.1"),
-        (Connects::Hanging, "127.0.0.1 said nothing within 1 s"),
-        (Connects::Mute, "127.0.0.1 said nothing within 1 s"),
+        (Connects::Hanging, "127.0.0.1 sent nothing within 1 s"),
+        (Connects::Mute, "127.0.0.1 sent nothing within 1 s"),
     ] {
         let (discord, _, _) = home().await;
         discord.set_connects(connects);
