@@ -140,7 +140,7 @@ struct Reading<M> {
 impl<M> Reading<M> {
     /// Whether messages of it are held in memory, or will be when the answer arrives.
     const fn is_open(&self) -> bool {
-        !self.messages.is_empty() || matches!(self.state, Stage::Requested(_))
+        !self.messages.is_empty() || matches!(self.stage, Stage::Requested(_))
     }
 }
 
@@ -163,7 +163,8 @@ impl<M> Backfill<M> {
         }
         let floor = Snowflake::at(on_discord - self.limits.age);
         let before = behind.newest.next();
-        let reason = if self.limits.messages == 0 { Some(Left::TooMany) } else { (behind.newest < floor).then_some(Left::TooOld) };
+        let reason =
+            if self.limits.messages == 0 { Some(Left::TooMany) } else { (behind.newest < floor).then_some(Left::TooOld) };
         if let Some(why) = reason {
             let gap = Some(Gap { after: behind.accepted, before, why });
             self.filled.push_back(Filled { channel: behind.channel, messages: Vec::new(), gap });
@@ -246,14 +247,14 @@ impl<M> Backfill<M> {
         page.dedup_by_key(|(id, _)| *id);
         let is_empty = page.is_empty();
         for (id, message) in page {
-let reason = if id <= reading.behind.accepted {
+            let reason = if id <= reading.behind.accepted {
                 return self.finish(guild, position, None);
             } else if id < reading.floor {
                 Some(Left::TooOld)
             } else {
                 (reading.messages.len() >= limit).then_some(Left::TooMany)
             };
-if reason.is_some() {
+            if reason.is_some() {
                 return self.finish(guild, position, reason);
             }
             reading.before = id;

@@ -69,7 +69,11 @@ impl Clocks {
             (Difference::None, Difference::None) => {}
             (_, Difference::None) => tracing::info!(platform = "discord", "this machine's clock agrees with Discord's again"),
             (Difference::None, _) => {
-                tracing::warn!(platform = "discord", "{}; the age of messages is measured by Discord's clock. {CLICK}", difference.description())
+                tracing::warn!(
+                    platform = "discord",
+                    "{}; the age of messages is measured by Discord's clock. {CLICK}",
+                    difference.description()
+                )
             }
             _ => {}
         }
@@ -261,8 +265,8 @@ mod tests {
 
     #[test]
     fn a_difference_is_written_for_people() {
-        let texts =
-            [Difference::Ahead(Duration::from_secs(5_400)), Difference::Behind(Duration::from_secs(7))].map(Difference::description);
+        let texts = [Difference::Ahead(Duration::from_secs(5_400)), Difference::Behind(Duration::from_secs(7))]
+            .map(Difference::description);
 
         assert_eq!(texts, ["this machine's clock is 90 min ahead of Discord's", "this machine's clock is 7 s behind Discord's"]);
     }

@@ -269,7 +269,8 @@ fn run(channels: &[Channel], limits: Limits) -> (Read, Calls) {
                 let request: Request = in_flight.pop_front().expect("no request is in flight");
                 clock = clock + Duration::from_millis(30);
                 let channel = channels.iter().find(|channel| channel.id == request.channel).expect("the channel exists");
-                let page = channel.messages.range(..request.before).rev().take(request.limit as usize).map(|id| (*id, *id)).collect();
+                let page =
+                    channel.messages.range(..request.before).rev().take(request.limit as usize).map(|id| (*id, *id)).collect();
                 plan.answered(request.channel, page, clock);
             }
             Next::Over => return (filled, calls),

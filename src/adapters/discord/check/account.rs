@@ -190,8 +190,9 @@ impl Checking<'_> {
         let most = u64::from(configured) * GUILDS_PER_SHARD;
         let servers = self.report.figures.servers.unwrap_or_default();
         self.note(if servers > most {
-            let text =
-                format!("discord.shards = {configured} is too few for about {servers} servers: a connection serves {GUILDS_PER_SHARD}");
+            let text = format!(
+                "discord.shards = {configured} is too few for about {servers} servers: a connection serves {GUILDS_PER_SHARD}"
+            );
             Line::problem("shards", text).click(format!("Leave discord.shards out, or set it to {recommended}."))
         } else if configured < recommended {
             let text = format!("discord.shards = {configured}, and Discord recommends {recommended}");

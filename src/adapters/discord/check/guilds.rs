@@ -257,7 +257,8 @@ fn examine(
 ) -> Findings {
     let mut findings = Findings::default();
     for listed in channels.iter().filter(|listed| can_hold_messages(listed.kind)) {
-        let overwrites: Vec<Overwrite> = listed.permission_overwrites.iter().flatten().filter_map(ListedOverwrite::read).collect();
+        let overwrites: Vec<Overwrite> =
+            listed.permission_overwrites.iter().flatten().filter_map(ListedOverwrite::read).collect();
         let channel = Channel { overwrites: &overwrites, is_voice: is_voice(listed.kind), thread: None };
         // Missing commands are reported once for the whole server.
         let needs = missing(in_channel(guild, member, &channel, now), &channel, true);
@@ -268,7 +269,8 @@ fn examine(
         }
         let named = Named::new(listed.id, listed.name.as_deref().unwrap_or_default());
         let webhooks = || webhooks.iter().filter(|webhook| webhook.channel_id == Some(listed.id));
-        let is_full = webhooks().count() >= MOST_WEBHOOKS && webhooks().all(|webhook| webhook.application_id != Some(application));
+        let is_full =
+            webhooks().count() >= MOST_WEBHOOKS && webhooks().all(|webhook| webhook.application_id != Some(application));
         findings.seen += 1;
         findings.speakable += usize::from(!is_full && !needs.iter().any(|need| need.is_vital()));
         if is_full {

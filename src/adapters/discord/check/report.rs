@@ -189,8 +189,10 @@ mod tests {
         let named = |id, name: &str| Named::new(Snowflake::new(id).unwrap(), name);
         let channels: Vec<_> = (1..=10).map(|n| named(n, &format!("c{n}"))).collect();
 
-        let line =
-            Line::warning("permissions", "nobody can speak").click("Click it.").of(&named(7, "Ho\u{202e}me")).in_channels(channels);
+        let line = Line::warning("permissions", "nobody can speak")
+            .click("Click it.")
+            .of(&named(7, "Ho\u{202e}me"))
+            .in_channels(channels);
 
         assert_eq!(
             line.to_string(),
