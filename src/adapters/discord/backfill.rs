@@ -118,7 +118,7 @@ pub struct Backfill<M> {
     /// The channels of each guild that are not read yet, the most recently used first.
     guilds: BTreeMap<Snowflake, Vec<Reading<M>>>,
     /// Guilds in the order in which they are served.
-    turns: VecDeque<Snowflake>,
+    guild_order: VecDeque<Snowflake>,
     filled: VecDeque<Filled<M>>,
     /// The calls of the last second.
     recent_calls: VecDeque<Moment>,
@@ -152,7 +152,13 @@ enum Stage {
 
 impl<M> Backfill<M> {
     pub const fn new(limits: Limits) -> Self {
-        Self { limits, guilds: BTreeMap::new(), turns: VecDeque::new(), filled: VecDeque::new(), recent_calls: VecDeque::new() }
+        Self {
+            limits,
+            guilds: BTreeMap::new(),
+            guild_order: VecDeque::new(),
+            filled: VecDeque::new(),
+            recent_calls: VecDeque::new(),
+        }
     }
 
     /// Adds a channel with missed messages, unless it is being read already. If all of them are older than the limit, by Discord's time of day,
@@ -175,8 +181,8 @@ impl<M> Backfill<M> {
         let channels = self.guilds.entry(guild).or_default();
         let position = channels.partition_point(|other| other.behind.newest > behind.newest);
         channels.insert(position, reading);
-        if !self.turns.contains(&guild) {
-            self.turns.push_back(guild);
+        if !self.guild_order.contains(&guild) {
+            self.guild_order.push_back(guild);
         }
     }
 
@@ -202,11 +208,11 @@ impl<M> Backfill<M> {
         if let Some(at) = self.next_call_at(now) {
             return Next::WaitUntil(at);
         }
-        for turn in 0..self.turns.len() {
-            let Some(request) = self.next_request(self.turns[turn], may_open, now) else { continue };
+        for index in 0..self.guild_order.len() {
+            let Some(request) = self.next_request(self.guild_order[index], may_open, now) else { continue };
             // The guilds before this one had nothing to request, and keep their turn.
-            let guild = self.turns.remove(turn);
-            self.turns.extend(guild);
+            let guild = self.guild_order.remove(index);
+            self.guild_order.extend(guild);
             self.recent_calls.push_back(now);
             return Next::Ask(request);
         }
@@ -314,7 +320,7 @@ impl<M> Backfill<M> {
         let is_ready = |reading: &Reading<M>| matches!(reading.stage, Stage::Ready(at) if at <= now);
         let reading = channels.iter_mut().find(|reading| is_ready(reading) && (may_open || reading.is_open()))?;
         let read = u32::try_from(reading.messages.len()).unwrap_or(u32::MAX);
-        // One message more than the limit shows whether the gap is empty.
+        // One message more than the limit shows whether further messages were missed.
         let limit = most.saturating_sub(read).saturating_add(1).min(PAGE);
         reading.stage = Stage::Requested(limit);
         Some(Request { channel: reading.behind.channel, before: reading.before, limit })
@@ -337,6 +343,6 @@ impl<M> Backfill<M> {
     fn clear_empty(&mut self) {
         self.guilds.retain(|_, channels| !channels.is_empty());
         let guilds = &self.guilds;
-        self.turns.retain(|guild| guilds.contains_key(guild));
+        self.guild_order.retain(|guild| guilds.contains_key(guild));
     }
 }

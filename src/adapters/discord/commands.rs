@@ -325,7 +325,7 @@ impl CommandHandler {
         let Some(id) = RoomId::of(&at.channel.channel()).filter(|_| at.is_direct()) else { return Ok(None) };
         let all = self.backend.companions().await?.companions;
         let companions: Vec<_> = match &self.direct_companions {
-            Some(ids) => all.into_iter().filter(|one| ids.contains(&one.id)).map(choosing::as_member).collect(),
+            Some(ids) => all.into_iter().filter(|companion| ids.contains(&companion.id)).map(choosing::as_member).collect(),
             None => all.into_iter().take(1).map(choosing::as_member).collect(),
         };
         Ok(Some(Room { id, guild: at.guild_id(), companions, paused: false, last_at: None, inherits_from: None, title: None }))

@@ -22,11 +22,11 @@ fn missed_messages_are_read_and_returned_in_order() {
     let mut plan = Backfill::new(LIMITS);
     plan.add(behind(1, third, accepted), now(), now());
 
-    let asked = plan.next(now());
+    let request = plan.next(now());
     assert!(plan.is_filling(id(1)));
     plan.answered(id(1), vec![(third, third), (second, second), (accepted, accepted)], now());
 
-    assert_eq!(asked, Next::Ask(Request { channel: id(1), before: third.next(), limit: 100 }));
+    assert_eq!(request, Next::Ask(Request { channel: id(1), before: third.next(), limit: 100 }));
     assert_eq!(plan.next(now()), Next::Filled(Filled { channel: id(1), messages: vec![second, third], gap: None }));
     assert!(!plan.is_filling(id(1)));
     assert_eq!(plan.next(now()), Next::Over);
@@ -219,8 +219,8 @@ proptest! {
             prop_assert!(window[calls_per_second].0.since(window[0].0) >= Duration::from_secs(1));
         }
         for channel in &channels {
-            let asked = calls.iter().filter(|(_, asked)| *asked == channel.id).count();
-            prop_assert!(asked <= messages as usize / 100 + 1);
+            let count = calls.iter().filter(|(_, requested)| *requested == channel.id).count();
+            prop_assert!(count <= messages as usize / 100 + 1);
         }
     }
 }

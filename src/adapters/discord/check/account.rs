@@ -137,7 +137,7 @@ impl Checking<'_> {
             }
             (MessageContent::Off, _) => {
                 let click = "Set discord.message_content = \"auto\" if companions should read everything.";
-                let text = format!("Message Content is not asked for (discord.message_content = \"off\"): {WITHOUT_CONTENT}");
+                let text = format!("Message Content is not requested (discord.message_content = \"off\"): {WITHOUT_CONTENT}");
                 Line::warning("intents", text).click(click)
             }
         });

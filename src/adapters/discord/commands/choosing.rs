@@ -57,7 +57,8 @@ impl CommandHandler {
             return offered(&present, &typing.typed);
         }
         let all = self.backend.companions().await.map(|all| all.companions).unwrap_or_default();
-        let absent: Vec<_> = all.into_iter().filter(|one| !present.iter().any(|member| member.id == one.id)).collect();
+        let absent: Vec<_> =
+            all.into_iter().filter(|companion| !present.iter().any(|member| member.id == companion.id)).collect();
         offered(&absent, &typing.typed)
     }
 
@@ -73,22 +74,22 @@ impl CommandHandler {
     pub(super) async fn configured(&self, typed: &str) -> Result<CompanionView, Answer> {
         let all = self.backend.companions().await?.companions;
         find(&all, typed).cloned().ok_or_else(|| {
-            let known = listed(all.iter().take(MOST_CHOICES).map(|one| &one.name));
+            let known = listed(all.iter().take(MOST_CHOICES).map(|companion| &companion.name));
             Answer::Refused(format!("There is no companion called “{}”. Available companions: {known}.", verbatim(typed)))
         })
     }
 }
 
 /// A companion as a member without overrides.
-pub(super) fn as_member(one: CompanionView) -> RoomCompanion {
-    let CompanionView { id, name, aliases, interjection, .. } = one;
+pub(super) fn as_member(companion: CompanionView) -> RoomCompanion {
+    let CompanionView { id, name, aliases, interjection, .. } = companion;
     RoomCompanion { id, name, aliases, external: false, interjection, paused: false }
 }
 
 /// The companion of a room with this name.
 pub(super) fn member<'a>(room: &'a Room, typed: &str) -> Result<&'a RoomCompanion, Answer> {
     find(&room.companions, typed).ok_or_else(|| {
-        let present = listed(room.companions.iter().map(|one| &one.name));
+        let present = listed(room.companions.iter().map(|companion| &companion.name));
         Answer::Refused(format!("“{}” is not in this channel. In this channel: {present}.", verbatim(typed)))
     })
 }
@@ -98,18 +99,18 @@ pub(super) fn find<'a, T: Named>(all: &'a [T], typed: &str) -> Option<&'a T> {
     let typed = typed.trim().to_lowercase();
     let matches = |text: &str| text.to_lowercase() == typed;
     all.iter()
-        .find(|one| one.id().as_str() == typed)
-        .or_else(|| all.iter().find(|one| matches(one.id().as_str()) || matches(one.name())))
-        .or_else(|| all.iter().find(|one| one.aliases().iter().any(|alias| matches(alias))))
+        .find(|companion| companion.id().as_str() == typed)
+        .or_else(|| all.iter().find(|companion| matches(companion.id().as_str()) || matches(companion.name())))
+        .or_else(|| all.iter().find(|companion| companion.aliases().iter().any(|alias| matches(alias))))
 }
 
 /// The companions with the typed text in a name: first those whose name or id begins with it, then those with an alias that does, then the rest.
 /// Otherwise the order is kept.
 pub(super) fn offered<T: Named>(all: &[T], typed: &str) -> Vec<Choice> {
     let typed = typed.trim().to_lowercase();
-    let rank = |one: &T| {
-        let own = [one.name().to_lowercase(), one.id().as_str().to_lowercase()];
-        let others: Vec<_> = one.aliases().iter().map(|alias| alias.to_lowercase()).collect();
+    let rank = |companion: &T| {
+        let own = [companion.name().to_lowercase(), companion.id().as_str().to_lowercase()];
+        let others: Vec<_> = companion.aliases().iter().map(|alias| alias.to_lowercase()).collect();
         if own.iter().any(|name| name.starts_with(&typed)) {
             Some(0)
         } else if others.iter().any(|name| name.starts_with(&typed)) {
@@ -118,15 +119,15 @@ pub(super) fn offered<T: Named>(all: &[T], typed: &str) -> Vec<Choice> {
             own.iter().chain(&others).any(|name| name.contains(&typed)).then_some(2)
         }
     };
-    let mut found: Vec<_> = all.iter().filter_map(|one| Some((rank(one)?, one))).collect();
+    let mut found: Vec<_> = all.iter().filter_map(|companion| Some((rank(companion)?, companion))).collect();
     found.sort_by_key(|(rank, _)| *rank);
-    let choice = |one: &T| {
-        let (name, id) = (one.name(), one.id().as_str());
+    let choice = |companion: &T| {
+        let (name, id) = (companion.name(), companion.id().as_str());
         let shown = if name.to_lowercase() == id.to_lowercase() { name.to_string() } else { format!("{name} ({id})") };
         Choice { name: shown.chars().take(LONGEST_CHOICE).collect(), value: id.to_owned() }
     };
     let is_sendable = |choice: &Choice| !choice.name.trim().is_empty() && choice.value.chars().count() <= LONGEST_CHOICE;
-    found.into_iter().map(|(_, one)| choice(one)).filter(is_sendable).take(MOST_CHOICES).collect()
+    found.into_iter().map(|(_, companion)| choice(companion)).filter(is_sendable).take(MOST_CHOICES).collect()
 }
 
 #[cfg(test)]
@@ -158,7 +159,7 @@ mod tests {
     #[test]
     fn a_name_is_found_in_any_case() {
         let all = [one("mira", "Mira", &["star"]), one("star", "Vega", &[])];
-        let found = |typed: &str| find(&all, typed).map(|one| one.id.to_string());
+        let found = |typed: &str| find(&all, typed).map(|companion| companion.id.to_string());
 
         assert_eq!(found("star").as_deref(), Some("star"), "an id takes precedence over an alias");
         assert_eq!(found(" MIRA ").as_deref(), Some("mira"));

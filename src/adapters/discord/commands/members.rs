@@ -31,7 +31,7 @@ impl CommandHandler {
         if is_new {
             tracing::info!(guild = %at.guild_id(), channel = %at.channel, companion = %companion.id, by = %person, "a companion joined a channel");
         }
-        let present = room.companions.iter().find(|one| one.id == companion.id);
+        let present = room.companions.iter().find(|member| member.id == companion.id);
         let mut lines = vec![welcome(&companion.name, present, is_new, at, here)];
         lines.extend(self.obstacles(at));
         Ok(lines.join("\n"))
@@ -64,7 +64,7 @@ impl CommandHandler {
     ) -> Result<String, Answer> {
         may_change(at, here)?;
         let room = self.room_or_future_room(at).await?.filter(|room| !room.companions.is_empty());
-        let room = room.ok_or_else(|| Answer::Refused(nobody(at, here)))?;
+        let room = room.ok_or_else(|| Answer::Refused(no_companion(at, here)))?;
         let companion = member(&room, typed)?;
         let was_there = self.memberships.dismiss(&at.channel_ref(), &companion.id).await?;
         if !was_there {
@@ -93,7 +93,7 @@ impl CommandHandler {
         let room = self.patch(&room, Override::Keep, &selected, patch).await?;
         tracing::info!(guild = %here.guild_id(), channel = %here.channel, by = %person, level = level.name(), "the interjection level of companions was changed");
         let mut lines = vec!["From now on, in this channel:".to_owned()];
-        lines.extend(room.companions.iter().filter(|one| selected.contains(&one.id)).map(line));
+        lines.extend(room.companions.iter().filter(|member| selected.contains(&member.id)).map(line));
         Ok(lines.join("\n"))
     }
 
@@ -117,13 +117,13 @@ impl CommandHandler {
         let patch = |_: &RoomCompanion| CompanionPatch { paused: for_companion, ..CompanionPatch::default() };
         let room = self.patch(&room, for_room, &selected, patch).await?;
         tracing::info!(guild = %here.guild_id(), channel = %here.channel, by = %person, on, "companions were paused or resumed");
-        let affected: Vec<_> = room.companions.iter().filter(|one| selected.contains(&one.id)).collect();
-        let names = words::listed(affected.iter().map(|one| &one.name));
+        let affected: Vec<_> = room.companions.iter().filter(|member| selected.contains(&member.id)).collect();
+        let names = words::listed(affected.iter().map(|member| &member.name));
         Ok(if on {
             format!(
                 "Paused in this channel: {names}. Messages of this time are not answered. `/tertulia pause switch:off` resumes them."
             )
-        } else if affected.iter().any(|one| one.paused) {
+        } else if affected.iter().any(|member| member.paused) {
             "The whole channel is paused, so nobody speaks yet. `/tertulia pause switch:off` without a companion resumes all of them.".to_owned()
         } else {
             format!("Resumed in this channel: {names}.")
@@ -137,8 +137,8 @@ impl CommandHandler {
         selected: &[CompanionId],
         patch: impl Fn(&RoomCompanion) -> CompanionPatch,
     ) -> Result<Room, Answer> {
-        let affected = room.companions.iter().filter(|one| selected.contains(&one.id));
-        let companions = affected.map(|one| (Arc::from(one.id.as_str()), patch(one))).collect();
+        let affected = room.companions.iter().filter(|member| selected.contains(&member.id));
+        let companions = affected.map(|member| (Arc::from(member.id.as_str()), patch(member))).collect();
         self.backend.patch_room(&room.id, RoomPatch { paused, companions }).await.map_err(Refused::into)
     }
 
@@ -158,12 +158,12 @@ impl CommandHandler {
                 )
             }
             None if will_have_companions => "Say something here first; then use this command again.".to_owned(),
-            None => nobody(here, here),
+            None => no_companion(here, here),
         }))
     }
 }
 
-fn nobody(at: &ChannelContext, here: &ChannelContext) -> String {
+fn no_companion(at: &ChannelContext, here: &ChannelContext) -> String {
     format!("No companion is {} yet. Add one with `/tertulia join`.", place(at, here))
 }
 
@@ -182,7 +182,7 @@ fn may_change(at: &ChannelContext, here: &ChannelContext) -> Result<(), Answer> 
 fn selected(room: &Room, typed: Option<&str>) -> Result<Vec<CompanionId>, Answer> {
     match typed {
         Some(typed) => Ok(vec![member(room, typed)?.id.clone()]),
-        None => Ok(room.companions.iter().map(|one| one.id.clone()).collect()),
+        None => Ok(room.companions.iter().map(|member| member.id.clone()).collect()),
     }
 }
 
@@ -193,24 +193,24 @@ fn welcome(
     at: &ChannelContext,
     here: &ChannelContext,
 ) -> String {
-    let who = name(companion);
+    let name_text = name(companion);
     let place = place(at, here);
     let posts = if at.is_forum() { ", and in every post there" } else { "" };
     if !is_new {
-        return format!("{who} is {place} already{posts}.");
+        return format!("{name_text} is {place} already{posts}.");
     }
-    let tier = present.map_or("", |one| tier_in_words(&one.interjection));
+    let tier = present.map_or("", |member| tier_in_words(&member.interjection));
     let tier = if tier.is_empty() { String::new() } else { format!(", and {tier}") };
     format!(
-        "{who} is {place} now{posts}. It reads along from now on, answers when it is named{tier}. `/tertulia talkativeness` changes that."
+        "{name_text} is {place} now{posts}. It reads along from now on, answers when it is named{tier}. `/tertulia talkativeness` changes that."
     )
 }
 
 /// A line about a companion: how readily it speaks up, and whether it is paused.
-pub(super) fn line(one: &RoomCompanion) -> String {
-    let who = name(&one.name);
-    let tier = tier_in_words(&one.interjection);
-    let external = if one.external { " (a program outside speaks for it)" } else { "" };
-    let paused = if one.paused { ", but is paused: it says nothing" } else { "" };
-    format!("• {who}{external} {tier}{paused}.")
+pub(super) fn line(member: &RoomCompanion) -> String {
+    let name_text = name(&member.name);
+    let tier = tier_in_words(&member.interjection);
+    let external = if member.external { " (a program outside speaks for it)" } else { "" };
+    let paused = if member.paused { ", but is paused: it says nothing" } else { "" };
+    format!("• {name_text}{external} {tier}{paused}.")
 }

@@ -102,7 +102,7 @@ pub(super) fn describe(status: &ChannelStatus, typed: Option<&str>) -> Result<St
 fn companion_lines(status: &ChannelStatus, typed: Option<&str>) -> Result<Vec<String>, Answer> {
     let occupied_room = status.room.as_ref().filter(|room| !room.companions.is_empty());
     let Some(room) = occupied_room.or(status.future_room.as_ref()) else {
-        return Ok(nobody(status));
+        return Ok(how_to_begin(status));
     };
     let selected: Vec<_> = match typed {
         Some(typed) => vec![member(room, typed)?],
@@ -118,13 +118,13 @@ fn companion_lines(status: &ChannelStatus, typed: Option<&str>) -> Result<Vec<St
             None => "**Who is here**: as soon as you say something".to_owned(),
         }];
     }
-    lines.extend(selected.iter().take(MOST_LISTED).map(|one| {
+    lines.extend(selected.iter().take(MOST_LISTED).map(|member| {
         let state = status
             .state
             .as_ref()
             .filter(|_| occupied_room.is_some())
-            .and_then(|state| state.companions.iter().find(|state| state.id == one.id));
-        companion(one, state)
+            .and_then(|state| state.companions.iter().find(|state| state.id == member.id));
+        companion(member, state)
     }));
     if selected.len() > MOST_LISTED {
         lines.push(format!("• and {} more", selected.len() - MOST_LISTED));
@@ -135,12 +135,11 @@ fn companion_lines(status: &ChannelStatus, typed: Option<&str>) -> Result<Vec<St
     Ok(lines)
 }
 
-/// Explains how to begin.
-fn nobody(status: &ChannelStatus) -> Vec<String> {
+fn how_to_begin(status: &ChannelStatus) -> Vec<String> {
     let Some(first) = status.all.first() else {
         return vec!["No companion is here, and none is configured. The operator of the bot can configure some.".to_owned()];
     };
-    let available = listed(status.all.iter().take(MOST_LISTED).map(|one| &one.name));
+    let available = listed(status.all.iter().take(MOST_LISTED).map(|member| &member.name));
     let permission = if status.here.is_direct() { "" } else { " (you need the permission **Manage Channels**)" };
     vec![
         "**No companion is here yet.**".to_owned(),
@@ -149,8 +148,8 @@ fn nobody(status: &ChannelStatus) -> Vec<String> {
     ]
 }
 
-fn companion(one: &RoomCompanion, state: Option<&CompanionState>) -> String {
-    let mut line = line(one);
+fn companion(member: &RoomCompanion, state: Option<&CompanionState>) -> String {
+    let mut line = line(member);
     let stage = state.map_or(Stage::None, |state| state.closing);
     match stage {
         Stage::None => {}

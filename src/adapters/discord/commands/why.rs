@@ -27,7 +27,7 @@ impl CommandHandler {
         let selected = match typed {
             // A companion that left has decisions here, too.
             Some(typed) => match find(&room.companions, typed) {
-                Some(one) => Some(one.id.clone()),
+                Some(member) => Some(member.id.clone()),
                 None => Some(self.configured(typed).await?.id),
             },
             None => None,
@@ -35,13 +35,13 @@ impl CommandHandler {
         let query =
             DecisionQuery { room: Some(room.id.clone()), companion: selected.clone(), after: None, limit: MOST_DECISIONS };
         let decisions = self.backend.decisions(query).await?.decisions;
-        let present = room.companions.iter().filter(|one| selected.as_ref().is_none_or(|selected| one.id == *selected));
+        let present = room.companions.iter().filter(|member| selected.as_ref().is_none_or(|selected| member.id == *selected));
         let mut waiting = Vec::new();
-        for one in present.take(MOST_WAITING) {
-            let query = WhyQuery { room: room.id.clone(), companion: Some(one.id.as_str().into()), at: None };
+        for member in present.take(MOST_WAITING) {
+            let query = WhyQuery { room: room.id.clone(), companion: Some(member.id.as_str().into()), at: None };
             // A companion that cannot be queried is left out.
             let waits = self.backend.why(query).await.ok().and_then(|why| why.waiting_for);
-            waiting.extend(waits.map(|waits| (one, waits)));
+            waiting.extend(waits.map(|waits| (member, waits)));
         }
         Ok(describe(&room, &decisions, &waiting))
     }
@@ -52,7 +52,7 @@ fn describe(room: &Room, decisions: &[DecisionRecord], waiting: &[(&RoomCompanio
     let mut lines = Vec::new();
     if !waiting.is_empty() {
         lines.push("**What they wait for now**".to_owned());
-        lines.extend(waiting.iter().map(|(one, waits)| waits_for(one, waits)));
+        lines.extend(waiting.iter().map(|(member, waits)| waits_for(member, waits)));
     }
     if decisions.is_empty() {
         lines.push("Nothing was decided here yet: nobody was named, and not enough was said.".to_owned());
@@ -63,20 +63,20 @@ fn describe(room: &Room, decisions: &[DecisionRecord], waiting: &[(&RoomCompanio
     lines.join("\n")
 }
 
-fn waits_for(one: &RoomCompanion, waits: &WaitingFor) -> String {
-    format!("• {} considers speaking after: {}.", name(&one.name), verbatim(&without_settings(&waits.text)))
+fn waits_for(member: &RoomCompanion, waits: &WaitingFor) -> String {
+    format!("• {} considers speaking after: {}.", name(&member.name), verbatim(&without_settings(&waits.text)))
 }
 
 fn decision_line(room: &Room, decision: &DecisionRecord) -> String {
-    let companion = room.companions.iter().find(|one| one.id == decision.companion);
-    let who = companion.map_or_else(|| name(decision.companion.as_str()), |one| name(&one.name));
+    let companion = room.companions.iter().find(|member| member.id == decision.companion);
+    let name_text = companion.map_or_else(|| name(decision.companion.as_str()), |member| name(&member.name));
     let trigger = match decision.trigger {
         Trigger::DirectAddress => "somebody addressed it",
         Trigger::Turn => "another companion had spoken",
         Trigger::Interjection => "enough had been said without it",
         Trigger::Lull => "it had become quiet",
     };
-    let what = match (&*decision.decision, &*decision.reason) {
+    let outcome = match (&*decision.decision, &*decision.reason) {
         ("YES", _) => match decision.more.get("floor").and_then(|floor| floor.as_str()) {
             Some("lost") => format!("wanted to speak ({trigger}), but another companion went first"),
             _ => format!("decided to speak ({trigger})"),
@@ -93,9 +93,9 @@ fn decision_line(room: &Room, decision: &DecisionRecord) -> String {
         (_, "stale") => "passed over messages that were too old to be answered".to_owned(),
         (_, reason) => format!("stayed silent ({})", verbatim(reason)),
     };
-    let own = decision.more.get("why").and_then(|why| why.as_str()).map(shortened).filter(|own| !own.is_empty());
-    let own = own.map(|own| format!(" – “{own}”")).unwrap_or_default();
-    format!("• {} {who} {what}{own}", when(decision.at.0))
+    let reason = decision.more.get("why").and_then(|why| why.as_str()).map(shortened).filter(|reason| !reason.is_empty());
+    let reason = reason.map(|reason| format!(" – “{reason}”")).unwrap_or_default();
+    format!("• {} {name_text} {outcome}{reason}", when(decision.at.0))
 }
 
 fn shortened(text: &str) -> String {

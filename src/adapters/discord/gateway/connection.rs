@@ -233,7 +233,7 @@ impl<'a> Connection<'a> {
                 let receipt = self.ledger.receive(sequence);
                 return self.forward(Dispatch { kind, data, receipt }, socket, forwarder, entries).await;
             }
-            Frame::Reconnect => return Some(End::AskedToReconnect),
+            Frame::Reconnect => return Some(End::ReconnectRequested),
             Frame::InvalidSession(is_resumable) => return Some(End::InvalidSession { is_resumable }),
             Frame::Hello(None) => return Some(End::InvalidData),
             Frame::Hello(Some(interval)) => {

@@ -19,7 +19,7 @@ pub enum End {
     /// Heartbeats are no longer acknowledged.
     Zombie,
     /// Discord requests a new connection.
-    AskedToReconnect,
+    ReconnectRequested,
     /// Discord does not accept the session, or not now.
     InvalidSession {
         /// Whether it can still be resumed.
@@ -76,7 +76,7 @@ impl End {
             Self::Closed(Some(_)) => "closed",
             Self::Closed(None) => "cut",
             Self::Zombie => "zombie",
-            Self::AskedToReconnect => "asked",
+            Self::ReconnectRequested => "asked",
             Self::InvalidSession { .. } => "invalid_session",
             Self::Lost => "lost",
             Self::Stuck => "stuck",
@@ -94,7 +94,7 @@ impl End {
             Self::Closed(Some(code)) => format!("Discord closed the connection (code {code})"),
             Self::Closed(None) => "the connection to Discord's gateway was cut".to_owned(),
             Self::Zombie => "Discord does not acknowledge heartbeats any more".to_owned(),
-            Self::AskedToReconnect => "Discord wants a new connection".to_owned(),
+            Self::ReconnectRequested => "Discord requests a new connection".to_owned(),
             Self::InvalidSession { .. } => "Discord does not know the session any more".to_owned(),
             Self::Lost => "an event could not be journaled".to_owned(),
             Self::Stuck => "events are no longer accepted: this server is overloaded".to_owned(),

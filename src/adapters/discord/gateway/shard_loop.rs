@@ -15,9 +15,9 @@ use super::status::ShardStatus;
 use crate::ports::gateway::{Disconnected, Shard};
 
 /// Attempts to resume at the session's own address. Later attempts use the default address.
-const MOST_AT_OWN_URL: u32 = 2;
+const MOST_OWN_URL_ATTEMPTS: u32 = 2;
 /// Attempts to resume that reach Discord and bring no session. Then the session is given up.
-const MOST_RESUMES: u32 = 4;
+const MOST_RESUME_ATTEMPTS: u32 = 4;
 /// Failed attempts in a row, from which on each is logged as a warning.
 const WARN_AFTER: u32 = 3;
 
@@ -108,7 +108,7 @@ impl<'a> ShardLoop<'a> {
     async fn plan(&mut self) -> Result<Plan<'a>, Disconnected> {
         let requested = &self.shared.intents;
         if let Some(session) = self.session.clone().filter(|session| self.can_resume(session)) {
-            let own = session.resume_url.clone().filter(|_| self.own_url_attempts < MOST_AT_OWN_URL);
+            let own = session.resume_url.clone().filter(|_| self.own_url_attempts < MOST_OWN_URL_ATTEMPTS);
             let url = own.unwrap_or_else(|| self.shared.url());
             let intents = requested.intents().unwrap_or(intents::BASE);
             // The session keeps the intents with which it began.
@@ -144,7 +144,7 @@ impl<'a> ShardLoop<'a> {
         if next == NextStep::Stop(StopReason::ForbiddenIntents) && self.shared.intents.fall_back() {
             next = NextStep::Identify;
         }
-        if next == NextStep::Resume && self.resume_attempts >= MOST_RESUMES {
+        if next == NextStep::Resume && self.resume_attempts >= MOST_RESUME_ATTEMPTS {
             tracing::info!(platform = "discord", shard = self.shard.number, "the session cannot be resumed: starting a new one");
             next = NextStep::Identify;
         }

@@ -118,7 +118,7 @@ proptest! {
         shards in 1..33_u32,
         max_concurrency in 1..17_u32,
         gaps in prop::collection::vec(0..3_600_u64, 40..90),
-        lies in any::<bool>(),
+        announces_too_many in any::<bool>(),
     ) {
         let mut history = IdentifyHistory::default();
         let mut starts: Vec<(Moment, u32)> = Vec::new();
@@ -132,7 +132,7 @@ proptest! {
                 if at.since(window.0) >= DAY {
                     window = (at, 0);
                 }
-                let remaining = if lies { 5_000 } else { MOST_A_DAY - window.1 };
+                let remaining = if announces_too_many { 5_000 } else { MOST_A_DAY - window.1 };
                 let limit = IdentifyLimit {
                     remaining,
                     resets_at: window.0 + DAY,

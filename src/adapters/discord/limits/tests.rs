@@ -24,10 +24,10 @@ fn limits_of_answers_are_obeyed() {
     limits.ask(&read(1), NOW);
     limits.answered(&read(1), &ok("abc", 2, 4.5), NOW);
 
-    let asked: Vec<_> = (0..3).map(|_| limits.ask(&read(1), NOW)).collect();
+    let results: Vec<_> = (0..3).map(|_| limits.ask(&read(1), NOW)).collect();
 
     let reset = NOW + Duration::from_millis(4_500);
-    assert_eq!(asked, [Ask::Go, Ask::Go, Ask::WaitUntil(reset)]);
+    assert_eq!(results, [Ask::Go, Ask::Go, Ask::WaitUntil(reset)]);
     assert_eq!(limits.ask(&read(2), NOW), Ask::Go);
     // Both are in flight, and a window begins with one request alone.
     assert_eq!(limits.ask(&read(1), reset), Ask::AwaitAnswer);
@@ -100,10 +100,10 @@ fn the_bot_and_the_address_have_separate_limits_a_second() {
     let mut limits = Limits::new(3);
     let webhook = Route { name: "POST /webhooks/{webhook}/{token}", resource: "9/x".to_owned(), account: Account::Address };
 
-    let asked: Vec<_> = (1..=4).map(|channel| limits.ask(&read(channel), NOW)).collect();
+    let results: Vec<_> = (1..=4).map(|channel| limits.ask(&read(channel), NOW)).collect();
 
     let next = NOW + Duration::from_secs(1);
-    assert_eq!(asked, [Ask::Go, Ask::Go, Ask::Go, Ask::WaitUntil(next)]);
+    assert_eq!(results, [Ask::Go, Ask::Go, Ask::Go, Ask::WaitUntil(next)]);
     let with = |id: &str| Route { resource: id.to_owned(), ..webhook.clone() };
     let by_webhooks: Vec<_> = ["a", "b", "c", "d"].iter().map(|id| limits.ask(&with(id), NOW)).collect();
     assert_eq!(by_webhooks, [Ask::Go, Ask::Go, Ask::Go, Ask::WaitUntil(next)]);

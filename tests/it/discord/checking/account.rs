@@ -72,7 +72,7 @@ async fn what_does_not_work_without_message_content_is_said_and_how_to_enable_it
 
     assert_line(&auto, "intents", State::Warning, &["do not notice their names", "Message Content Intent > on"]);
     assert_line(&on, "intents", State::Problem, &["would not connect", "Message Content Intent > on"]);
-    assert_line(&off, "intents", State::Warning, &["is not asked for", "discord.message_content = \"auto\""]);
+    assert_line(&off, "intents", State::Warning, &["is not requested", "discord.message_content = \"auto\""]);
     assert_eq!([auto, on, off].map(|report| report.would_work()), [true, false, true]);
     discord.set_privileged(MESSAGE_CONTENT);
     assert_line(

@@ -22,8 +22,8 @@ fn a_channel_without_companions_explains_how_to_begin() {
     assert!(text.starts_with("**No companion is here yet.**\nTo add one: `/tertulia join companion:aria` (you need"), "{text}");
     assert!(text.contains("Available companions: aria and ben."), "{text}");
     assert!(!describe(&direct, None).unwrap().contains("Manage Channels"));
-    let nobody = ChannelStatus { all: Vec::new(), ..empty };
-    assert!(describe(&nobody, None).unwrap().contains("The operator of the bot can configure some."));
+    let unconfigured = ChannelStatus { all: Vec::new(), ..empty };
+    assert!(describe(&unconfigured, None).unwrap().contains("The operator of the bot can configure some."));
 }
 
 #[test]
