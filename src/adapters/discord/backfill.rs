@@ -16,7 +16,6 @@ const MOST_TRIES: u32 = 8;
 /// The most channels that are partly read at a time. It bounds the memory for their messages, however many channels are behind.
 const MOST_OPEN: usize = 32;
 
-/// How much to read.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// The newest messages to read per channel. 0 reads nothing and records the missed messages as a gap.
@@ -57,7 +56,6 @@ pub struct Request {
 pub enum Next<M> {
     /// Request this page.
     Ask(Request),
-    /// A channel is read.
     Filled(Filled<M>),
     /// Nothing to request before this moment, unless an answer arrives.
     WaitUntil(Moment),
@@ -102,7 +100,6 @@ pub enum Left {
     Unreachable,
 }
 
-/// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// 403 or 404: a retry changes nothing.

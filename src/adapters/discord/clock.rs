@@ -163,7 +163,6 @@ fn compare(made: Moment, sent: Moment, took: Duration, agrees: Duration) -> Diff
     }
 }
 
-/// Parses a `Date`.
 fn moment(date: &str) -> Option<Moment> {
     let at = DateTimeParser::new().parse_timestamp(date).ok()?;
     u64::try_from(at.as_microsecond()).ok().map(Moment::from_micros)

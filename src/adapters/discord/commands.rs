@@ -97,7 +97,6 @@ struct CommandHandler {
 /// The text of an answer, by the outcome of the command.
 #[derive(Debug)]
 enum Answer {
-    /// The command was executed.
     Done(String),
     /// The command is not allowed or not possible; the text says why.
     Refused(String),

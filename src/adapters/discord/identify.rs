@@ -33,7 +33,6 @@ const ESTABLISHED_AFTER: Duration = Duration::from_secs(5);
 #[serde(transparent)]
 pub struct IdentifyHistory(Vec<Start>);
 
-/// One identify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Start {
     at: Moment,
@@ -43,7 +42,6 @@ struct Start {
 /// The limits in the answer to `GET /gateway/bot` ("Session Start Limit Object").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdentifyLimit {
-    /// Identifies that are left.
     pub remaining: u32,
     /// When the number of identifies is reset.
     pub resets_at: Moment,
@@ -213,8 +211,8 @@ pub fn failed_to_connect(session_lasted: Option<Duration>, has_received_event: b
     session_lasted.is_none_or(|lasted| !has_received_event && lasted < ESTABLISHED_AFTER)
 }
 
-/// The pause before the next attempt to connect: none or up to a second after a connection that was established, then doubling up to a minute,
-/// half of it random. `failures` counts failures to connect in a row. `jitter` is from 0 to 1.
+/// The pause before the next attempt to connect: up to a second without failures, then doubling from two seconds to a minute, half of it
+/// random. `failures` counts failures to connect in a row. `jitter` is from 0 to 1.
 pub fn pause(failures: u32, jitter: f64) -> Duration {
     let jitter = if jitter.is_finite() { jitter.clamp(0.0, 1.0) } else { 0.5 };
     let Some(doublings) = failures.checked_sub(1) else { return Duration::from_secs(1).mul_f64(jitter) };

@@ -42,7 +42,6 @@ struct Role {
     permissions: Permissions,
 }
 
-/// The bot as a member.
 #[derive(Deserialize)]
 struct BotMember {
     #[serde(default)]

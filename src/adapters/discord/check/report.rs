@@ -26,7 +26,6 @@ pub struct Report {
 /// The figures that Discord returned, or that were measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Figures {
-    /// The bot's user.
     pub bot: Option<Named>,
     pub application: Option<Named>,
     /// Servers that the bot is in. Discord's own count is approximate.
@@ -62,7 +61,6 @@ pub enum State {
     Problem,
 }
 
-/// One result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Line {
     pub state: State,

@@ -27,14 +27,12 @@ const LONGEST_TYPED: usize = 100;
 #[derive(Debug)]
 pub(super) struct Interaction {
     pub handle: Handle,
-    /// The user.
     pub person: Person,
     /// The channel in which the interaction was used.
     pub here: ChannelContext,
     pub action: Action,
 }
 
-/// The user of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Person {
     pub id: Snowflake,

@@ -38,7 +38,6 @@ pub(super) enum SayStep {
     Choice(serde_json::Value),
 }
 
-/// A message for a companion.
 pub(super) struct PreparedMessage {
     companion: RoomCompanion,
     /// The text for the model.

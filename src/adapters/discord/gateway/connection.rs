@@ -32,7 +32,6 @@ const INTERVALS: (Duration, Duration) = (Duration::from_millis(50), Duration::fr
 /// An identify that waits for permission.
 type IdentifyPermit<'a> = BoxFuture<'a, Result<(), Disconnected>>;
 
-/// How a connection begins.
 pub struct Plan<'a> {
     pub url: String,
     /// The session to resume. `None`: it identifies.
@@ -66,7 +65,6 @@ pub struct Connection<'a> {
     lost: Option<Lost>,
     /// When the next expected frame must have arrived.
     deadline: Option<Instant>,
-    /// HELLO arrived.
     has_hello: bool,
     /// When the session began or was resumed on this connection.
     established: Option<Instant>,

@@ -8,7 +8,6 @@ use crate::ports::gateway::Disconnected;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// No connection was established.
     Unreachable(String),
     /// The connection or HELLO did not arrive in time.
     Silent,
@@ -35,7 +34,6 @@ pub enum End {
     NotPermitted(Disconnected),
 }
 
-/// The result of a connection.
 pub struct Ended {
     pub end: End,
     /// The session that began on it, or that it tried to resume.
@@ -44,7 +42,6 @@ pub struct Ended {
     pub session_lasted: Option<Duration>,
     /// Whether an event other than READY and RESUMED arrived.
     pub has_received_event: bool,
-    /// Whether HELLO arrived.
     pub has_hello: bool,
     /// Whether an identify was sent.
     pub has_identified: bool,

@@ -16,7 +16,6 @@ use super::super::snowflake::Snowflake;
 pub const MAX_FRAME_BYTES: usize = 32 * 1024 * 1024;
 /// The longest id of a session, and the longest name of an event.
 const LONGEST_WORD: usize = 128;
-/// The longest address.
 const LONGEST_ADDRESS: usize = 512;
 
 /// A frame, as far as the connection itself needs it (Discord's documentation, "Gateway", "Payloads").
@@ -115,7 +114,6 @@ pub struct Ready {
     pub session: String,
     /// The address for resuming. `None` if it is invalid.
     pub resume_url: Option<String>,
-    /// The bot's user.
     pub user: Snowflake,
     pub application: Snowflake,
 }

@@ -17,14 +17,12 @@ pub const WITHOUT_CONTENT: &str = "the Message Content intent is not enabled, so
 /// The intents without message content: guilds, their emojis, webhooks and messages, and direct messages. No presences, no members
 /// (Discord's documentation, "Gateway", "List of Intents").
 pub const BASE: u64 = 1 << 0 | 1 << 3 | 1 << 5 | 1 << 9 | 1 << 12;
-/// The Message Content intent.
 pub const MESSAGE_CONTENT: u64 = 1 << 15;
 pub const WITH_CONTENT: u64 = BASE | MESSAGE_CONTENT;
 
 /// "Gateway Message Content" and "Gateway Message Content Limited" (Discord's documentation, "Application Resource", "Application Flags").
 const CONTENT_FLAGS: u64 = 1 << 18 | 1 << 19;
 
-/// The intents to request.
 #[derive(Debug)]
 pub struct Intents {
     setting: MessageContent,
