@@ -149,7 +149,7 @@ async fn a_bot_without_commands_one_that_is_timed_out_and_an_administrator_are_t
     let commands = saying(&report, "Home: The command /tertulia is not there");
     assert!(commands.to_string().contains("Invite the bot again with the scopes bot and applications.commands"), "{commands}");
     assert_eq!(saying(&report, "Powerful: companions can speak in 1").state, State::Good);
-    assert!(report.to_string().contains("it is an administrator there, which it need not be"), "{report}");
+    assert!(report.to_string().contains("it is an administrator there, which is not necessary"), "{report}");
 }
 
 #[tokio::test]

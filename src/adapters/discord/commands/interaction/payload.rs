@@ -1,4 +1,4 @@
-//! Interactions as they come (Discord's documentation, "Receiving and Responding", "Interaction Object").
+//! The fields of an interaction (Discord's documentation, "Receiving and Responding", "Interaction Object").
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,8 @@ use crate::adapters::discord::permissions::Permissions;
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::adapters::discord::wire::{self, maybe};
 
-/// An interaction.
 #[derive(Deserialize)]
-pub struct Told {
+pub struct Payload {
     pub id: Snowflake,
     pub application_id: Snowflake,
     pub token: SecretString,
@@ -41,11 +40,11 @@ pub struct Data {
     #[serde(default, rename = "type")]
     pub kind: Option<u8>,
     #[serde(default)]
-    pub options: Vec<Given>,
+    pub options: Vec<GivenOption>,
     /// The message in whose menu a command was chosen.
     #[serde(default, deserialize_with = "maybe")]
     pub target_id: Option<Snowflake>,
-    /// Of a component: which one, and what was chosen in it.
+    /// The id of the component, for interactions with components. `values` has the chosen values.
     #[serde(default)]
     pub custom_id: String,
     #[serde(default, deserialize_with = "maybe")]
@@ -62,15 +61,15 @@ pub struct Resolved {
     pub messages: Option<BTreeMap<Snowflake, wire::Message>>,
 }
 
-/// An option that was given, a subcommand, or a group of them.
+/// An option that was used, a subcommand, or a group of subcommands.
 #[derive(Deserialize)]
-pub struct Given {
+pub struct GivenOption {
     #[serde(default)]
     pub name: String,
     #[serde(default)]
     pub value: Value,
     #[serde(default)]
-    pub options: Vec<Given>,
+    pub options: Vec<GivenOption>,
     #[serde(default)]
     pub focused: bool,
 }
@@ -115,7 +114,7 @@ pub struct User {
     pub global_name: Option<String>,
 }
 
-/// Permissions, which come as a number in a text.
+/// Permissions, which Discord sends as a number in a string.
 pub struct Bits(pub Permissions);
 
 impl<'de> Deserialize<'de> for Bits {
