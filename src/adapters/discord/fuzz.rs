@@ -9,14 +9,14 @@ use serde::de::DeserializeOwned;
 
 pub(crate) use super::commands::fuzz::{interaction, interactions};
 use super::gateway::fuzz as gateway;
-use super::heard::{By, Heard, Us, heard};
 use super::identify::Spent;
+use super::incoming::{Incoming, OwnIds, Sender, classify};
 use super::limits::{Account, Ask, Limits, Route};
 use super::markup::pieces;
 use super::names;
+use super::outgoing::{Emoji, MentionablePerson, Mentionables, render as parts_of};
 use super::refusals::Refusal;
 use super::rest;
-use super::said::{Around, Emoji, Present, said as parts_of};
 use super::snowflake::Snowflake;
 use super::wire;
 use crate::domain::message::Role;
@@ -106,11 +106,11 @@ pub(crate) fn message(bytes: &[u8]) {
     read::<wire::Update>(bytes, |update| _ = update.is_edit());
     let Ok(message) = serde_json::from_slice::<wire::Message>(bytes) else { return };
     let webhooks = BTreeSet::from([id(7)]);
-    let us = Us { bot: id(BOT), application: id(APPLICATION), webhooks: &webhooks };
-    let told = message.told();
+    let us = OwnIds { bot: id(BOT), application: id(APPLICATION), webhooks: &webhooks };
+    let told = message.raw();
 
-    match heard(&told, &us, &()) {
-        Heard::Said(inbound_message) => {
+    match classify(&told, &us, &()) {
+        Incoming::Message(inbound_message) => {
             // Whoever it is by, nobody else said it.
             assert_eq!(inbound_message.id, message.id());
             let author = told.origin.author.id;
@@ -146,17 +146,17 @@ pub(crate) fn message(bytes: &[u8]) {
                 inbound_message.mentions
             );
         }
-        Heard::Ours(_) => {
+        Incoming::Ours(_) => {
             let origin = &told.origin;
             let is_ours = origin.author.id == id(BOT)
                 || origin.webhook.is_some_and(|hook| webhooks.contains(&hook))
                 || origin.application == Some(id(APPLICATION));
             assert!(is_ours, "a stranger passes for us");
         }
-        Heard::Not(_) => {}
+        Incoming::Ignored(_) => {}
     }
-    if let Some(By::Other(author)) =
-        told.answers.as_ref().and_then(|answers| answers.origin.as_ref()).map(|origin| super::heard::by(origin, &us))
+    if let Some(Sender::Other(author)) =
+        told.answers.as_ref().and_then(|answers| answers.origin.as_ref()).map(|origin| super::incoming::sender(origin, &us))
     {
         assert_ne!(author.role, Role::Companion);
     }
@@ -198,10 +198,10 @@ pub(crate) fn names(bytes: &[u8]) {
 pub(crate) fn said(bytes: &[u8]) {
     let text = text(bytes);
     let text: String = text.chars().take(20_000).collect();
-    let people = [Present { id: id(ANA), name: "Ana" }, Present { id: id(1_002), name: "Bob" }];
+    let people = [MentionablePerson { id: id(ANA), name: "Ana" }, MentionablePerson { id: id(1_002), name: "Bob" }];
     let emojis = [Emoji { id: id(31), name: "wave", animated: false }];
 
-    let parts = parts_of(&text, &Around { people: &people, emojis: &emojis });
+    let parts = parts_of(&text, &Mentionables { people: &people, emojis: &emojis });
 
     let mut called = BTreeSet::new();
     for part in &parts {

@@ -15,13 +15,13 @@ use serde::Deserialize;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
+use super::cache::{Cache, WebhookTarget};
 use super::clock::Clocks;
-use super::known::{Known, Place};
+use super::delivery_errors::DeliveryErrors;
+use super::outgoing::{self, render};
 use super::permissions::Need;
 use super::rest::{Failed, Request, Rest};
-use super::said::{self, said};
 use super::snowflake::Snowflake;
-use super::troubles::Troubles;
 use super::webhooks::Webhooks;
 use crate::domain::id::{ChannelId, GuildId};
 use crate::domain::moment::Moment;
@@ -31,7 +31,7 @@ use crate::settings::Problem;
 use crate::settings::discord::Discord as Settings;
 use crate::telemetry::instruments::Instruments;
 
-/// A part is shorter than the 2,000 characters that Discord takes, so that there is room for what `said.rs` adds to it.
+/// A part is shorter than the 2,000 characters that Discord takes, so that there is room for what `outgoing.rs` adds to it.
 const LONGEST_PART: usize = 1_900;
 /// How long Discord shows that somebody is typing (Discord's documentation, "Channels Resource", "Trigger Typing Indicator").
 const TYPING_SHOWS: Duration = Duration::from_secs(10);
@@ -50,8 +50,8 @@ const CLOCKS_APART: Duration = Duration::from_secs(60);
 pub struct Discord {
     rest: Rest,
     webhooks: Webhooks,
-    known: Known,
-    troubles: Troubles,
+    cache: Cache,
+    delivery_errors: DeliveryErrors,
     bot: OnceCell<Bot>,
     /// Channels where typing was refused.
     untyped: Mutex<BTreeMap<Snowflake, Untyped>>,
@@ -89,8 +89,8 @@ impl Discord {
         Ok(Self {
             rest: Rest::new(settings, token, Arc::clone(&clocks))?,
             webhooks: Webhooks::default(),
-            known: Known::default(),
-            troubles: Troubles::default(),
+            cache: Cache::default(),
+            delivery_errors: DeliveryErrors::default(),
             bot: OnceCell::new(),
             untyped: Mutex::default(),
             reads_all: Mutex::default(),
@@ -117,8 +117,8 @@ impl Discord {
     }
 
     /// What is known of channels; whoever hears from Discord feeds it.
-    pub const fn known(&self) -> &Known {
-        &self.known
+    pub const fn cache(&self) -> &Cache {
+        &self.cache
     }
 
     /// Something changed about the webhooks of a channel: the next statement looks for them again.
@@ -129,8 +129,8 @@ impl Discord {
     /// A channel is gone, or the bot is not in its guild any more.
     pub fn channel_gone(&self, channel: Snowflake) {
         self.webhooks.forget(channel);
-        self.known.forget(channel);
-        self.troubles.over(channel);
+        self.cache.forget(channel);
+        self.delivery_errors.over(channel);
         self.may_be_typed(channel);
     }
 
@@ -138,15 +138,15 @@ impl Discord {
     /// with the next words.
     pub fn access_changed(&self, guild: Snowflake, channel: Option<Snowflake>) {
         let is_there = |troubled: Snowflake| match channel {
-            Some(channel) => troubled == channel || self.known.place(troubled).is_some_and(|place| place.root == channel),
-            None => self.known.guild_of(troubled).is_none_or(|known| known == guild),
+            Some(channel) => troubled == channel || self.cache.place(troubled).is_some_and(|place| place.root == channel),
+            None => self.cache.guild_of(troubled).is_none_or(|known| known == guild),
         };
-        self.troubles.try_again(is_there);
+        self.delivery_errors.try_again(is_there);
     }
 
     /// What went wrong where something was said.
-    pub const fn troubles(&self) -> &Troubles {
-        &self.troubles
+    pub const fn delivery_errors(&self) -> &DeliveryErrors {
+        &self.delivery_errors
     }
 
     /// This machine's clock and Discord's.
@@ -168,21 +168,21 @@ impl Discord {
     }
 
     /// Where a channel's webhooks belong: asked for once, if nobody told.
-    async fn place(&self, channel: Snowflake) -> Result<Place, Failed> {
-        if let Some(place) = self.known.place(channel) {
+    async fn place(&self, channel: Snowflake) -> Result<WebhookTarget, Failed> {
+        if let Some(place) = self.cache.place(channel) {
             return Ok(place);
         }
         let found: Found = self.rest.ask(Request::channel(channel)).await?;
-        Ok(self.known.is_in(channel, found.parent_id.filter(|_| found.is_thread())))
+        Ok(self.cache.set_parent(channel, found.parent_id.filter(|_| found.is_thread())))
     }
 
     /// A part as it is sent; none if nothing in it can be seen.
-    fn worded(&self, channel: Snowflake, text: &str) -> Option<said::Part> {
-        let company = self.known.company(channel);
-        let mut parts = company.with(self.mention_people, |around| said(text, around));
+    fn worded(&self, channel: Snowflake, text: &str) -> Option<outgoing::Part> {
+        let company = self.cache.mentionables(channel);
+        let mut parts = company.with(self.mention_people, |mentionables| render(text, mentionables));
         if parts.len() > 1 {
             // What was added to it does not fit. It is only for the eye: nobody is called by words alone.
-            return Some(said::Part { content: text.to_owned(), calls: Vec::new() });
+            return Some(outgoing::Part { content: text.to_owned(), calls: Vec::new() });
         }
         parts.pop()
     }
@@ -212,7 +212,7 @@ impl ChatPlatform for Discord {
         let channel = Snowflake::of_channel(channel)?;
         let long_ago = || Snowflake::at(self.now() - CLOCKS_APART);
         let on_record = on_record.iter().filter_map(|id| id.parse().ok());
-        let newest = on_record.chain(self.known.newest(channel)).max().unwrap_or_else(long_ago);
+        let newest = on_record.chain(self.cache.newest(channel)).max().unwrap_or_else(long_ago);
         Some(newest.to_string().into())
     }
 
@@ -225,7 +225,7 @@ impl ChatPlatform for Discord {
         let sent = self.post(channel, part, &words).await;
         let (why, pause) = match &sent {
             Ok(_) => {
-                if self.troubles.over(channel) {
+                if self.delivery_errors.over(channel) {
                     tracing::info!(%channel, "companions can speak in this channel again");
                 }
                 return sent;
@@ -235,7 +235,7 @@ impl ChatPlatform for Discord {
             // The others are tried again.
             Err(NotSent::Later { .. } | NotSent::Unknown { .. }) => return sent,
         };
-        if self.troubles.note(channel, why, self.clocks.here(), pause) {
+        if self.delivery_errors.note(channel, why, self.clocks.here(), pause) {
             tracing::warn!(%channel, why, "companions cannot speak in this channel; it is told again once they could meanwhile");
         }
         sent
@@ -250,17 +250,17 @@ impl ChatPlatform for Discord {
         let taken = taken.iter().filter_map(|id| id.parse().ok()).collect();
         let found = self.read_back(channel, part, &words, after, &taken).await?;
         if let Some(message) = found {
-            self.known.saw(channel, message);
+            self.cache.message_seen(channel, message);
         }
         Ok(found.map(|message| message.to_string().into()))
     }
 
     fn title(&self, channel: &ChannelId) -> Option<String> {
-        self.known.title(channel)
+        self.cache.title(channel)
     }
 
     fn is_unpostable(&self, channel: &ChannelId) -> bool {
-        Snowflake::of_channel(channel).is_some_and(|channel| self.troubles.bar(channel))
+        Snowflake::of_channel(channel).is_some_and(|channel| self.delivery_errors.bar(channel))
     }
 
     async fn typing(&self, _: &GuildId, channel: &ChannelId) {
@@ -280,12 +280,12 @@ impl ChatPlatform for Discord {
 }
 
 impl Discord {
-    async fn post(&self, channel: Snowflake, part: &Part, words: &said::Part) -> Result<Arc<str>, NotSent> {
+    async fn post(&self, channel: Snowflake, part: &Part, words: &outgoing::Part) -> Result<Arc<str>, NotSent> {
         let message = match Snowflake::of_direct_guild(&part.guild) {
             Some(_) => self.send_directly(channel, words, &part.nonce).await?,
             None => self.send_by_webhook(channel, part, words).await?,
         };
-        self.known.saw(channel, message);
+        self.cache.message_seen(channel, message);
         Ok(message.to_string().into())
     }
 

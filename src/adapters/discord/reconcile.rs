@@ -6,7 +6,7 @@ mod tests;
 use std::collections::BTreeSet;
 
 use super::names;
-use super::said::is_same;
+use super::outgoing::is_same;
 use super::snowflake::Snowflake;
 
 /// A part of a reply, as the outbox has it.

@@ -9,8 +9,8 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::Desk;
 use super::interaction::Handle;
 use super::words::fitted;
+use crate::adapters::discord::outgoing::SUPPRESS_EMBEDS;
 use crate::adapters::discord::rest::{Failed, Request};
-use crate::adapters::discord::said::SUPPRESS_EMBEDS;
 use crate::adapters::discord::snowflake::Snowflake;
 
 /// Discord waits three seconds for the first answer (Discord's documentation, "Receiving and Responding", "Responding to an Interaction");

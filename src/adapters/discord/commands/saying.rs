@@ -14,7 +14,7 @@ use super::choosing::{member, offered};
 use super::interaction::{Handle, Person, Where, list_of};
 use super::words::{self, name};
 use super::{ANSWERED_LATER, Desk, Said, unless_it_panics};
-use crate::adapters::discord::heard::{By, Origin, Told, Us, User, by, in_words, is_talk};
+use crate::adapters::discord::incoming::{Origin, OwnIds, RawMessage, Sender, User, is_conversation, readable_text, sender};
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::adapters::discord::wire;
 use crate::domain::message::{Author, Modality, Role};
@@ -86,7 +86,7 @@ impl Desk {
         let room = self.hearers(here, person).await?;
         let companion = member(&room, typed)?.clone();
         let author = User { id: person.id, username: &person.name, global_name: None, nick: None, bot: false, system: false };
-        let told = Told {
+        let told = RawMessage {
             id: person.id,
             kind: 0,
             flags: 0,
@@ -99,7 +99,7 @@ impl Desk {
             forward: None,
             answers: None,
         };
-        let (read, _) = in_words(&told, &self.discord.known().names(here.guild)).ok_or_else(nothing_to_read)?;
+        let (read, _) = readable_text(&told, &self.discord.cache().names(here.guild)).ok_or_else(nothing_to_read)?;
         let shown = format!("{} to {}:\n{}", name(&person.name), name(&companion.name), quoted(text));
         if shown.chars().count() > words::LONGEST {
             return Err(Said::Refused(
@@ -119,23 +119,23 @@ impl Desk {
         person: &Person,
     ) -> Result<Wish, Said> {
         let room = self.hearers(here, person).await?;
-        let told = message.told();
-        if !is_talk(told.kind) {
+        let told = message.raw();
+        if !is_conversation(told.kind) {
             return Err(nothing_to_read());
         }
         let bot = self.discord.who().await.map_err(|_| Said::Failed(words::NOT_SAID.to_owned()))?;
-        let us = Us { bot: bot.user, application: bot.application, webhooks: &std::collections::BTreeSet::new() };
-        let author: Arc<str> = match by(&told.origin, &us) {
-            By::Ours(name) => name.map_or_else(|| "the bot".into(), Into::into),
-            By::System => return Err(nothing_to_read()),
-            By::Other(author) => {
+        let us = OwnIds { bot: bot.user, application: bot.application, webhooks: &std::collections::BTreeSet::new() };
+        let author: Arc<str> = match sender(&told.origin, &us) {
+            Sender::Ours(name) => name.map_or_else(|| "the bot".into(), Into::into),
+            Sender::System => return Err(nothing_to_read()),
+            Sender::Other(author) => {
                 if self.ignoring.is_ignored(&here.guild_id(), &told.origin.author.id.person()) {
                     return Err(Said::Refused("Whoever wrote this does not want companions to listen to them.".to_owned()));
                 }
                 author.name
             }
         };
-        let (read, _) = in_words(&told, &self.discord.known().names(here.guild)).ok_or_else(nothing_to_read)?;
+        let (read, _) = readable_text(&told, &self.discord.cache().names(here.guild)).ok_or_else(nothing_to_read)?;
         let read: String = read.chars().take(LONGEST_QUOTE).collect();
         let text = format!("What do you say to this message by {author}?\n{}", quoted(&read));
         let guild = here.guild.map_or_else(|| "@me".to_owned(), |guild| guild.to_string());
@@ -246,7 +246,7 @@ impl Desk {
         };
         match taken {
             Ok(Acceptance::New(_) | Acceptance::Known(_)) => {
-                self.discord.known().spoke(here.guild, here.channel, person.id, &person.name);
+                self.discord.cache().person_spoke(here.guild, here.channel, person.id, &person.name);
                 Ok(shown)
             }
             Ok(Acceptance::Not) => Err(Said::Refused("Nobody lives here who could hear that.".to_owned())),

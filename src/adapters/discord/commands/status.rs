@@ -8,9 +8,9 @@ use super::interaction::Where;
 use super::members::line;
 use super::words::{self, channel, listed, when};
 use super::{Desk, Said};
+use crate::adapters::discord::delivery_errors::DeliveryError;
 use crate::adapters::discord::permissions::Need;
 use crate::adapters::discord::snowflake::Snowflake;
-use crate::adapters::discord::troubles::Trouble;
 use crate::domain::closing::Stage;
 use crate::domain::moment::Moment;
 use crate::ports::backend::room::{CompanionView, Room, RoomCompanion, RoomId};
@@ -34,7 +34,7 @@ pub(super) struct Standing {
     /// What the bot lacks here; none: that is not known.
     pub missing: Option<Vec<Need>>,
     pub reads_all: Option<bool>,
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<DeliveryError>,
     /// Whether what is said can be taken in, and whether the models answer.
     pub is_kept: bool,
     pub is_answered: bool,
@@ -64,7 +64,7 @@ impl Desk {
             all: if is_empty { self.backend.companions().await?.companions } else { Vec::new() },
             missing: here.missing(),
             reads_all: self.discord.reads_all(),
-            trouble: self.discord.troubles().last(here.channel),
+            trouble: self.discord.delivery_errors().last(here.channel),
             is_kept: is_ready("store"),
             is_answered: is_ready("models"),
             rests_until: self.rests_until(here).await,

@@ -46,7 +46,7 @@ impl Ears {
             },
         };
         let _turn = self.looked_up.acquire().await.map_err(|_| Gone)?;
-        let channel_ref = self.discord.known().channel_ref(guild, channel);
+        let channel_ref = self.discord.cache().channel_ref(guild, channel);
         if !self.inbound_events.listens(&channel_ref) {
             return Ok(None);
         }
@@ -56,7 +56,7 @@ impl Ears {
         let on_record = reached.newest.and_then(|newest| newest.parse().ok());
         let marked = self.marks.read(&channel_ref.guild, channel).await;
         // What was said before the bot was invited, or invited again, is not for it.
-        let joined = guild.and_then(|guild| self.discord.known().joined(guild));
+        let joined = guild.and_then(|guild| self.discord.cache().joined(guild));
         let since = Snowflake::at(joined.map_or(reached.since, |joined| joined.max(reached.since)));
         let accepted = on_record.max(marked).map_or(since, |accepted| accepted.max(since));
         let reading = backfill::Behind { channel, guild, newest, accepted };
@@ -95,7 +95,7 @@ impl Ears {
         for (message, data) in messages {
             let told = Told { guild, channel, message, data, is_edit: false };
             read += u32::from(self.message(&told).await);
-            self.discord.known().saw(channel, message);
+            self.discord.cache().message_seen(channel, message);
         }
         let missed = gap.map(|gap| Missed {
             after: gap.after.to_string().into(),

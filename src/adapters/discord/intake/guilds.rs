@@ -131,11 +131,11 @@ impl Intake {
             self.guilds().has_trouble(guild);
             return Vec::new();
         }
-        let known = self.ears.discord.known();
-        known.guild_is(told, self.ears.discord.user());
+        let cache = self.ears.discord.cache();
+        cache.update_guild(told, self.ears.discord.user());
         let channels = || told.channels.iter().chain(&told.threads);
         for channel in channels() {
-            known.channel_is(Some(guild), channel);
+            cache.update_channel(Some(guild), channel);
         }
         self.guilds().is_there(guild);
         channels().filter_map(|channel| self.ears.behind(guild, channel)).collect()
@@ -143,7 +143,7 @@ impl Intake {
 
     /// A guild changed: its name, its roles, its emojis.
     pub(super) fn guild_changed(&self, told: &wire::Guild) -> Vec<Work> {
-        self.ears.discord.known().guild_is(told, self.ears.discord.user());
+        self.ears.discord.cache().update_guild(told, self.ears.discord.user());
         Vec::new()
     }
 
@@ -164,12 +164,12 @@ impl Intake {
     /// A channel or thread came or changed.
     pub(super) fn channel_told(&self, told: &wire::Channel) -> Vec<Work> {
         let (guild, channel) = (told.guild_id.map(|id| id.0), told.id.0);
-        let known = self.ears.discord.known();
-        known.channel_is(guild, told);
+        let cache = self.ears.discord.cache();
+        cache.update_channel(guild, told);
         self.ears.discord.may_be_typed(channel);
         // There can be any number of archived threads; one that comes back is told of.
-        if told.is_archived() && !self.ears.inbound_events.listens(&known.channel_ref(guild, channel)) {
-            known.forget(channel);
+        if told.is_archived() && !self.ears.inbound_events.listens(&cache.channel_ref(guild, channel)) {
+            cache.forget(channel);
         }
         Vec::new()
     }
@@ -182,7 +182,7 @@ impl Intake {
 
     /// A channel is gone with its threads.
     pub(super) fn channel_gone(&self, gone: &wire::ChannelGone) -> Vec<Work> {
-        let mut channels = self.ears.discord.known().threads(gone.id.0);
+        let mut channels = self.ears.discord.cache().threads(gone.id.0);
         channels.push(gone.id.0);
         self.gone(gone.guild_id, channels)
     }
@@ -203,28 +203,28 @@ impl Intake {
     /// The bot was let into channels: what was said there before was not told.
     pub(super) fn threads_told(&self, told: &wire::Threads) -> Vec<Work> {
         let guild = told.guild_id.0;
-        let known = self.ears.discord.known();
+        let cache = self.ears.discord.cache();
         for thread in &told.threads {
-            known.channel_is(Some(guild), thread);
+            cache.update_channel(Some(guild), thread);
         }
         told.threads.iter().filter_map(|thread| self.ears.behind(guild, thread)).collect()
     }
 
     /// A role came or changed.
     pub(super) fn role_changed(&self, told: &wire::RoleChanged) -> Vec<Work> {
-        self.ears.discord.known().role_is(told.guild_id.0, &told.role, self.ears.discord.user());
+        self.ears.discord.cache().update_role(told.guild_id.0, &told.role, self.ears.discord.user());
         Vec::new()
     }
 
     /// A role went.
     pub(super) fn role_gone(&self, gone: &wire::RoleGone) -> Vec<Work> {
-        self.ears.discord.known().role_gone(gone.guild_id.0, gone.role_id.0);
+        self.ears.discord.cache().role_gone(gone.guild_id.0, gone.role_id.0);
         Vec::new()
     }
 
     /// The emojis of a guild changed.
     pub(super) fn emojis_changed(&self, told: &wire::Emojis) -> Vec<Work> {
-        self.ears.discord.known().emojis_are(told.guild_id.0, &told.emojis);
+        self.ears.discord.cache().set_emojis(told.guild_id.0, &told.emojis);
         Vec::new()
     }
 
@@ -241,7 +241,7 @@ impl Intake {
                 | "GUILD_ROLE_DELETE"
                 | "GUILD_MEMBER_UPDATE"
         );
-        if !(concerns_channel || concerns_guild) || self.ears.discord.troubles().is_empty() {
+        if !(concerns_channel || concerns_guild) || self.ears.discord.delivery_errors().is_empty() {
             return Ok(());
         }
         let changed: wire::Changed = read(text)?;
@@ -269,7 +269,7 @@ impl Ears {
 
     /// The bot was removed from a guild.
     fn removed(&self, guild: Snowflake) -> Work {
-        for channel in self.discord.known().guild_gone(guild) {
+        for channel in self.discord.cache().guild_gone(guild) {
             self.discord.channel_gone(channel);
         }
         Work::GuildGone { guild }
@@ -279,7 +279,7 @@ impl Ears {
     fn behind(&self, guild: Snowflake, told: &wire::Channel) -> Option<Work> {
         let channel = told.id.0;
         let newest = told.newest().filter(|_| !told.is_archived())?;
-        let listens = self.inbound_events.listens(&self.discord.known().channel_ref(Some(guild), channel));
+        let listens = self.inbound_events.listens(&self.discord.cache().channel_ref(Some(guild), channel));
         listens.then_some(Work::CatchUp(Behind { guild: Some(guild), channel, newest: Some(newest) }))
     }
 
@@ -298,21 +298,21 @@ impl Ears {
     /// What people say where somebody lives waits for that only if it points at something by its number; else it is asked for beside.
     pub(super) async fn get_acquainted(&self, guild: Option<Snowflake>, channel: Snowflake, points_at_something: bool) {
         let Some(guild) = guild else { return };
-        let known = self.discord.known();
-        if !known.knows_guild(guild) {
-            if !points_at_something && self.inbound_events.listens(&known.channel_ref(Some(guild), channel)) {
+        let cache = self.discord.cache();
+        if !cache.has_guild(guild) {
+            if !points_at_something && self.inbound_events.listens(&cache.channel_ref(Some(guild), channel)) {
                 self.beside.ask(guild, &self.discord, &self.acquainted);
                 return;
             }
             let ask = || self.discord.look_at_guild(guild).boxed();
-            self.acquainted.ask(guild, 1, || known.knows_guild(guild), ask).await;
+            self.acquainted.ask(guild, 1, || cache.has_guild(guild), ask).await;
         }
-        if !known.knows_channel(channel) {
+        if !cache.has_channel(channel) {
             // What is said in a thread of which nobody knows what it is in would be lost; elsewhere only names are missing.
-            let is_heard = self.inbound_events.listens(&known.channel_ref(Some(guild), channel));
+            let is_heard = self.inbound_events.listens(&cache.channel_ref(Some(guild), channel));
             let tries = if is_heard { 1 } else { MOST_TRIES };
             let ask = || self.discord.look_at(channel).map_ok(drop).boxed();
-            self.acquainted.ask(channel, tries, || known.knows_channel(channel), ask).await;
+            self.acquainted.ask(channel, tries, || cache.has_channel(channel), ask).await;
         }
     }
 }
@@ -334,8 +334,8 @@ impl Beside {
         }
         let (discord, acquainted) = (Arc::clone(discord), Arc::clone(acquainted));
         tasks.spawn(async move {
-            let known = discord.known();
-            acquainted.ask(guild, 1, || known.knows_guild(guild), || discord.look_at_guild(guild).boxed()).await;
+            let cache = discord.cache();
+            acquainted.ask(guild, 1, || cache.has_guild(guild), || discord.look_at_guild(guild).boxed()).await;
             guild
         });
     }

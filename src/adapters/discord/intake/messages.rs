@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout};
 
-use super::super::heard::{Heard, Why};
+use super::super::incoming::{IgnoreReason, Incoming};
 use super::super::rest::Request;
 use super::super::snowflake::Snowflake;
 use super::super::wire;
@@ -27,8 +27,8 @@ impl Intake {
     pub(super) fn said(&self, at: wire::Whereabouts, data: Box<RawValue>) -> Vec<Work> {
         let (channel, message) = (at.channel_id.0, at.id.0);
         let work = self.told(at, data, false);
-        if !work.is_empty() || self.ears.discord.known().knows_channel(channel) {
-            self.ears.discord.known().saw(channel, message);
+        if !work.is_empty() || self.ears.discord.cache().has_channel(channel) {
+            self.ears.discord.cache().message_seen(channel, message);
         }
         work
     }
@@ -68,7 +68,7 @@ impl Ears {
     async fn take_in(&self, told: &Told) -> bool {
         let points_at_something = ["<@&", "<#"].iter().any(|mark| told.data.get().contains(mark));
         self.get_acquainted(told.guild, told.channel, points_at_something).await;
-        let channel_ref = self.discord.known().channel_ref(told.guild, told.channel);
+        let channel_ref = self.discord.cache().channel_ref(told.guild, told.channel);
         if !self.inbound_events.listens(&channel_ref) {
             if !told.is_edit {
                 self.count("elsewhere");
@@ -85,7 +85,7 @@ impl Ears {
                 return false;
             }
         };
-        let heard = wording::read(&message, bot, self.discord.known().names(told.guild));
+        let heard = wording::read(&message, bot, self.discord.cache().names(told.guild));
         if told.is_edit {
             self.edited(told, &channel_ref, heard).await
         } else {
@@ -93,41 +93,41 @@ impl Ears {
         }
     }
 
-    async fn edited(&self, told: &Told, channel_ref: &ChannelRef, heard: Heard) -> bool {
-        let Heard::Said(said) = heard else { return false };
+    async fn edited(&self, told: &Told, channel_ref: &ChannelRef, heard: Incoming) -> bool {
+        let Incoming::Message(said) = heard else { return false };
         let (id, text) = (said.id.to_string(), said.text.into());
         let edited = || self.inbound_events.edited(channel_ref, &id, std::sync::Arc::clone(&text));
         patiently(self, told.channel, edited).await.is_some()
     }
 
-    async fn said(&self, told: &Told, channel_ref: &ChannelRef, message: &wire::Message, heard: Heard) -> bool {
+    async fn said(&self, told: &Told, channel_ref: &ChannelRef, message: &wire::Message, heard: Incoming) -> bool {
         let said = match heard {
-            Heard::Said(said) => said,
-            Heard::Ours(_) => return self.left_out(told, channel_ref, "ours"),
-            Heard::Not(Why::NoTalk) => return self.left_out(told, channel_ref, "no_talk"),
-            Heard::Not(Why::NotForAll) => return self.left_out(told, channel_ref, "not_for_all"),
-            Heard::Not(Why::Empty) => return self.left_out(told, channel_ref, "empty"),
+            Incoming::Message(said) => said,
+            Incoming::Ours(_) => return self.left_out(told, channel_ref, "ours"),
+            Incoming::Ignored(IgnoreReason::NotConversation) => return self.left_out(told, channel_ref, "no_talk"),
+            Incoming::Ignored(IgnoreReason::NotPublic) => return self.left_out(told, channel_ref, "not_for_all"),
+            Incoming::Ignored(IgnoreReason::Empty) => return self.left_out(told, channel_ref, "empty"),
         };
-        let known = self.discord.known();
+        let cache = self.discord.cache();
         let from = said.from.clone();
         let person = Snowflake::of_person(&from.id).filter(|_| from.role == Role::Person);
-        let own_role = told.guild.and_then(|guild| known.own_role(guild));
+        let own_role = told.guild.and_then(|guild| cache.own_role(guild));
         let to_all = told.guild.is_none() || own_role.is_some_and(|role| message.mentions_role(role));
         if told.guild.is_none() && person.is_some() {
-            known.is_direct(told.channel, &from.name);
+            cache.is_direct(told.channel, &from.name);
         }
         let inbound_message = wording::worded(said, to_all, self.discord.clocks());
         let taken = patiently(self, told.channel, || self.inbound_events.said(channel_ref, inbound_message.clone())).await;
         match taken {
             Some(Acceptance::New(_) | Acceptance::Known(_)) => {
                 if let Some(person) = person {
-                    known.spoke(told.guild, told.channel, person, &from.name);
+                    cache.person_spoke(told.guild, told.channel, person, &from.name);
                 }
                 self.count(if matches!(taken, Some(Acceptance::New(_))) { "taken" } else { "known" });
             }
             Some(Acceptance::Not) => {
                 if let Some(person) = person {
-                    known.hushed(told.channel, person);
+                    cache.person_opted_out(told.channel, person);
                 }
                 self.left_out(told, channel_ref, "not_taken");
             }
@@ -171,7 +171,7 @@ impl Ears {
 
     /// Whether somebody may listen in a channel. Where it is not known what the channel is, that has to be found out first.
     pub(super) fn may_listen(&self, guild: Option<Snowflake>, channel: Snowflake) -> bool {
-        let known = self.discord.known();
-        self.inbound_events.listens(&known.channel_ref(guild, channel)) || (!known.knows_channel(channel) && self.lives_in(guild))
+        let cache = self.discord.cache();
+        self.inbound_events.listens(&cache.channel_ref(guild, channel)) || (!cache.has_channel(channel) && self.lives_in(guild))
     }
 }

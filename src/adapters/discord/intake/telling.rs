@@ -72,7 +72,7 @@ impl Ears {
                 self.message(&told).await;
             }
             Work::Deleted { guild, channel, messages } => {
-                let channel_ref = self.discord.known().channel_ref(guild, channel);
+                let channel_ref = self.discord.cache().channel_ref(guild, channel);
                 patiently(self, channel, || self.inbound_events.deleted(&channel_ref, &messages)).await;
             }
             Work::ChannelGone { guild, channel } => {

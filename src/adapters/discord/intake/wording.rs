@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::super::cache::Names;
 use super::super::clock::Clocks;
-use super::super::heard::{self, By, Heard, Us, heard};
-use super::super::known::Names;
+use super::super::incoming::{self, Incoming, OwnIds, Sender, classify};
 use super::super::platform::Bot;
 use super::super::snowflake::Snowflake;
 use super::super::wire;
@@ -18,7 +18,7 @@ struct Mentionable<'a> {
     message: &'a wire::Message,
 }
 
-impl heard::Known for Mentionable<'_> {
+impl incoming::NameLookup for Mentionable<'_> {
     fn person(&self, id: Snowflake) -> Option<String> {
         self.message.forwarded_mention(id).or_else(|| self.known.person(id))
     }
@@ -33,14 +33,14 @@ impl heard::Known for Mentionable<'_> {
 }
 
 /// What a message is for us.
-pub(super) fn read(message: &wire::Message, bot: Bot, names: Names<'_>) -> Heard {
+pub(super) fn read(message: &wire::Message, bot: Bot, names: Names<'_>) -> Incoming {
     // Discord names the application with each message of a webhook that it made.
-    let us = Us { bot: bot.user, application: bot.application, webhooks: &BTreeSet::new() };
-    heard(&message.told(), &us, &Mentionable { known: names, message })
+    let us = OwnIds { bot: bot.user, application: bot.application, webhooks: &BTreeSet::new() };
+    classify(&message.raw(), &us, &Mentionable { known: names, message })
 }
 
 /// What the core is told of it.
-pub(super) fn worded(said: heard::IncomingMessage, to_all: bool, clocks: &Clocks) -> InboundMessage {
+pub(super) fn worded(said: incoming::IncomingMessage, to_all: bool, clocks: &Clocks) -> InboundMessage {
     InboundMessage {
         id: said.id.to_string().into(),
         from: said.from,
@@ -53,14 +53,14 @@ pub(super) fn worded(said: heard::IncomingMessage, to_all: bool, clocks: &Clocks
         to_all: to_all || said.mentions_bot,
         answers: said
             .answers
-            .map(|answered| Answers { message: answered.message.to_string().into(), by: answered.by.and_then(by) }),
+            .map(|answered| Answers { message: answered.message.to_string().into(), by: answered.by.and_then(answered_author) }),
     }
 }
 
-fn by(by: By) -> Option<Answered> {
-    match by {
-        By::Ours(name) => Some(Answered::Ours(name.map(Arc::from))),
-        By::Other(author) => Some(Answered::Other(author.id, author.role)),
-        By::System => None,
+fn answered_author(sender: Sender) -> Option<Answered> {
+    match sender {
+        Sender::Ours(name) => Some(Answered::Ours(name.map(Arc::from))),
+        Sender::Other(author) => Some(Answered::Other(author.id, author.role)),
+        Sender::System => None,
     }
 }

@@ -48,7 +48,7 @@ impl Discord {
     /// See [`Failed`].
     pub async fn look_at(&self, channel: Snowflake) -> Result<Option<Snowflake>, Failed> {
         let told: wire::Channel = self.rest.ask(Request::channel(channel)).await?;
-        self.known.channel_is(told.guild_id.map(|id| id.0), &told);
+        self.cache.update_channel(told.guild_id.map(|id| id.0), &told);
         Ok(told.newest())
     }
 
@@ -61,9 +61,9 @@ impl Discord {
         let told: wire::Guild = self.rest.ask(Request::guild(guild)).await?;
         let channels: Vec<wire::Channel> = self.rest.ask(Request::guild_channels(guild)).await?;
         for channel in &channels {
-            self.known.channel_is(Some(guild), channel);
+            self.cache.update_channel(Some(guild), channel);
         }
-        self.known.guild_is(&told, Some(bot));
+        self.cache.update_guild(&told, Some(bot));
         Ok(())
     }
 }

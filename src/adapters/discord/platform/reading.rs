@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 
 use super::super::names;
+use super::super::outgoing::{self, is_same};
 use super::super::permissions::Need;
 use super::super::reconcile::{Found, Owed, Read, ReadBack, Speaker, State, reconcile};
 use super::super::refusals::code;
 use super::super::rest::{Failed, Request};
-use super::super::said::{self, is_same};
 use super::super::snowflake::Snowflake;
 use super::{Bot, Discord};
 use crate::ports::chat_platform::{NotRead, Part};
@@ -47,7 +47,7 @@ impl Discord {
         &self,
         channel: Snowflake,
         part: &Part,
-        words: &said::Part,
+        words: &outgoing::Part,
         after: Snowflake,
         taken: &BTreeSet<Snowflake>,
     ) -> Result<Option<Snowflake>, NotRead> {
@@ -60,7 +60,7 @@ impl Discord {
         if messages.is_empty() && !is_direct {
             self.may_read(channel, after).await?;
         }
-        let webhook = match self.known.place(channel) {
+        let webhook = match self.cache.place(channel) {
             Some(place) => self.webhooks.known(place.root).await,
             None => None,
         };
@@ -139,7 +139,7 @@ impl Discord {
 }
 
 /// A message as it is compared. One of our webhooks is all of them: a webhook may have been replaced since.
-fn read<'a>(message: &'a Message, bot: Bot, is_own: bool, words: &said::Part) -> Read<'a> {
+fn read<'a>(message: &'a Message, bot: Bot, is_own: bool, words: &outgoing::Part) -> Read<'a> {
     let is_by_webhook = message.webhook_id.is_some();
     let is_part = is_same(&words.content, &message.content);
     // Nobody knows whose the webhook was, or who could be called when the words were sent: it may be the part, and it may not.

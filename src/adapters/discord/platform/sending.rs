@@ -6,12 +6,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::super::known::Place;
+use super::super::cache::WebhookTarget;
 use super::super::names;
+use super::super::outgoing::{self, SUPPRESS_EMBEDS};
 use super::super::permissions::Need;
 use super::super::refusals::code;
 use super::super::rest::{Failed, Request};
-use super::super::said::{self, SUPPRESS_EMBEDS};
 use super::super::snowflake::Snowflake;
 use super::super::webhooks::Webhook;
 use super::Discord;
@@ -41,7 +41,7 @@ impl Discord {
         &self,
         channel: Snowflake,
         part: &Part,
-        words: &said::Part,
+        words: &outgoing::Part,
     ) -> Result<Snowflake, NotSent> {
         let application = self.bot().await.map_err(before)?.application;
         let place = self.place(channel).await.map_err(before)?;
@@ -77,7 +77,7 @@ impl Discord {
     }
 
     /// Somebody moved the webhook to another channel, where the words do not belong.
-    async fn delete_posted(&self, place: Place, webhook: &Webhook, posted: Posted) {
+    async fn delete_posted(&self, place: WebhookTarget, webhook: &Webhook, posted: Posted) {
         self.webhooks.drop_one(place.root, webhook.id).await;
         let deleted = self.rest.tell(&Request::delete_message(webhook, posted.id)).await;
         let (channel, found) = (place.root, posted.channel_id);
@@ -93,7 +93,12 @@ impl Discord {
 
     /// Posts as the bot. The same part twice is one message, as long as Discord remembers its nonce: some minutes. So one that may have
     /// arrived is sent again at once; all attempts together take less than that.
-    pub(super) async fn send_directly(&self, channel: Snowflake, words: &said::Part, nonce: &str) -> Result<Snowflake, NotSent> {
+    pub(super) async fn send_directly(
+        &self,
+        channel: Snowflake,
+        words: &outgoing::Part,
+        nonce: &str,
+    ) -> Result<Snowflake, NotSent> {
         let mut body = self.body(words);
         body.insert("nonce".to_owned(), short(nonce).into());
         body.insert("enforce_nonce".to_owned(), true.into());
@@ -118,7 +123,7 @@ impl Discord {
     }
 
     /// What every message has: its content, and whom it may call.
-    fn body(&self, words: &said::Part) -> Map<String, Value> {
+    fn body(&self, words: &outgoing::Part) -> Map<String, Value> {
         let mut body = Map::new();
         body.insert("content".to_owned(), words.content.as_str().into());
         body.insert("allowed_mentions".to_owned(), json!({ "parse": [], "users": words.calls, "replied_user": false }));

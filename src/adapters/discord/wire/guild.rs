@@ -174,7 +174,7 @@ impl Channel {
         if self.is_obfuscated() {
             return None;
         }
-        let person = || self.recipients.first().map(|user| user.as_heard(None).shown());
+        let person = || self.recipients.first().map(|user| user.as_incoming(None).shown());
         let name = self.name.clone().filter(|_| !self.is_direct()).or_else(person);
         name.map(|name| one_line(&name, LONGEST_NAME)).filter(|name| !name.is_empty())
     }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::super::heard::{self, Told};
+use super::super::incoming::{self, RawMessage};
 use super::super::snowflake::Snowflake;
 use super::lenient::{Id, list, maybe};
 
@@ -206,45 +206,50 @@ impl Message {
     /// What somebody was called whom a forwarded message mentions: the one that forwards it mentions nobody.
     pub fn forwarded_mention(&self, user: Snowflake) -> Option<String> {
         let mut mentioned = self.message_snapshots.iter().flat_map(|snapshot| &snapshot.message.mentions);
-        Some(mentioned.find(|mentioned| mentioned.id.0 == user)?.as_heard(None).shown())
+        Some(mentioned.find(|mentioned| mentioned.id.0 == user)?.as_incoming(None).shown())
     }
 
     /// The message as it is judged.
-    pub fn told(&self) -> Told<'_> {
+    pub fn raw(&self) -> RawMessage<'_> {
         let is_forward = self.message_reference.as_ref().is_some_and(|reference| reference.kind == Some(FORWARD));
-        Told {
+        RawMessage {
             id: self.id.0,
             // What is beyond is as unknown as the last one.
             kind: u8::try_from(self.kind).unwrap_or(u8::MAX),
             flags: self.flags.unwrap_or_default(),
             origin: origin(&self.author, self.member.as_ref(), self.webhook_id, self.application_id),
             content: self.content.as_deref().unwrap_or_default(),
-            mentions: self.mentions.iter().map(|user| user.as_heard(user.member.as_ref())).collect(),
-            attachments: self.attachments.iter().map(Attachment::as_heard).collect(),
+            mentions: self.mentions.iter().map(|user| user.as_incoming(user.member.as_ref())).collect(),
+            attachments: self.attachments.iter().map(Attachment::as_incoming).collect(),
             stickers: self.sticker_items.iter().map(|sticker| sticker.name.as_str()).collect(),
-            poll: self.poll.as_ref().map(Poll::as_heard),
-            forward: self.message_snapshots.first().filter(|_| is_forward).map(|snapshot| snapshot.message.as_heard()),
+            poll: self.poll.as_ref().map(Poll::as_incoming),
+            forward: self.message_snapshots.first().filter(|_| is_forward).map(|snapshot| snapshot.message.as_incoming()),
             answers: self.answers(),
         }
     }
 
-    fn answers(&self) -> Option<heard::Answers<'_>> {
+    fn answers(&self) -> Option<incoming::Answers<'_>> {
         // A reference stands for much else: what a pin or a post from another server is about.
         let reference = self.message_reference.as_ref().filter(|_| self.kind == REPLY)?;
         let told = self.referenced_message.as_ref();
         let origin = told.map(|told| origin(&told.author, told.member.as_ref(), told.webhook_id, told.application_id));
-        Some(heard::Answers { message: reference.message_id?.0, origin })
+        Some(incoming::Answers { message: reference.message_id?.0, origin })
     }
 }
 
-fn origin<'a>(author: &'a User, member: Option<&'a Member>, webhook: Option<Id>, application: Option<Id>) -> heard::Origin<'a> {
+fn origin<'a>(
+    author: &'a User,
+    member: Option<&'a Member>,
+    webhook: Option<Id>,
+    application: Option<Id>,
+) -> incoming::Origin<'a> {
     let (webhook, application) = (webhook.map(|id| id.0), application.map(|id| id.0));
-    heard::Origin { author: author.as_heard(member), webhook, application }
+    incoming::Origin { author: author.as_incoming(member), webhook, application }
 }
 
 impl User {
-    pub(super) fn as_heard<'a>(&'a self, member: Option<&'a Member>) -> heard::User<'a> {
-        heard::User {
+    pub(super) fn as_incoming<'a>(&'a self, member: Option<&'a Member>) -> incoming::User<'a> {
+        incoming::User {
             id: self.id.0,
             username: self.username.as_deref().unwrap_or_default(),
             global_name: self.global_name.as_deref(),
@@ -256,8 +261,8 @@ impl User {
 }
 
 impl Attachment {
-    fn as_heard(&self) -> heard::Attachment<'_> {
-        heard::Attachment {
+    fn as_incoming(&self) -> incoming::Attachment<'_> {
+        incoming::Attachment {
             filename: self.filename.as_deref().unwrap_or_default(),
             content_type: self.content_type.as_deref(),
             size: self.size.unwrap_or_default(),
@@ -269,17 +274,17 @@ impl Attachment {
 }
 
 impl Poll {
-    fn as_heard(&self) -> heard::Poll<'_> {
+    fn as_incoming(&self) -> incoming::Poll<'_> {
         let question = self.question.text.as_deref().unwrap_or_default();
-        heard::Poll { question, answers: self.answers.iter().filter_map(|answer| answer.poll_media.text.as_deref()).collect() }
+        incoming::Poll { question, answers: self.answers.iter().filter_map(|answer| answer.poll_media.text.as_deref()).collect() }
     }
 }
 
 impl Forwarded {
-    fn as_heard(&self) -> heard::Forward<'_> {
-        heard::Forward {
+    fn as_incoming(&self) -> incoming::Forward<'_> {
+        incoming::Forward {
             content: self.content.as_deref().unwrap_or_default(),
-            attachments: self.attachments.iter().map(Attachment::as_heard).collect(),
+            attachments: self.attachments.iter().map(Attachment::as_incoming).collect(),
             stickers: self.sticker_items.iter().map(|sticker| sticker.name.as_str()).collect(),
         }
     }

@@ -27,7 +27,7 @@ fn the_message_of_the_documentation_is_read() {
     });
 
     let message: Message = serde_json::from_str(&message.to_string()).unwrap();
-    let told = message.told();
+    let told = message.raw();
 
     assert_eq!((told.id, told.content, told.kind), (id(334_385_199_974_967_042).0, "Supa Hot", 0));
     assert_eq!((told.origin.author.id, &*told.origin.author.shown()), (id(53_908_099_506_183_680).0, "Mason"));
@@ -43,7 +43,7 @@ fn a_crosspost_refers_to_a_message_and_answers_none() {
 
     let message: Message = serde_json::from_str(&crosspost.to_string()).unwrap();
 
-    assert!(message.told().answers.is_none());
+    assert!(message.raw().answers.is_none());
 }
 
 #[test]

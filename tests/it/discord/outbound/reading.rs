@@ -76,7 +76,7 @@ async fn what_may_be_it_is_not_sent_again() {
     let before = discord.say(ana, general, "hi").to_string();
     let (first, second) = (client(&discord), client(&discord));
     let words = part(general, "Hello @Ana");
-    first.known().spoke(Some(snowflake(guild)), snowflake(general), snowflake(ana), "Ana");
+    first.cache().person_spoke(Some(snowflake(guild)), snowflake(general), snowflake(ana), "Ana");
 
     say(&first, &words).await;
     let called = second.find(&words, Some(&before), &nothing()).await;

@@ -11,7 +11,7 @@ use super::logged::Logged;
 use super::{client, home, part, refusal, say, snowflake};
 
 fn trouble(client: &Discord, channel: Id) -> Option<String> {
-    client.troubles().last(snowflake(channel)).map(|trouble| trouble.why)
+    client.delivery_errors().last(snowflake(channel)).map(|trouble| trouble.why)
 }
 
 fn deny(discord: &Counterpart, guild: Id, channel: Id, denied: u64) {

@@ -87,7 +87,7 @@ fn a_message_that_is_asked_about_comes_with_its_text_and_a_choice_names_its_ques
 
     let read = read_json(&asked);
     let What::Ask(message) = read.what else { panic!("{:?}", read.what) };
-    assert_eq!((message.id().get(), message.told().content), (30, "Tea?"));
+    assert_eq!((message.id().get(), message.raw().content), (30, "Tea?"));
     let read = read_json(&chosen);
     let What::Choose { question, companion } = read.what else { panic!("{:?}", read.what) };
     assert_eq!((question.get(), &*companion, &*read.person.name), (77, "aria", "Ana"));

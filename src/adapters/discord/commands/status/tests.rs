@@ -41,7 +41,7 @@ fn a_thread_tells_who_comes_along() {
 #[test]
 fn whatever_is_in_the_way_is_told_with_what_to_do() {
     let here = Where { ours: Some(Permissions::VIEW_CHANNEL), ..here() };
-    let trouble = Trouble {
+    let trouble = DeliveryError {
         at: Moment::from_micros(1_777_636_800_000_000),
         why: "The channel has 15 webhooks.".into(),
         tried_again_at: None,

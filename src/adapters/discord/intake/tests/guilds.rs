@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::world::{APPLICATION, BOT, Call, GENERAL, HOME, OTHER, OWN_ROLE, World, home, id, message, ready, with};
-use crate::adapters::discord::heard::Known as _;
+use crate::adapters::discord::cache::WebhookTarget;
+use crate::adapters::discord::incoming::NameLookup as _;
 use crate::adapters::discord::intake::Intake;
-use crate::adapters::discord::known::Place;
 use crate::adapters::discord::platform::Bot;
 use crate::domain::moment::Moment;
 use crate::ports::gateway::Shard;
@@ -76,12 +76,12 @@ async fn what_may_change_where_the_bot_can_post_has_it_tried_again_there_and_now
     ] {
         let mut world = World::new().await;
         world.kept("GUILD_CREATE", home()).await;
-        world.discord.troubles().note(id(GENERAL), "no permission", Moment::ZERO, Some(Duration::from_secs(600)));
+        world.discord.delivery_errors().note(id(GENERAL), "no permission", Moment::ZERO, Some(Duration::from_secs(600)));
 
         world.kept(kind, data).await;
 
-        assert_eq!(world.discord.troubles().bar(id(GENERAL)), !is_tried, "{kind}");
-        assert!(world.discord.troubles().last(id(GENERAL)).is_some());
+        assert_eq!(world.discord.delivery_errors().bar(id(GENERAL)), !is_tried, "{kind}");
+        assert!(world.discord.delivery_errors().last(id(GENERAL)).is_some());
     }
 }
 
@@ -93,12 +93,12 @@ async fn an_outage_takes_nothing_away_and_a_removal_does() {
         world.kept("GUILD_DELETE", json!({ "id": HOME.to_string(), "unavailable": outage })).await;
     }
     assert_eq!(world.core.calls(), []);
-    assert!(world.discord.known().knows_channel(id(GENERAL)));
+    assert!(world.discord.cache().has_channel(id(GENERAL)));
     world.kept("GUILD_CREATE", home()).await;
     world.kept("GUILD_DELETE", json!({ "id": HOME.to_string() })).await;
 
     assert_eq!(world.core.calls(), [Call::GuildGone("discord:100".to_owned())]);
-    assert!(!world.discord.known().knows_channel(id(GENERAL)));
+    assert!(!world.discord.cache().has_channel(id(GENERAL)));
 }
 
 #[tokio::test]
@@ -110,8 +110,8 @@ async fn a_thread_is_heard_where_its_channel_is() {
 
     let [Call::Said(channel_ref, _)] = &world.core.calls()[..] else { panic!("{:?}", world.core.calls()) };
     assert_eq!((channel_ref.channel.as_str(), channel_ref.parent.as_ref().unwrap().as_str()), ("discord:400", "discord:200"));
-    assert_eq!(world.discord.known().place(id(THREAD)), Some(Place { root: id(GENERAL), thread: Some(id(THREAD)) }));
-    assert_eq!(world.discord.known().title(&id(THREAD).channel()).as_deref(), Some("aside · #general · Home"));
+    assert_eq!(world.discord.cache().place(id(THREAD)), Some(WebhookTarget { root: id(GENERAL), thread: Some(id(THREAD)) }));
+    assert_eq!(world.discord.cache().title(&id(THREAD).channel()).as_deref(), Some("aside · #general · Home"));
 }
 
 #[tokio::test]
@@ -120,11 +120,11 @@ async fn a_thread_elsewhere_is_forgotten_when_it_is_archived() {
     let archived = |parent| with(thread(parent), json!({ "thread_metadata": { "archived": true } }));
 
     world.kept("THREAD_CREATE", thread(OTHER)).await;
-    assert!(world.discord.known().knows_channel(id(THREAD)));
+    assert!(world.discord.cache().has_channel(id(THREAD)));
     world.kept("THREAD_UPDATE", archived(OTHER)).await;
-    assert!(!world.discord.known().knows_channel(id(THREAD)));
+    assert!(!world.discord.cache().has_channel(id(THREAD)));
     world.kept("THREAD_UPDATE", archived(GENERAL)).await;
-    assert!(world.discord.known().knows_channel(id(THREAD)));
+    assert!(world.discord.cache().has_channel(id(THREAD)));
 }
 
 #[tokio::test]
@@ -138,7 +138,7 @@ async fn a_channel_goes_with_its_threads() {
     gone.sort_by_key(|call| format!("{call:?}"));
     let expected = ["discord:200", "discord:400"].map(|channel| Call::ChannelGone("discord:100".to_owned(), channel.to_owned()));
     assert_eq!(gone, expected);
-    assert_eq!(world.discord.known().newest(id(GENERAL)), None);
+    assert_eq!(world.discord.cache().newest(id(GENERAL)), None);
 }
 
 #[tokio::test]
@@ -174,13 +174,13 @@ async fn names_follow_what_changes() {
         )
         .await;
 
-    let known = world.discord.known();
-    assert_eq!(known.title(&id(THREAD).channel()).as_deref(), Some("aside · #talk · House"));
-    assert_eq!(known.names(Some(id(HOME))).role(id(30)).as_deref(), Some("mods"));
-    assert_eq!(known.own_role(id(HOME)), Some(id(OWN_ROLE)));
-    assert_eq!(known.company(id(GENERAL)).emojis.len(), 1);
+    let cache = world.discord.cache();
+    assert_eq!(cache.title(&id(THREAD).channel()).as_deref(), Some("aside · #talk · House"));
+    assert_eq!(cache.names(Some(id(HOME))).role(id(30)).as_deref(), Some("mods"));
+    assert_eq!(cache.own_role(id(HOME)), Some(id(OWN_ROLE)));
+    assert_eq!(cache.mentionables(id(GENERAL)).emojis.len(), 1);
     world.kept("GUILD_ROLE_DELETE", json!({ "guild_id": HOME.to_string(), "role_id": "30" })).await;
-    assert_eq!(world.discord.known().names(Some(id(HOME))).role(id(30)), None);
+    assert_eq!(world.discord.cache().names(Some(id(HOME))).role(id(30)), None);
 }
 
 #[tokio::test(start_paused = true)]

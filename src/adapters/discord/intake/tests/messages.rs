@@ -99,7 +99,7 @@ async fn a_direct_message_is_to_all_and_a_guild_of_its_own() {
     let [Call::Said(channel_ref, inbound_message)] = &world.core.calls()[..] else { panic!() };
     assert_eq!((channel_ref.guild.as_str(), channel_ref.channel.as_str()), ("dm:discord:700", "discord:700"));
     assert!(inbound_message.to_all);
-    assert_eq!(world.discord.known().title(&channel_ref.channel).as_deref(), Some("direct message with Ana"));
+    assert_eq!(world.discord.cache().title(&channel_ref.channel).as_deref(), Some("direct message with Ana"));
 }
 
 #[tokio::test]
@@ -171,7 +171,7 @@ async fn what_is_no_talk_or_our_own_is_marked_as_heard_and_not_told() {
 
         assert_eq!(world.core.calls(), [], "{what}");
         assert_eq!(world.marked(GENERAL).await, "50", "{what}");
-        assert_eq!(world.discord.known().newest(id(GENERAL)), Some(id(50)), "{what}");
+        assert_eq!(world.discord.cache().newest(id(GENERAL)), Some(id(50)), "{what}");
     }
 }
 
@@ -184,10 +184,10 @@ async fn who_is_not_taken_in_is_marked_as_heard_and_not_called() {
     world.kept("MESSAGE_CREATE", with(message(51, GENERAL, "hi"), json!({ "author": user(BOB, "Bob") }))).await;
 
     assert_eq!(world.marked(GENERAL).await, "51");
-    assert_eq!(world.discord.known().company(id(GENERAL)).people, [(id(ANA), "Ana".into())]);
+    assert_eq!(world.discord.cache().mentionables(id(GENERAL)).people, [(id(ANA), "Ana".into())]);
     world.core.ignored.lock().unwrap().insert(format!("discord:{ANA}"));
     world.kept("MESSAGE_CREATE", message(52, GENERAL, "ignore me")).await;
-    assert_eq!(world.discord.known().company(id(GENERAL)).people, []);
+    assert_eq!(world.discord.cache().mentionables(id(GENERAL)).people, []);
 }
 
 #[tokio::test(start_paused = true)]

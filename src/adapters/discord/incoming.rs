@@ -22,7 +22,7 @@ const MOST_CHARS: usize = 8_000;
 /// What stands in [`IncomingMessage::own_words`] for what was not written: no word character, so that it tears no name apart.
 const NOT_WRITTEN: char = '\u{fffc}';
 /// Keeps a model's `@everyone` from being one; see `said`.
-pub(super) const DEFUSED: char = '\u{200b}';
+pub(super) const MENTION_BREAKER: char = '\u{200b}';
 
 const IS_VOICE_MESSAGE: u64 = 1 << 13;
 const EPHEMERAL: u64 = 1 << 6;
@@ -30,7 +30,7 @@ const LOADING: u64 = 1 << 7;
 
 /// A message as Discord tells it (documentation, "Messages Resource"). Embeds are left out: they repeat links, or are a bot's.
 #[derive(Clone, Debug)]
-pub struct Told<'a> {
+pub struct RawMessage<'a> {
     /// Its id.
     pub id: Snowflake,
     /// Its type: 0 is a plain message, 19 a reply; most others tell of something that happened.
@@ -94,7 +94,7 @@ pub struct Answers<'a> {
 
 /// What of Discord is ours.
 #[derive(Clone, Copy, Debug)]
-pub struct Us<'a> {
+pub struct OwnIds<'a> {
     /// The bot's user.
     pub bot: Snowflake,
     /// The application, which owns the webhooks that it made.
@@ -104,7 +104,7 @@ pub struct Us<'a> {
 }
 
 /// The names of what a message may point at.
-pub trait Known {
+pub trait NameLookup {
     /// A user's name, if the message itself does not tell it.
     fn person(&self, id: Snowflake) -> Option<String>;
     /// A role's name.
@@ -114,7 +114,7 @@ pub trait Known {
 }
 
 /// Nothing is known.
-impl Known for () {
+impl NameLookup for () {
     fn person(&self, _: Snowflake) -> Option<String> {
         None
     }
@@ -130,7 +130,7 @@ impl Known for () {
 
 /// Who a message is by.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum Sender {
     /// One of our companions, under the name that its webhook bore; none if the bot itself spoke.
     Ours(Option<String>),
     /// Somebody else: a person, a bot, a webhook.
@@ -141,22 +141,22 @@ pub enum By {
 
 /// What a message is for us.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum Incoming {
     /// Somebody said something.
-    Said(IncomingMessage),
+    Message(IncomingMessage),
     /// We said it ourselves: it is on record as a statement already.
     Ours(Option<String>),
     /// It is not taken in.
-    Not(Why),
+    Ignored(IgnoreReason),
 }
 
-/// Why a message is not taken in.
+/// IgnoreReason a message is not taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum IgnoreReason {
     /// It tells of something that happened: somebody joined, a message was pinned, a thread began.
-    NoTalk,
+    NotConversation,
     /// A bot shows that it thinks, or talks to one person alone.
-    NotForAll,
+    NotPublic,
     /// There is nothing to read: embeds alone, or the application lacks the Message Content intent and the message does not concern it.
     Empty,
 }
@@ -187,28 +187,28 @@ pub struct Answered {
     /// The message.
     pub message: Snowflake,
     /// Its author; none if it is gone.
-    pub by: Option<By>,
+    pub by: Option<Sender>,
 }
 
 /// What a message is for us. An edited one is read in the same way.
-pub fn heard(told: &Told<'_>, us: &Us<'_>, known: &impl Known) -> Heard {
+pub fn classify(told: &RawMessage<'_>, us: &OwnIds<'_>, known: &impl NameLookup) -> Incoming {
     if told.flags & (EPHEMERAL | LOADING) != 0 {
-        return Heard::Not(Why::NotForAll);
+        return Incoming::Ignored(IgnoreReason::NotPublic);
     }
-    if !is_talk(told.kind) {
-        return Heard::Not(Why::NoTalk);
+    if !is_conversation(told.kind) {
+        return Incoming::Ignored(IgnoreReason::NotConversation);
     }
-    let from = match by(&told.origin, us) {
-        By::Ours(name) => return Heard::Ours(name),
-        By::System => return Heard::Not(Why::NoTalk),
-        By::Other(author) => author,
+    let from = match sender(&told.origin, us) {
+        Sender::Ours(name) => return Incoming::Ours(name),
+        Sender::System => return Incoming::Ignored(IgnoreReason::NotConversation),
+        Sender::Other(author) => author,
     };
-    let Some((text, own_words)) = in_words(told, known) else { return Heard::Not(Why::Empty) };
+    let Some((text, own_words)) = readable_text(told, known) else { return Incoming::Ignored(IgnoreReason::Empty) };
     let mut mentions: Vec<Arc<str>> =
         told.mentions.iter().filter(|user| user.id != us.bot).map(|user| user.id.person().as_str().into()).collect();
     mentions.sort();
     mentions.dedup();
-    Heard::Said(IncomingMessage {
+    Incoming::Message(IncomingMessage {
         id: told.id,
         from,
         text,
@@ -218,12 +218,12 @@ pub fn heard(told: &Told<'_>, us: &Us<'_>, known: &impl Known) -> Heard {
         answers: told
             .answers
             .as_ref()
-            .map(|answers| Answered { message: answers.message, by: answers.origin.as_ref().map(|origin| by(origin, us)) }),
+            .map(|answers| Answered { message: answers.message, by: answers.origin.as_ref().map(|origin| sender(origin, us)) }),
     })
 }
 
 /// What a message says, whoever it is by: what a model reads, and what of it was really written; none: there is nothing to read.
-pub fn in_words(told: &Told<'_>, known: &impl Known) -> Option<(String, String)> {
+pub fn readable_text(told: &RawMessage<'_>, known: &impl NameLookup) -> Option<(String, String)> {
     let reader = Reader { mentions: &told.mentions, known };
     let (written, own_words) = reader.read(told.content.trim());
     let mut lines = vec![written];
@@ -235,28 +235,28 @@ pub fn in_words(told: &Told<'_>, known: &impl Known) -> Option<(String, String)>
 /// Whether messages of this type are talk: plain ones, replies, and what a bot answers to a command.
 ///
 /// A thread's first message (21) repeats one that was heard where it was said; a forum post's is a plain one.
-pub const fn is_talk(kind: u8) -> bool {
+pub const fn is_conversation(kind: u8) -> bool {
     matches!(kind, 0 | 19 | 20 | 23)
 }
 
 /// Whose a message is.
 ///
 /// A webhook's author is no user, whatever name and picture it took; a webhook that our application owns is ours even if we forgot it.
-pub fn by(origin: &Origin<'_>, us: &Us<'_>) -> By {
+pub fn sender(origin: &Origin<'_>, us: &OwnIds<'_>) -> Sender {
     let author = &origin.author;
     if author.id == us.bot {
-        return By::Ours(None);
+        return Sender::Ours(None);
     }
     if let Some(webhook) = origin.webhook
         && (us.webhooks.contains(&webhook) || origin.application == Some(us.application))
     {
-        return By::Ours(Some(author.username.to_owned()));
+        return Sender::Ours(Some(author.username.to_owned()));
     }
     if author.system {
-        return By::System;
+        return Sender::System;
     }
     let role = if author.bot || origin.webhook.is_some() { Role::Bot } else { Role::Person };
-    By::Other(Author { id: author.id.person().as_str().into(), name: author.shown().into(), role })
+    Sender::Other(Author { id: author.id.person().as_str().into(), name: author.shown().into(), role })
 }
 
 impl User<'_> {
@@ -272,7 +272,7 @@ struct Reader<'a, K> {
     known: &'a K,
 }
 
-impl<K: Known> Reader<'_, K> {
+impl<K: NameLookup> Reader<'_, K> {
     /// The text to read, and what of it was written.
     fn read(&self, content: &str) -> (String, String) {
         let mut text = String::with_capacity(content.len());
@@ -337,7 +337,7 @@ fn time(secs: i64, style: char) -> Option<String> {
 
 /// Without what `said` puts into words that would call everybody.
 fn undefused(written: &str) -> String {
-    written.replace(&format!("@{DEFUSED}"), "@").replace(&format!("<{DEFUSED}"), "<")
+    written.replace(&format!("@{MENTION_BREAKER}"), "@").replace(&format!("<{MENTION_BREAKER}"), "<")
 }
 
 /// The beginning of a text, and a sign that it goes on.

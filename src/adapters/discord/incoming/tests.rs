@@ -34,7 +34,7 @@ fn marks_become_words() {
         ("**bold** ||secret||", "**bold** ||secret||", "**bold** ||secret||"),
         ("@\u{200b}everyone <\u{200b}@&1>", "@everyone <@&1>", "@everyone <@&1>"),
     ] {
-        let inbound_message = said(&Told { mentions: vec![bob(), our_bot()], ..message(content) });
+        let inbound_message = said(&RawMessage { mentions: vec![bob(), our_bot()], ..message(content) });
 
         assert_eq!((&*inbound_message.text, &*inbound_message.own_words), (text, own_words), "{content:?}");
     }
@@ -58,7 +58,7 @@ fn what_hangs_on_a_message_is_told_in_brackets() {
     ];
 
     for (attachments, text) in cases {
-        let inbound_message = said(&Told { attachments, ..message("") });
+        let inbound_message = said(&RawMessage { attachments, ..message("") });
 
         assert_eq!((&*inbound_message.text, &*inbound_message.own_words), (text, ""));
     }
@@ -68,7 +68,7 @@ fn what_hangs_on_a_message_is_told_in_brackets() {
 fn a_voice_message_tells_how_long_it_is() {
     let spoken = |duration_secs| {
         let attachments = vec![Attachment { filename: "voice-message.ogg", duration_secs, ..Attachment::default() }];
-        said(&Told { flags: IS_VOICE_MESSAGE, attachments, ..message("") }).text
+        said(&RawMessage { flags: IS_VOICE_MESSAGE, attachments, ..message("") }).text
     };
 
     assert_eq!(spoken(Some(12.3)), "[voice message, 12 s]");
@@ -78,7 +78,7 @@ fn a_voice_message_tells_how_long_it_is() {
 
 #[test]
 fn stickers_polls_and_forwards_are_told_after_the_words() {
-    let inbound_message = said(&Told {
+    let inbound_message = said(&RawMessage {
         stickers: vec!["Wave"],
         poll: Some(Poll { question: "Pizza?", answers: vec!["yes", "no"] }),
         forward: Some(Forward { content: "ask <@1002>\nAria]", stickers: vec!["Cat"], ..Forward::default() }),
@@ -95,7 +95,7 @@ fn stickers_polls_and_forwards_are_told_after_the_words() {
 
 #[test]
 fn a_forwarded_message_without_words_is_told() {
-    let inbound_message = said(&Told { forward: Some(Forward::default()), ..message("") });
+    let inbound_message = said(&RawMessage { forward: Some(Forward::default()), ..message("") });
 
     assert_eq!(inbound_message.text, "[a forwarded message]");
 }
@@ -104,7 +104,7 @@ fn a_forwarded_message_without_words_is_told() {
 fn many_files_are_counted() {
     let attachments = vec![Attachment { filename: "x", ..Attachment::default() }; 13];
 
-    let inbound_message = said(&Told { attachments, ..message("") });
+    let inbound_message = said(&RawMessage { attachments, ..message("") });
 
     assert_eq!(inbound_message.text.lines().count(), 11);
     assert!(inbound_message.text.ends_with("[3 more files]"));
@@ -115,7 +115,7 @@ fn a_message_is_bounded_whatever_hangs_on_it() {
     let long = "é".repeat(50_000);
     let attachment = Attachment { filename: &long, description: Some(&long), ..Attachment::default() };
     let forward = Forward { content: &long, attachments: vec![attachment; 50], stickers: vec![&long; 50] };
-    let told = Told {
+    let told = RawMessage {
         attachments: vec![attachment; 50],
         stickers: vec![&long; 50],
         poll: Some(Poll { question: &long, answers: vec![&long; 50] }),
@@ -131,20 +131,20 @@ fn a_message_is_bounded_whatever_hangs_on_it() {
 
 #[test]
 fn every_type_is_talk_or_not() {
-    let talk: Vec<u8> = (0..=u8::MAX).filter(|kind| is_talk(*kind)).collect();
+    let talk: Vec<u8> = (0..=u8::MAX).filter(|kind| is_conversation(*kind)).collect();
 
     assert_eq!(talk, [0, 19, 20, 23]);
     for kind in [1, 6, 7, 8, 12, 18, 21, 24, 46, 200] {
-        assert_eq!(read(&Told { kind, ..message("hi") }), Heard::Not(Why::NoTalk), "{kind}");
+        assert_eq!(read(&RawMessage { kind, ..message("hi") }), Incoming::Ignored(IgnoreReason::NotConversation), "{kind}");
     }
 }
 
 #[test]
 fn a_message_that_says_nothing_is_not_taken_in() {
-    assert_eq!(read(&message("")), Heard::Not(Why::Empty));
-    assert_eq!(read(&message(" \n")), Heard::Not(Why::Empty));
-    assert_eq!(read(&Told { flags: LOADING, ..message("x") }), Heard::Not(Why::NotForAll));
-    assert_eq!(read(&Told { flags: EPHEMERAL, ..message("x") }), Heard::Not(Why::NotForAll));
+    assert_eq!(read(&message("")), Incoming::Ignored(IgnoreReason::Empty));
+    assert_eq!(read(&message(" \n")), Incoming::Ignored(IgnoreReason::Empty));
+    assert_eq!(read(&RawMessage { flags: LOADING, ..message("x") }), Incoming::Ignored(IgnoreReason::NotPublic));
+    assert_eq!(read(&RawMessage { flags: EPHEMERAL, ..message("x") }), Incoming::Ignored(IgnoreReason::NotPublic));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn whose_it_is_is_told_by_ids_alone() {
         application: application.map(id),
     };
     let person = Origin { author: ana(), webhook: None, application: None };
-    let ours = By::Ours(Some("Aria".to_owned()));
+    let ours = Sender::Ours(Some("Aria".to_owned()));
     for (name, origin, expected) in [
         ("a person", person, by_other(ANA, "Ana", Role::Person)),
         ("a person called like us", Origin { author: user(ANA, "Tertulia"), ..person }, by_other(ANA, "Tertulia", Role::Person)),
@@ -164,25 +164,25 @@ fn whose_it_is_is_told_by_ids_alone() {
         ("a webhook without owner", webhook(6, None), by_other(6, "Aria", Role::Bot)),
         ("our webhook", webhook(OUR_WEBHOOK, None), ours.clone()),
         ("our application's webhook", webhook(6, Some(APPLICATION)), ours),
-        ("our bot", Origin { author: our_bot(), ..person }, By::Ours(None)),
-        ("our answer", Origin { author: our_bot(), ..webhook(APPLICATION, Some(APPLICATION)) }, By::Ours(None)),
+        ("our bot", Origin { author: our_bot(), ..person }, Sender::Ours(None)),
+        ("our answer", Origin { author: our_bot(), ..webhook(APPLICATION, Some(APPLICATION)) }, Sender::Ours(None)),
         (
             "a user of our application",
             Origin { application: Some(id(APPLICATION)), ..person },
             by_other(ANA, "Ana", Role::Person),
         ),
-        ("Discord", Origin { author: User { system: true, ..user(5, "Discord") }, ..person }, By::System),
+        ("Discord", Origin { author: User { system: true, ..user(5, "Discord") }, ..person }, Sender::System),
     ] {
-        let told = Told { origin, ..message("hi") };
+        let told = RawMessage { origin, ..message("hi") };
 
         let heard = read(&told);
 
         match &expected {
-            By::Ours(name) => assert_eq!(heard, Heard::Ours(name.clone())),
-            By::System => assert_eq!(heard, Heard::Not(Why::NoTalk)),
-            By::Other(author) => assert!(matches!(&heard, Heard::Said(said) if said.from == *author), "{name}"),
+            Sender::Ours(name) => assert_eq!(heard, Incoming::Ours(name.clone())),
+            Sender::System => assert_eq!(heard, Incoming::Ignored(IgnoreReason::NotConversation)),
+            Sender::Other(author) => assert!(matches!(&heard, Incoming::Message(said) if said.from == *author), "{name}"),
         }
-        let answer = said(&Told { answers: Some(Answers { message: id(3), origin: Some(origin) }), ..message("hi") });
+        let answer = said(&RawMessage { answers: Some(Answers { message: id(3), origin: Some(origin) }), ..message("hi") });
         assert_eq!(answer.answers, Some(Answered { message: id(3), by: Some(expected) }), "{name}");
     }
 }
@@ -199,7 +199,8 @@ fn people_are_called_as_the_guild_calls_them() {
 
 #[test]
 fn users_are_mentioned_and_neither_roles_nor_everyone() {
-    let inbound_message = said(&Told { mentions: vec![our_bot(), bob(), bob()], ..message("@everyone <@&30> <@1002> <@9000>") });
+    let inbound_message =
+        said(&RawMessage { mentions: vec![our_bot(), bob(), bob()], ..message("@everyone <@&30> <@1002> <@9000>") });
 
     assert_eq!(inbound_message.mentions, ["discord:1002".into()]);
     assert!(inbound_message.mentions_bot);
@@ -208,7 +209,8 @@ fn users_are_mentioned_and_neither_roles_nor_everyone() {
 
 #[test]
 fn a_reply_to_a_message_that_is_gone_has_no_author() {
-    let inbound_message = said(&Told { kind: 19, answers: Some(Answers { message: id(3), origin: None }), ..message("hi") });
+    let inbound_message =
+        said(&RawMessage { kind: 19, answers: Some(Answers { message: id(3), origin: None }), ..message("hi") });
 
     assert_eq!(inbound_message.answers, Some(Answered { message: id(3), by: None }));
 }
@@ -226,24 +228,24 @@ proptest! {
 
     #[test]
     fn no_content_panics(content in "\\PC{0,60}|[<@#:!&1t>/id`\\\\ \u{200b}]{0,60}") {
-        read(&Told { forward: Some(Forward { content: &content, ..Forward::default() }), ..message(&content) });
+        read(&RawMessage { forward: Some(Forward { content: &content, ..Forward::default() }), ..message(&content) });
     }
 }
 
-fn read(told: &Told<'_>) -> Heard {
+fn read(told: &RawMessage<'_>) -> Incoming {
     let webhooks = BTreeSet::from([id(OUR_WEBHOOK)]);
-    heard(told, &Us { bot: id(BOT), application: id(APPLICATION), webhooks: &webhooks }, &Town)
+    classify(told, &OwnIds { bot: id(BOT), application: id(APPLICATION), webhooks: &webhooks }, &Town)
 }
 
-fn said(told: &Told<'_>) -> IncomingMessage {
+fn said(told: &RawMessage<'_>) -> IncomingMessage {
     match read(told) {
-        Heard::Said(inbound_message) => inbound_message,
+        Incoming::Message(inbound_message) => inbound_message,
         other => panic!("{other:?}"),
     }
 }
 
-fn message(content: &str) -> Told<'_> {
-    Told {
+fn message(content: &str) -> RawMessage<'_> {
+    RawMessage {
         id: id(3),
         kind: 0,
         flags: 0,
@@ -260,7 +262,7 @@ fn message(content: &str) -> Told<'_> {
 
 struct Town;
 
-impl Known for Town {
+impl NameLookup for Town {
     fn person(&self, id: Snowflake) -> Option<String> {
         (id.get() == 77).then(|| "Eve\u{202e}".to_owned())
     }
@@ -278,8 +280,8 @@ impl Known for Town {
     }
 }
 
-fn by_other(user: u64, name: &str, role: Role) -> By {
-    By::Other(Author { id: id(user).person().as_str().into(), name: name.into(), role })
+fn by_other(user: u64, name: &str, role: Role) -> Sender {
+    Sender::Other(Author { id: id(user).person().as_str().into(), name: name.into(), role })
 }
 
 fn ana() -> User<'static> {

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::heard::Known as _;
+use super::incoming::NameLookup as _;
 use super::*;
 
 const HOME: u64 = 100;
@@ -8,64 +8,64 @@ const BOT: u64 = 9;
 
 #[test]
 fn the_newest_message_is_the_newest_whatever_comes_late() {
-    let (known, channel) = (Known::default(), id(1));
+    let (cache, channel) = (Cache::default(), id(1));
 
-    known.saw(channel, id(20));
-    known.saw(channel, id(10));
+    cache.message_seen(channel, id(20));
+    cache.message_seen(channel, id(10));
 
-    assert_eq!(known.newest(channel), Some(id(20)));
-    assert_eq!(known.newest(id(2)), None);
+    assert_eq!(cache.newest(channel), Some(id(20)));
+    assert_eq!(cache.newest(id(2)), None);
 }
 
 #[test]
 fn a_thread_speaks_through_its_parents_webhook() {
-    let known = Known::default();
+    let cache = Cache::default();
 
-    assert_eq!(known.place(id(1)), None);
-    known.is_in(id(1), None);
-    known.is_in(id(2), Some(id(1)));
+    assert_eq!(cache.place(id(1)), None);
+    cache.set_parent(id(1), None);
+    cache.set_parent(id(2), Some(id(1)));
 
-    assert_eq!(known.place(id(1)), Some(Place { root: id(1), thread: None }));
-    assert_eq!(known.place(id(2)), Some(Place { root: id(1), thread: Some(id(2)) }));
-    known.forget(id(2));
-    assert_eq!(known.place(id(2)), None);
+    assert_eq!(cache.place(id(1)), Some(WebhookTarget { root: id(1), thread: None }));
+    assert_eq!(cache.place(id(2)), Some(WebhookTarget { root: id(1), thread: Some(id(2)) }));
+    cache.forget(id(2));
+    assert_eq!(cache.place(id(2)), None);
 }
 
 #[test]
 fn channels_have_titles_for_people() {
-    let known = home();
-    known.channel_is(None, &channel(&json!({ "id": "5", "type": 1, "recipients": [{ "id": "7", "username": "ana" }] })));
+    let cache = home();
+    cache.update_channel(None, &channel(&json!({ "id": "5", "type": 1, "recipients": [{ "id": "7", "username": "ana" }] })));
 
-    let title = |channel: u64| known.title(&id(channel).channel());
+    let title = |channel: u64| cache.title(&id(channel).channel());
 
     assert_eq!(title(1).as_deref(), Some("#general · Home"));
     assert_eq!(title(3).as_deref(), Some("Summer · #plans · Home"));
     assert_eq!(title(5).as_deref(), Some("direct message with ana"));
     assert_eq!((title(4), title(6)), (None, None));
-    assert_eq!(known.guild_title(&id(HOME).guild()).as_deref(), Some("Home"));
+    assert_eq!(cache.guild_title(&id(HOME).guild()).as_deref(), Some("Home"));
 }
 
 #[test]
 fn what_the_bot_may_not_view_has_no_name_and_no_newest_message() {
-    let known = home();
+    let cache = home();
 
-    assert_eq!(known.names(Some(id(HOME))).channel(id(4)), None);
-    assert_eq!(known.newest(id(4)), None);
+    assert_eq!(cache.names(Some(id(HOME))).channel(id(4)), None);
+    assert_eq!(cache.newest(id(4)), None);
 }
 
 #[test]
 fn a_forums_newest_thing_is_no_message() {
-    let known = home();
+    let cache = home();
 
-    assert_eq!((known.newest(id(1)), known.newest(id(2)), known.newest(id(3))), (Some(id(50)), None, Some(id(60))));
+    assert_eq!((cache.newest(id(1)), cache.newest(id(2)), cache.newest(id(3))), (Some(id(50)), None, Some(id(60))));
 }
 
 #[test]
 fn names_of_one_guild_are_unknown_in_another() {
-    let known = home();
-    known.spoke(Some(id(HOME)), id(1), id(7), "Ana");
+    let cache = home();
+    cache.person_spoke(Some(id(HOME)), id(1), id(7), "Ana");
 
-    let (here, there, direct) = (known.names(Some(id(HOME))), known.names(Some(id(101))), known.names(None));
+    let (here, there, direct) = (cache.names(Some(id(HOME))), cache.names(Some(id(101))), cache.names(None));
 
     assert_eq!((here.channel(id(1)), here.role(id(30))), (Some("general".to_owned()), Some("mods".to_owned())));
     assert_eq!(here.person(id(7)).as_deref(), Some("Ana"));
@@ -76,50 +76,50 @@ fn names_of_one_guild_are_unknown_in_another() {
 
 #[test]
 fn the_bots_own_role_is_the_one_that_bears_its_id() {
-    let known = home();
+    let cache = home();
     let role = |value: Value| -> wire::Role { serde_json::from_str(&value.to_string()).unwrap() };
 
-    assert_eq!(known.own_role(id(HOME)), Some(id(31)));
-    known.role_gone(id(HOME), id(31));
-    assert_eq!(known.own_role(id(HOME)), None);
-    known.role_is(
+    assert_eq!(cache.own_role(id(HOME)), Some(id(31)));
+    cache.role_gone(id(HOME), id(31));
+    assert_eq!(cache.own_role(id(HOME)), None);
+    cache.update_role(
         id(HOME),
         &role(json!({ "id": "33", "name": "Tertulia", "tags": { "bot_id": BOT.to_string() } })),
         Some(id(BOT)),
     );
-    assert_eq!(known.own_role(id(HOME)), Some(id(33)));
+    assert_eq!(cache.own_role(id(HOME)), Some(id(33)));
 }
 
 #[test]
 fn those_who_spoke_last_may_be_called() {
-    let known = home();
+    let cache = home();
 
     for user in 1_000..1_040 {
-        known.spoke(Some(id(HOME)), id(1), id(user), &format!("Person {user}"));
+        cache.person_spoke(Some(id(HOME)), id(1), id(user), &format!("Person {user}"));
     }
-    known.spoke(Some(id(HOME)), id(1), id(1_020), "Renamed");
-    let company = known.company(id(1));
+    cache.person_spoke(Some(id(HOME)), id(1), id(1_020), "Renamed");
+    let mentionables = cache.mentionables(id(1));
 
-    assert_eq!(company.people.len(), MOST_PEOPLE);
-    assert_eq!(company.people.last(), Some(&(id(1_020), "Renamed".into())));
-    assert!(!company.people.iter().any(|(user, _)| *user == id(1_000)));
-    assert_eq!(*company.emojis, [(id(40), "wave".into(), true)]);
-    assert_eq!(known.company(id(2)).people, []);
+    assert_eq!(mentionables.people.len(), MOST_PEOPLE);
+    assert_eq!(mentionables.people.last(), Some(&(id(1_020), "Renamed".into())));
+    assert!(!mentionables.people.iter().any(|(user, _)| *user == id(1_000)));
+    assert_eq!(*mentionables.emojis, [(id(40), "wave".into(), true)]);
+    assert_eq!(cache.mentionables(id(2)).people, []);
 }
 
 #[test]
 fn a_guild_that_is_gone_is_forgotten_with_its_channels() {
-    let known = home();
+    let cache = home();
 
-    let gone = known.guild_gone(id(HOME));
+    let gone = cache.guild_gone(id(HOME));
 
     assert_eq!(gone, [id(1), id(2), id(3), id(4)]);
-    assert!(!known.knows_guild(id(HOME)) && !known.knows_channel(id(1)));
+    assert!(!cache.has_guild(id(HOME)) && !cache.has_channel(id(1)));
 }
 
 /// A guild with two channels, a forum with a post, and a channel that is hidden from the bot.
-fn home() -> Known {
-    let known = Known::default();
+fn home() -> Cache {
+    let cache = Cache::default();
     let guild = json!({
         "id": HOME.to_string(),
         "name": "Ho\u{202e}me",
@@ -133,11 +133,11 @@ fn home() -> Known {
         "threads": [{ "id": "3", "type": 11, "parent_id": "2", "name": "Summer", "last_message_id": "60" }],
     });
     let guild: wire::Guild = serde_json::from_str(&guild.to_string()).unwrap();
-    known.guild_is(&guild, Some(id(BOT)));
+    cache.update_guild(&guild, Some(id(BOT)));
     for told in guild.channels.iter().chain(&guild.threads) {
-        known.channel_is(Some(id(HOME)), told);
+        cache.update_channel(Some(id(HOME)), told);
     }
-    known
+    cache
 }
 
 fn channel(value: &Value) -> wire::Channel {

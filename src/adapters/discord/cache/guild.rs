@@ -12,7 +12,7 @@ const MOST_PEOPLE: usize = 256;
 
 /// What is known of one guild.
 #[derive(Debug, Default)]
-pub(super) struct OfGuild {
+pub(super) struct CachedGuild {
     pub name: Option<Box<str>>,
     /// The role that belongs to our bot alone.
     pub own_role: Option<Snowflake>,
@@ -26,7 +26,7 @@ pub(super) struct OfGuild {
     pub joined: Option<Moment>,
 }
 
-impl OfGuild {
+impl CachedGuild {
     /// Whether the guild was told of, rather than only something in it.
     pub const fn is_told(&self) -> bool {
         self.is_told
@@ -45,10 +45,10 @@ impl OfGuild {
             self.roles.sort_by_key(|(id, _)| *id);
             self.roles.shrink_to_fit();
         }
-        self.emojis_are(&told.emojis);
+        self.set_emojis(&told.emojis);
     }
 
-    pub fn role_is(&mut self, role: &wire::Role, bot: Option<Snowflake>) {
+    pub fn update_role(&mut self, role: &wire::Role, bot: Option<Snowflake>) {
         let id = role.id.0;
         if bot.is_some() && role.bot() == bot {
             self.own_role = Some(id);
@@ -70,7 +70,7 @@ impl OfGuild {
         Some(&self.roles[at].1)
     }
 
-    pub fn emojis_are(&mut self, emojis: &[wire::Emoji]) {
+    pub fn set_emojis(&mut self, emojis: &[wire::Emoji]) {
         let usable = emojis.iter().filter(|emoji| emoji.is_usable());
         self.emojis = usable.map(|emoji| (emoji.id.0, emoji.name.as_str().into(), emoji.animated)).collect();
     }

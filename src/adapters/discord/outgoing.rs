@@ -5,7 +5,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use super::heard::DEFUSED;
+use super::incoming::MENTION_BREAKER;
 use super::markup::{Mark, Piece, is_emoji_name, pieces};
 use super::names::is_noncharacter;
 use super::snowflake::Snowflake;
@@ -30,16 +30,16 @@ const EVERYBODY: [&str; 2] = ["everyone", "here"];
 
 /// What a statement may point at.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Around<'a> {
+pub struct Mentionables<'a> {
     /// The people who may be called: who took part in the talk, if the settings and the person allow it. No bots.
-    pub people: &'a [Present<'a>],
+    pub people: &'a [MentionablePerson<'a>],
     /// The guild's emojis that can be used; in a direct message none.
     pub emojis: &'a [Emoji<'a>],
 }
 
 /// Somebody who may be called.
 #[derive(Clone, Copy, Debug)]
-pub struct Present<'a> {
+pub struct MentionablePerson<'a> {
     /// Whom a mention means.
     pub id: Snowflake,
     /// The name under which companions know them: `User::shown`.
@@ -70,7 +70,7 @@ pub struct Part {
 ///
 /// `@Name` of somebody around calls them, once in a statement; `:name:` of the guild's emojis shows them. Other people's ids, roles and
 /// everyone stay as they are to the eye, and call nobody. The target of a link is always to be seen, headings are bold lines.
-pub fn said(words: &str, around: &Around<'_>) -> Vec<Part> {
+pub fn render(words: &str, around: &Mentionables<'_>) -> Vec<Part> {
     let mut written = Written { around, text: String::new(), marks: Vec::new(), called: BTreeSet::new() };
     let clean: String = words.replace(['\u{2028}', '\u{2029}'], "\n").chars().filter(|c| !is_dropped(*c)).collect();
     for piece in pieces(&without_headings(&clean)) {
@@ -112,7 +112,7 @@ struct Standing {
 
 /// What is written so far.
 struct Written<'a> {
-    around: &'a Around<'a>,
+    around: &'a Mentionables<'a>,
     text: String,
     marks: Vec<Standing>,
     called: BTreeSet<Snowflake>,
@@ -130,7 +130,7 @@ impl Written<'_> {
     fn mark(&mut self, raw: &str, mark: &Mark<'_>) {
         match mark {
             Mark::User(id) if self.may_call(*id) => self.call(*id),
-            Mark::User(_) | Mark::Role(_) => self.text.push_str(&raw.replacen('<', &format!("<{DEFUSED}"), 1)),
+            Mark::User(_) | Mark::Role(_) => self.text.push_str(&raw.replacen('<', &format!("<{MENTION_BREAKER}"), 1)),
             Mark::Emoji { id, name } => match self.around.emojis.iter().find(|emoji| emoji.id == *id) {
                 Some(emoji) => self.emoji(emoji),
                 // Of another guild: Discord would show its name alone, if anything.
@@ -292,7 +292,7 @@ fn without_calls(text: &str) -> String {
         if index > 0 {
             out.push('<');
             let calls = rest.starts_with('@') && rest.find('>').is_some_and(|end| is_call(&rest[1..end]));
-            out.extend(calls.then_some(DEFUSED));
+            out.extend(calls.then_some(MENTION_BREAKER));
         }
         out.push_str(rest);
     }
@@ -312,7 +312,7 @@ fn defused(text: &str) -> String {
     for (index, rest) in text.split('@').enumerate() {
         if index > 0 {
             out.push('@');
-            out.extend(calls_everybody(rest).then_some(DEFUSED));
+            out.extend(calls_everybody(rest).then_some(MENTION_BREAKER));
         }
         out.push_str(rest);
     }
@@ -346,7 +346,7 @@ fn is_word(c: char) -> bool {
 /// What Discord would strip, or what turns the text around it; and what stands for something else here.
 fn is_dropped(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\t')
-        || matches!(c, DEFUSED | '\u{feff}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(c, MENTION_BREAKER | '\u{feff}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
         || is_noncharacter(c)
 }
 

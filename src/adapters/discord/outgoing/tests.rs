@@ -1,14 +1,14 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::adapters::discord::heard::{Heard, Known, Origin, Told, Us, User, heard};
+use crate::adapters::discord::incoming::{Incoming, NameLookup, Origin, OwnIds, RawMessage, User, classify};
 
-const PEOPLE: [Present<'_>; 5] = [
-    Present { id: id(1_001), name: "Ana" },
-    Present { id: id(1_002), name: "Ana Lee" },
-    Present { id: id(1_003), name: "Zoë 🚀" },
-    Present { id: id(1_004), name: "Twin" },
-    Present { id: id(1_005), name: "twin" },
+const PEOPLE: [MentionablePerson<'_>; 5] = [
+    MentionablePerson { id: id(1_001), name: "Ana" },
+    MentionablePerson { id: id(1_002), name: "Ana Lee" },
+    MentionablePerson { id: id(1_003), name: "Zoë 🚀" },
+    MentionablePerson { id: id(1_004), name: "Twin" },
+    MentionablePerson { id: id(1_005), name: "twin" },
 ];
 const EMOJIS: [Emoji<'_>; 4] = [
     Emoji { id: id(31), name: "wave", animated: false },
@@ -16,7 +16,7 @@ const EMOJIS: [Emoji<'_>; 4] = [
     Emoji { id: id(32), name: "cat_1", animated: false },
     Emoji { id: id(33), name: "30", animated: false },
 ];
-const AROUND: Around<'_> = Around { people: &PEOPLE, emojis: &EMOJIS };
+const AROUND: Mentionables<'_> = Mentionables { people: &PEOPLE, emojis: &EMOJIS };
 
 #[test]
 fn people_around_are_called_by_their_names() {
@@ -32,7 +32,7 @@ fn people_around_are_called_by_their_names() {
         ("`@Ana` \\@Ana https://x.org/@Ana", "`@Ana` \\@Ana https://x.org/@Ana", &[]),
         ("```\n@Ana\n```", "```\n@Ana\n```", &[]),
     ] {
-        assert_eq!(said(words, &AROUND), [part(content, calls)], "{words:?}");
+        assert_eq!(render(words, &AROUND), [part(content, calls)], "{words:?}");
     }
 }
 
@@ -50,7 +50,7 @@ fn nobody_else_can_be_called() {
         ("<@!7>", "<\u{200b}@!7>"),
         ("@@Ana", "@<@1001>"),
     ] {
-        let parts = said(words, &AROUND);
+        let parts = render(words, &AROUND);
 
         assert_eq!(parts.len(), 1, "{words:?}");
         assert_eq!(parts[0].content, content, "{words:?}");
@@ -60,10 +60,10 @@ fn nobody_else_can_be_called() {
 #[test]
 fn a_statement_calls_everybody_once_and_not_more_than_ten() {
     let names: Vec<_> = (0..40).map(|number| format!("p{number}")).collect();
-    let people: Vec<_> = names.iter().zip(1..).map(|(name, number)| Present { id: id(number), name }).collect();
+    let people: Vec<_> = names.iter().zip(1..).map(|(name, number)| MentionablePerson { id: id(number), name }).collect();
     let words = names.iter().map(|name| format!("@{name} ")).collect::<String>().repeat(40);
 
-    let parts = said(&words, &Around { people: &people, emojis: &[] });
+    let parts = render(&words, &Mentionables { people: &people, emojis: &[] });
 
     assert!(parts.len() > 2);
     let calls: Vec<_> = parts.iter().flat_map(|part| part.calls.iter().map(|user| user.get())).collect();
@@ -80,7 +80,7 @@ fn emojis_of_the_guild_are_shown() {
         (":unknown: 10:30:00 ::wave::", ":unknown: 10:30:00 :<a:wave:30>:"),
         (":Wave: `:wave:`", ":Wave: `:wave:`"),
     ] {
-        assert_eq!(said(words, &AROUND), [part(content, &[])], "{words:?}");
+        assert_eq!(render(words, &AROUND), [part(content, &[])], "{words:?}");
     }
 }
 
@@ -101,7 +101,7 @@ fn nothing_hides_and_nothing_shouts() {
         ("a\u{202e}b\u{0}c\r\nd\u{2028}e", "abc\nd\ne"),
         ("  indented", "indented"),
     ] {
-        assert_eq!(said(words, &AROUND), [part(content, &[])], "{words:?}");
+        assert_eq!(render(words, &AROUND), [part(content, &[])], "{words:?}");
     }
 }
 
@@ -109,7 +109,7 @@ fn nothing_hides_and_nothing_shouts() {
 fn a_part_that_looks_like_a_heading_is_none() {
     let words = format!("{} # not a title", "a".repeat(1_998));
 
-    let parts = said(&words, &AROUND);
+    let parts = render(&words, &AROUND);
 
     assert_eq!(parts[1].content, "\\# not a title");
 }
@@ -117,14 +117,14 @@ fn a_part_that_looks_like_a_heading_is_none() {
 #[test]
 fn what_shows_nothing_is_no_part() {
     for words in ["", " \n ", "\u{200b}", "\u{fe0f}\u{ad}", "\u{feff}"] {
-        assert_eq!(said(words, &AROUND), [], "{words:?}");
+        assert_eq!(render(words, &AROUND), [], "{words:?}");
     }
 }
 
 #[test]
 fn no_mark_is_torn() {
     for words in [":wave:".repeat(600), "x".repeat(1_990) + ":wave:", "@Ana".repeat(900), "é:cat_1:\u{fe0f}".repeat(400)] {
-        let parts = said(&words, &AROUND);
+        let parts = render(&words, &AROUND);
 
         assert!(parts.len() > 1);
         for part in parts {
@@ -139,7 +139,7 @@ fn no_mark_is_torn() {
 
 #[test]
 fn a_code_block_over_two_parts_is_closed_and_opened_again() {
-    let parts = said(&format!("```rust\n{}```", "let a = 1;\n".repeat(300)), &AROUND);
+    let parts = render(&format!("```rust\n{}```", "let a = 1;\n".repeat(300)), &AROUND);
 
     assert_eq!(parts.len(), 2);
     assert!(parts.iter().all(|part| part.content.starts_with("```rust\n") && part.content.ends_with("\n```")));
@@ -160,7 +160,7 @@ proptest! {
 
     #[test]
     fn every_part_is_one_that_discord_takes(words in words()) {
-        for part in said(&words, &AROUND) {
+        for part in render(&words, &AROUND) {
             prop_assert!(part.content.chars().count() <= LIMIT);
             prop_assert!(part.content.chars().any(is_seen));
             prop_assert_eq!(part.content.trim(), &*part.content);
@@ -177,7 +177,7 @@ proptest! {
     fn what_was_heard_and_said_again_is_heard_with_the_same_words(content in heard_content()) {
         let first = hear(&content);
 
-        let again: Vec<_> = said(&first, &AROUND).iter().map(|part| hear(&part.content)).collect();
+        let again: Vec<_> = render(&first, &AROUND).iter().map(|part| hear(&part.content)).collect();
 
         let again = again.join("\n");
         prop_assert_eq!(words_of(&again), words_of(&first));
@@ -185,7 +185,7 @@ proptest! {
 
     #[test]
     fn what_was_said_is_found_again(words in words()) {
-        for part in said(&words, &AROUND) {
+        for part in render(&words, &AROUND) {
             let read = part.content.replace(['\u{200b}', '\u{fe0f}'], "").replace("<@1001>", "<@!1001>").replace('\n', "\r\n");
 
             prop_assert!(is_same(&part.content, &read));
@@ -239,8 +239,8 @@ fn heard_content() -> impl Strategy<Value = String> {
 
 fn hear(content: &str) -> String {
     let user = |id, username| User { id, username, global_name: None, nick: None, bot: false, system: false };
-    let us = Us { bot: id(1), application: id(2), webhooks: &BTreeSet::new() };
-    let told = Told {
+    let us = OwnIds { bot: id(1), application: id(2), webhooks: &BTreeSet::new() };
+    let told = RawMessage {
         id: id(3),
         kind: 0,
         flags: 0,
@@ -253,15 +253,15 @@ fn hear(content: &str) -> String {
         forward: None,
         answers: None,
     };
-    match heard(&told, &us, &Town) {
-        Heard::Said(inbound_message) => inbound_message.text,
+    match classify(&told, &us, &Town) {
+        Incoming::Message(inbound_message) => inbound_message.text,
         other => panic!("{other:?}"),
     }
 }
 
 struct Town;
 
-impl Known for Town {
+impl NameLookup for Town {
     fn person(&self, _: Snowflake) -> Option<String> {
         Some("Eve".to_owned())
     }

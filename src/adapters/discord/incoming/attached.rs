@@ -1,6 +1,6 @@
 //! Tells in brackets what hangs on a message and is no text: files, stickers, polls, forwarded messages.
 
-use super::{IS_VOICE_MESSAGE, Told, cut};
+use super::{IS_VOICE_MESSAGE, RawMessage, cut};
 
 /// Files that are told; Discord allows ten.
 const MOST_FILES: usize = 10;
@@ -56,7 +56,7 @@ pub struct Forward<'a> {
 }
 
 /// A line for each thing that hangs on a message.
-pub(super) fn lines(told: &Told<'_>, read: impl Fn(&str) -> String) -> Vec<String> {
+pub(super) fn lines(told: &RawMessage<'_>, read: impl Fn(&str) -> String) -> Vec<String> {
     let is_voice = told.flags & IS_VOICE_MESSAGE != 0;
     let mut lines = files(&told.attachments, is_voice);
     lines.extend(stickers(&told.stickers));

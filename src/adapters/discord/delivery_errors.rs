@@ -14,11 +14,11 @@ const MOST_CHANNELS: usize = 10_000;
 
 /// The last trouble of each channel in which nothing was posted since. Lost with the process: whoever speaks next finds it again.
 #[derive(Debug, Default)]
-pub struct Troubles(Mutex<BTreeMap<Snowflake, Noted>>);
+pub struct DeliveryErrors(Mutex<BTreeMap<Snowflake, Noted>>);
 
 /// What went wrong, and when.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct DeliveryError {
     /// When it did.
     pub at: Moment,
     /// In plain words, with what to click.
@@ -30,16 +30,16 @@ pub struct Trouble {
 /// A trouble, and how long it bars its channel by a clock that nobody sets.
 #[derive(Debug)]
 struct Noted {
-    trouble: Trouble,
+    trouble: DeliveryError,
     barred_until: Option<Instant>,
 }
 
-impl Troubles {
+impl DeliveryErrors {
     /// Something could not be said in a channel; if nothing could be, it is tried again after this pause. Whether that is news: it did not
     /// fail there for the same reason before.
     pub fn note(&self, channel: Snowflake, why: &str, at: Moment, pause: Option<Duration>) -> bool {
         let mut troubles = self.lock();
-        let trouble = Trouble { at, why: why.to_owned(), tried_again_at: pause.map(|pause| at + pause) };
+        let trouble = DeliveryError { at, why: why.to_owned(), tried_again_at: pause.map(|pause| at + pause) };
         let barred_until = pause.map(|pause| Instant::now() + pause);
         let before = troubles.insert(channel, Noted { trouble, barred_until });
         if troubles.len() > MOST_CHANNELS {
@@ -73,7 +73,7 @@ impl Troubles {
     }
 
     /// The last trouble in a channel, if nothing was said in it since.
-    pub fn last(&self, channel: Snowflake) -> Option<Trouble> {
+    pub fn last(&self, channel: Snowflake) -> Option<DeliveryError> {
         self.lock().get(&channel).map(|noted| noted.trouble.clone())
     }
 
@@ -89,13 +89,13 @@ mod tests {
 
     #[test]
     fn trouble_lasts_until_something_is_said() {
-        let (troubles, channel) = (Troubles::default(), id(1));
+        let (troubles, channel) = (DeliveryErrors::default(), id(1));
 
         assert!(troubles.note(channel, "one", at(1), None));
         assert!(troubles.note(channel, "two", at(2), None));
         assert!(!troubles.note(channel, "two", at(3), None));
 
-        assert_eq!(troubles.last(channel), Some(Trouble { at: at(3), why: "two".to_owned(), tried_again_at: None }));
+        assert_eq!(troubles.last(channel), Some(DeliveryError { at: at(3), why: "two".to_owned(), tried_again_at: None }));
         assert_eq!(troubles.last(id(2)), None);
         assert!(troubles.over(channel));
         assert_eq!(troubles.last(channel), None);
@@ -105,7 +105,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_bars_all_words_does_so_until_it_is_tried_again_something_changes_or_is_said() {
-        let troubles = Troubles::default();
+        let troubles = DeliveryErrors::default();
         let note = |channel| troubles.note(id(channel), "x", at(1), Some(Duration::from_secs(10)));
         let bars = || [1, 2, 3, 4, 5].map(|channel| troubles.bar(id(channel)));
 
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn no_more_is_remembered_than_can_be() {
-        let troubles = Troubles::default();
+        let troubles = DeliveryErrors::default();
 
         for number in 1..=MOST_CHANNELS as u64 + 5 {
             troubles.note(id(number), "x", at(number), None);
