@@ -12,7 +12,7 @@ use crate::actors::service::notes::StoredNotes;
 use crate::adapters::discord::commands::Commands;
 use crate::adapters::discord::dispatch::{Dispatch, Intake as Takes};
 use crate::adapters::discord::gateway::{Gateway, Parts, Times};
-use crate::adapters::discord::intake::{Ears, Intake, Shared};
+use crate::adapters::discord::intake::{Dependencies, Intake, SharedIntake};
 use crate::adapters::discord::platform::Discord;
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::ports::chat_platform::Platforms;
@@ -42,7 +42,7 @@ pub fn join(mut context: ActorContext, keeper: &Arc<dyn Keeper>) -> Result<Actor
     let commands =
         Commands::new(discord.clone(), backend.clone(), backend, ignoring, inbound_events.clone(), settings, instruments.clone());
     let asked = commands.clone();
-    let ears = Ears::new(Shared {
+    let shared = SharedIntake::new(Dependencies {
         discord: discord.clone(),
         inbound_events,
         notes: notes.clone(),
@@ -58,7 +58,7 @@ pub fn join(mut context: ActorContext, keeper: &Arc<dyn Keeper>) -> Result<Actor
         rng: context.rng.clone(),
         recorder: GatewayRecorder::new(context.recorder.clone()),
         make_intake: Arc::new(move |shard| {
-            Box::new(Registering { commands: commands.clone(), intake: Intake::new(&ears, shard) })
+            Box::new(Registering { commands: commands.clone(), intake: Intake::new(&shared, shard) })
         }),
         times: Times::default(),
     };

@@ -22,7 +22,7 @@ use crate::domain::moment::Moment;
 use crate::ports::inbound_events::ChannelRef;
 
 /// The people of a channel who may be called: whoever spoke there last.
-const MOST_PEOPLE: usize = 24;
+const MAX_PEOPLE: usize = 24;
 
 /// What is known of channels. Nothing in it has to be: what is missing is asked for, or done without.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ struct Entries {
 struct CachedChannel {
     guild: Option<Snowflake>,
     newest: Option<Snowflake>,
-    place: Option<WebhookTarget>,
+    target: Option<WebhookTarget>,
     /// Its name; of a direct message, that of the person.
     name: Option<Box<str>>,
     is_direct: bool,
@@ -68,8 +68,8 @@ pub struct OwnedMentionables {
 impl Cache {
     /// A message was seen in a channel, or is told to be its last one.
     pub fn message_seen(&self, channel: Snowflake, message: Snowflake) {
-        let mut known = self.lock();
-        let cached = known.channels.entry(channel).or_default();
+        let mut entries = self.lock();
+        let cached = entries.channels.entry(channel).or_default();
         cached.newest = cached.newest.max(Some(message));
     }
 
@@ -80,28 +80,28 @@ impl Cache {
 
     /// A channel is a thread in another, or a channel of its own (none).
     pub fn set_parent(&self, channel: Snowflake, parent: Option<Snowflake>) -> WebhookTarget {
-        let place = WebhookTarget { root: parent.unwrap_or(channel), thread: parent.map(|_| channel) };
-        self.lock().channels.entry(channel).or_default().place = Some(place);
-        place
+        let target = WebhookTarget { root: parent.unwrap_or(channel), thread: parent.map(|_| channel) };
+        self.lock().channels.entry(channel).or_default().target = Some(target);
+        target
     }
 
     /// Where a channel's webhooks belong, if that was told.
-    pub fn place(&self, channel: Snowflake) -> Option<WebhookTarget> {
-        self.lock().channels.get(&channel)?.place
+    pub fn webhook_target(&self, channel: Snowflake) -> Option<WebhookTarget> {
+        self.lock().channels.get(&channel)?.target
     }
 
     /// Somebody spoke in a channel, and may be called there from now on. Whoever did not speak for long is forgotten.
     pub fn person_spoke(&self, guild: Option<Snowflake>, channel: Snowflake, user: Snowflake, name: &str) {
-        let mut known = self.lock();
-        let cached = known.channels.entry(channel).or_default();
+        let mut entries = self.lock();
+        let cached = entries.channels.entry(channel).or_default();
         cached.guild = cached.guild.or(guild);
         let Some(guild) = cached.guild else { return };
         cached.people.retain(|other| *other != user);
-        if cached.people.len() >= MOST_PEOPLE {
+        if cached.people.len() >= MAX_PEOPLE {
             cached.people.remove(0);
         }
         cached.people.push(user);
-        known.guilds.entry(guild).or_default().met(user, name);
+        entries.guilds.entry(guild).or_default().remember_person(user, name);
     }
 
     /// Somebody is not to be heard, and not to be called either.
@@ -113,9 +113,9 @@ impl Cache {
 
     /// Whom and what words in a channel may point at; nothing if nothing was told.
     pub fn mentionables(&self, channel: Snowflake) -> OwnedMentionables {
-        let known = self.lock();
-        let of_guild = |cached: &CachedChannel| known.guilds.get(&cached.guild?);
-        let Some(cached) = known.channels.get(&channel) else { return OwnedMentionables::default() };
+        let entries = self.lock();
+        let of_guild = |cached: &CachedChannel| entries.guilds.get(&cached.guild?);
+        let Some(cached) = entries.channels.get(&channel) else { return OwnedMentionables::default() };
         let Some(guild) = of_guild(cached) else { return OwnedMentionables::default() };
         let people = cached.people.iter().filter_map(|user| Some((*user, guild.person(*user)?))).collect();
         OwnedMentionables { people, emojis: Arc::clone(&guild.emojis) }
@@ -128,49 +128,50 @@ impl Cache {
 
     /// Where a channel is, as the core is told.
     pub fn channel_ref(&self, guild: Option<Snowflake>, channel: Snowflake) -> ChannelRef {
-        let known = self.lock();
-        let cached = known.channels.get(&channel);
+        let entries = self.lock();
+        let cached = entries.channels.get(&channel);
         let guild = guild.or(cached.and_then(|cached| cached.guild));
-        let parent = cached.and_then(|cached| cached.place).filter(|place| place.thread.is_some());
+        let parent = cached.and_then(|cached| cached.target).filter(|target| target.thread.is_some());
         ChannelRef {
             guild: guild.map_or_else(|| channel.direct_guild(), Snowflake::guild),
             channel: channel.channel(),
-            parent: parent.map(|place| place.root.channel()),
+            parent: parent.map(|target| target.root.channel()),
         }
     }
 
     /// What a channel is called for people: `#general · Home`, `post · #forum · Home`, `direct message with Ana`.
     pub fn title(&self, channel: &ChannelId) -> Option<String> {
-        let known = self.lock();
-        let cached = known.channels.get(&Snowflake::of_channel(channel)?)?;
+        let entries = self.lock();
+        let cached = entries.channels.get(&Snowflake::of_channel(channel)?)?;
         let name = cached.name.as_deref()?;
         if cached.is_direct {
             return Some(format!("direct message with {name}"));
         }
-        let guild = known.guilds.get(&cached.guild?)?.name.as_deref()?;
-        let Some(place) = cached.place.filter(|place| place.thread.is_some()) else {
+        let guild = entries.guilds.get(&cached.guild?)?.name.as_deref()?;
+        let Some(target) = cached.target.filter(|target| target.thread.is_some()) else {
             return Some(format!("#{name} · {guild}"));
         };
-        let parent = known.channels.get(&place.root).and_then(|parent| parent.name.as_deref());
+        let parent = entries.channels.get(&target.root).and_then(|parent| parent.name.as_deref());
         Some(parent.map_or_else(|| format!("{name} · {guild}"), |parent| format!("{name} · #{parent} · {guild}")))
     }
 
     /// What a guild is called for people.
     pub fn guild_title(&self, guild: &GuildId) -> Option<String> {
-        let known = self.lock();
-        Some(known.guilds.get(&Snowflake::of_guild(guild)?)?.name.as_deref()?.to_owned())
+        let entries = self.lock();
+        Some(entries.guilds.get(&Snowflake::of_guild(guild)?)?.name.as_deref()?.to_owned())
     }
 
     /// A channel is gone: it, and the threads in it that are known.
-    pub fn forget(&self, channel: Snowflake) {
+    pub fn remove_channel(&self, channel: Snowflake) {
         self.lock().channels.remove(&channel);
     }
 
     /// The threads of a channel that are known.
     pub fn threads(&self, channel: Snowflake) -> Vec<Snowflake> {
-        let is_in = |cached: &CachedChannel| cached.place.is_some_and(|place| place.root == channel && place.thread.is_some());
-        let known = self.lock();
-        known.channels.iter().filter(|(_, cached)| is_in(cached)).map(|(thread, _)| *thread).collect()
+        let is_in =
+            |cached: &CachedChannel| cached.target.is_some_and(|target| target.root == channel && target.thread.is_some());
+        let entries = self.lock();
+        entries.channels.iter().filter(|(_, cached)| is_in(cached)).map(|(thread, _)| *thread).collect()
     }
 
     // Nothing in here is half done when somebody panics.
@@ -182,32 +183,32 @@ impl Cache {
 impl Cache {
     /// A channel or thread of a guild was told of.
     pub fn update_channel(&self, guild: Option<Snowflake>, told: &wire::Channel) {
-        let mut known = self.lock();
-        let cached = known.channels.entry(told.id.0).or_default();
+        let mut entries = self.lock();
+        let cached = entries.channels.entry(told.id.0).or_default();
         cached.guild = guild.or(cached.guild);
         cached.is_direct = told.is_direct();
         cached.name = told.name().map(|name| plain(&name)).filter(|name| !name.is_empty()).map(Into::into);
         cached.newest = cached.newest.max(told.newest());
-        if told.is_told() && (!told.is_thread() || told.parent().is_some()) {
+        if told.has_kind() && (!told.is_thread() || told.parent().is_some()) {
             let parent = told.parent();
-            cached.place = Some(WebhookTarget { root: parent.unwrap_or(told.id.0), thread: parent.map(|_| told.id.0) });
+            cached.target = Some(WebhookTarget { root: parent.unwrap_or(told.id.0), thread: parent.map(|_| told.id.0) });
         }
     }
 
     /// Somebody wrote to the bot directly.
-    pub fn is_direct(&self, channel: Snowflake, person: &str) {
-        let mut known = self.lock();
-        let cached = known.channels.entry(channel).or_default();
+    pub fn set_direct(&self, channel: Snowflake, person: &str) {
+        let mut entries = self.lock();
+        let cached = entries.channels.entry(channel).or_default();
         cached.is_direct = true;
         if cached.name.as_deref() != Some(person) {
             cached.name = Some(person.into());
         }
-        cached.place = Some(WebhookTarget { root: channel, thread: None });
+        cached.target = Some(WebhookTarget { root: channel, thread: None });
     }
 
     /// A guild was told of, whole or without its channels.
     pub fn update_guild(&self, told: &wire::Guild, bot: Option<Snowflake>) {
-        self.lock().guilds.entry(told.id.0).or_default().is(told, bot);
+        self.lock().guilds.entry(told.id.0).or_default().update(told, bot);
     }
 
     /// A role of a guild came or changed.
@@ -216,8 +217,8 @@ impl Cache {
     }
 
     /// A role of a guild went.
-    pub fn role_gone(&self, guild: Snowflake, role: Snowflake) {
-        self.lock().guilds.entry(guild).or_default().role_gone(role);
+    pub fn remove_role(&self, guild: Snowflake, role: Snowflake) {
+        self.lock().guilds.entry(guild).or_default().remove_role(role);
     }
 
     /// These are the emojis of a guild.
@@ -227,17 +228,17 @@ impl Cache {
 
     /// Whether a guild was told of.
     pub fn has_guild(&self, guild: Snowflake) -> bool {
-        self.lock().guilds.get(&guild).is_some_and(CachedGuild::is_told)
+        self.lock().guilds.get(&guild).is_some_and(CachedGuild::is_complete)
     }
 
     /// When the bot was invited to a guild, if that was told.
-    pub fn joined(&self, guild: Snowflake) -> Option<Moment> {
-        self.lock().guilds.get(&guild)?.joined
+    pub fn joined_at(&self, guild: Snowflake) -> Option<Moment> {
+        self.lock().guilds.get(&guild)?.joined_at
     }
 
     /// Whether it was told where a channel is.
     pub fn has_channel(&self, channel: Snowflake) -> bool {
-        self.lock().channels.get(&channel).is_some_and(|cached| cached.place.is_some())
+        self.lock().channels.get(&channel).is_some_and(|cached| cached.target.is_some())
     }
 
     /// The role that belongs to our bot alone in a guild.
@@ -246,42 +247,42 @@ impl Cache {
     }
 
     /// The bot is not in a guild any more. Returns its channels that were known.
-    pub fn guild_gone(&self, guild: Snowflake) -> Vec<Snowflake> {
-        let mut known = self.lock();
-        known.guilds.remove(&guild);
+    pub fn remove_guild(&self, guild: Snowflake) -> Vec<Snowflake> {
+        let mut entries = self.lock();
+        entries.guilds.remove(&guild);
         let is_there = |cached: &CachedChannel| cached.guild == Some(guild);
-        let gone: Vec<_> = known.channels.iter().filter(|(_, cached)| is_there(cached)).map(|(channel, _)| *channel).collect();
+        let gone: Vec<_> = entries.channels.iter().filter(|(_, cached)| is_there(cached)).map(|(channel, _)| *channel).collect();
         for channel in &gone {
-            known.channels.remove(channel);
+            entries.channels.remove(channel);
         }
         gone
     }
 
     /// The names of one guild, or of none: what belongs to another guild is unknown there.
     pub const fn names(&self, guild: Option<Snowflake>) -> Names<'_> {
-        Names { known: self, guild }
+        Names { cache: self, guild }
     }
 }
 
 /// The names of one guild.
 #[derive(Clone, Copy, Debug)]
 pub struct Names<'a> {
-    known: &'a Cache,
+    cache: &'a Cache,
     guild: Option<Snowflake>,
 }
 
 impl incoming::NameLookup for Names<'_> {
     fn person(&self, id: Snowflake) -> Option<String> {
-        Some(self.known.lock().guilds.get(&self.guild?)?.person(id)?.to_string())
+        Some(self.cache.lock().guilds.get(&self.guild?)?.person(id)?.to_string())
     }
 
     fn role(&self, id: Snowflake) -> Option<String> {
-        self.known.lock().guilds.get(&self.guild?)?.role(id).map(str::to_owned)
+        self.cache.lock().guilds.get(&self.guild?)?.role(id).map(str::to_owned)
     }
 
     fn channel(&self, id: Snowflake) -> Option<String> {
-        let known = self.known.lock();
-        let cached = known.channels.get(&id).filter(|cached| cached.guild == self.guild && !cached.is_direct)?;
+        let entries = self.cache.lock();
+        let cached = entries.channels.get(&id).filter(|cached| cached.guild == self.guild && !cached.is_direct)?;
         cached.name.as_deref().map(str::to_owned)
     }
 }

@@ -1,4 +1,4 @@
-//! Where something could not be said lately, for whoever asks; and once for the log.
+//! Remembers the last delivery error of each channel, for status replies and so that each error is logged once.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,76 +9,76 @@ use tokio::time::Instant;
 use super::snowflake::Snowflake;
 use crate::domain::moment::Moment;
 
-/// Channels that are remembered; of more, the oldest trouble is forgotten.
-const MOST_CHANNELS: usize = 10_000;
+/// The most channels to remember. Above this, the oldest error is dropped.
+const MAX_CHANNELS: usize = 10_000;
 
-/// The last trouble of each channel in which nothing was posted since. Lost with the process: whoever speaks next finds it again.
+/// The last delivery error of each channel in which nothing was posted since.
+///
+/// It is not stored: after a restart, the next statement that fails records it again.
 #[derive(Debug, Default)]
-pub struct DeliveryErrors(Mutex<BTreeMap<Snowflake, Noted>>);
+pub struct DeliveryErrors(Mutex<BTreeMap<Snowflake, Entry>>);
 
-/// What went wrong, and when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryError {
-    /// When it did.
     pub at: Moment,
-    /// In plain words, with what to click.
+    /// The reason in plain words, with what to click in Discord.
     pub why: String,
-    /// Any words would be refused, and no others are tried before about this moment.
-    pub tried_again_at: Option<Moment>,
+    /// Set if every message would be refused: nothing is sent to the channel before about this moment.
+    pub retry_at: Option<Moment>,
 }
 
-/// A trouble, and how long it bars its channel by a clock that nobody sets.
+/// An error, and until when it blocks its channel. The deadline is monotonic, so setting the clock does not move it.
 #[derive(Debug)]
-struct Noted {
-    trouble: DeliveryError,
-    barred_until: Option<Instant>,
+struct Entry {
+    error: DeliveryError,
+    blocked_until: Option<Instant>,
 }
 
 impl DeliveryErrors {
-    /// Something could not be said in a channel; if nothing could be, it is tried again after this pause. Whether that is news: it did not
-    /// fail there for the same reason before.
-    pub fn note(&self, channel: Snowflake, why: &str, at: Moment, pause: Option<Duration>) -> bool {
-        let mut troubles = self.lock();
-        let trouble = DeliveryError { at, why: why.to_owned(), tried_again_at: pause.map(|pause| at + pause) };
-        let barred_until = pause.map(|pause| Instant::now() + pause);
-        let before = troubles.insert(channel, Noted { trouble, barred_until });
-        if troubles.len() > MOST_CHANNELS {
-            let oldest = troubles.iter().min_by_key(|(_, noted)| noted.trouble.at).map(|(channel, _)| *channel);
-            oldest.and_then(|oldest| troubles.remove(&oldest));
+    /// Records that a message could not be delivered to a channel. `pause` is given if every message would be refused: it blocks the
+    /// channel for that long. Returns whether the reason differs from the last one there.
+    pub fn record(&self, channel: Snowflake, why: &str, at: Moment, pause: Option<Duration>) -> bool {
+        let mut entries = self.lock();
+        let error = DeliveryError { at, why: why.to_owned(), retry_at: pause.map(|pause| at + pause) };
+        let blocked_until = pause.map(|pause| Instant::now() + pause);
+        let before = entries.insert(channel, Entry { error, blocked_until });
+        if entries.len() > MAX_CHANNELS {
+            let oldest = entries.iter().min_by_key(|(_, entry)| entry.error.at).map(|(channel, _)| *channel);
+            oldest.and_then(|oldest| entries.remove(&oldest));
         }
-        before.is_none_or(|before| before.trouble.why != why)
+        before.is_none_or(|before| before.error.why != why)
     }
 
-    /// Something was said in a channel, or it is gone. Whether there had been trouble.
-    pub fn over(&self, channel: Snowflake) -> bool {
+    /// Clears a channel's error: a message was posted, or the channel is gone. Returns whether there was one.
+    pub fn clear(&self, channel: Snowflake) -> bool {
         self.lock().remove(&channel).is_some()
     }
 
-    /// Whether any words in a channel are known to be refused, and it is not the time to try again.
-    pub fn bar(&self, channel: Snowflake) -> bool {
-        self.lock().get(&channel).and_then(|noted| noted.barred_until).is_some_and(|until| Instant::now() < until)
+    /// Whether every message to a channel is known to be refused, and the pause is not over.
+    pub fn is_blocked(&self, channel: Snowflake) -> bool {
+        self.lock().get(&channel).and_then(|entry| entry.blocked_until).is_some_and(|until| Instant::now() < until)
     }
 
-    /// Something changed for these channels: it is tried with the next words.
-    pub fn try_again(&self, concerns: impl Fn(Snowflake) -> bool) {
-        for (_, noted) in self.lock().iter_mut().filter(|(channel, _)| concerns(**channel)) {
-            noted.barred_until = None;
-            noted.trouble.tried_again_at = None;
+    /// Ends the pause of these channels, because something changed there: the next message is tried.
+    pub fn unblock(&self, concerns: impl Fn(Snowflake) -> bool) {
+        for (_, entry) in self.lock().iter_mut().filter(|(channel, _)| concerns(**channel)) {
+            entry.blocked_until = None;
+            entry.error.retry_at = None;
         }
     }
 
-    /// Whether there is no trouble anywhere.
+    /// Whether no channel has an error.
     pub fn is_empty(&self) -> bool {
         self.lock().is_empty()
     }
 
-    /// The last trouble in a channel, if nothing was said in it since.
+    /// The last error of a channel, if nothing was posted there since.
     pub fn last(&self, channel: Snowflake) -> Option<DeliveryError> {
-        self.lock().get(&channel).map(|noted| noted.trouble.clone())
+        self.lock().get(&channel).map(|entry| entry.error.clone())
     }
 
-    // Nothing in here is half done when somebody panics.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Snowflake, Noted>> {
+    // A poisoned lock is safe to use: no update here can stop half way.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Snowflake, Entry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -88,54 +88,54 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trouble_lasts_until_something_is_said() {
-        let (troubles, channel) = (DeliveryErrors::default(), id(1));
+    fn an_error_lasts_until_a_message_is_posted() {
+        let (errors, channel) = (DeliveryErrors::default(), id(1));
 
-        assert!(troubles.note(channel, "one", at(1), None));
-        assert!(troubles.note(channel, "two", at(2), None));
-        assert!(!troubles.note(channel, "two", at(3), None));
+        assert!(errors.record(channel, "one", at(1), None));
+        assert!(errors.record(channel, "two", at(2), None));
+        assert!(!errors.record(channel, "two", at(3), None));
 
-        assert_eq!(troubles.last(channel), Some(DeliveryError { at: at(3), why: "two".to_owned(), tried_again_at: None }));
-        assert_eq!(troubles.last(id(2)), None);
-        assert!(troubles.over(channel));
-        assert_eq!(troubles.last(channel), None);
-        assert!(!troubles.over(channel));
-        assert!(troubles.note(channel, "two", at(4), None));
+        assert_eq!(errors.last(channel), Some(DeliveryError { at: at(3), why: "two".to_owned(), retry_at: None }));
+        assert_eq!(errors.last(id(2)), None);
+        assert!(errors.clear(channel));
+        assert_eq!(errors.last(channel), None);
+        assert!(!errors.clear(channel));
+        assert!(errors.record(channel, "two", at(4), None));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_bars_all_words_does_so_until_it_is_tried_again_something_changes_or_is_said() {
-        let troubles = DeliveryErrors::default();
-        let note = |channel| troubles.note(id(channel), "x", at(1), Some(Duration::from_secs(10)));
-        let bars = || [1, 2, 3, 4, 5].map(|channel| troubles.bar(id(channel)));
+    async fn a_channel_is_blocked_until_the_pause_ends_something_changes_or_a_message_is_posted() {
+        let errors = DeliveryErrors::default();
+        let record = |channel| errors.record(id(channel), "x", at(1), Some(Duration::from_secs(10)));
+        let blocked = || [1, 2, 3, 4, 5].map(|channel| errors.is_blocked(id(channel)));
 
         for channel in 1..=3 {
-            note(channel);
+            record(channel);
         }
-        troubles.note(id(4), "x", at(1), None);
-        assert_eq!(bars(), [true, true, true, false, false]);
-        troubles.try_again(|channel| channel == id(2));
-        troubles.over(id(3));
-        assert_eq!(bars(), [true, false, false, false, false]);
-        assert!(troubles.last(id(2)).is_some(), "it is told until something is said");
+        errors.record(id(4), "x", at(1), None);
+        assert_eq!(blocked(), [true, true, true, false, false]);
+        errors.unblock(|channel| channel == id(2));
+        errors.clear(id(3));
+        assert_eq!(blocked(), [true, false, false, false, false]);
+        assert!(errors.last(id(2)).is_some(), "the error stays until a message is posted");
         tokio::time::advance(Duration::from_secs(9)).await;
-        note(2);
-        assert_eq!(bars(), [true, true, false, false, false]);
+        record(2);
+        assert_eq!(blocked(), [true, true, false, false, false]);
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert_eq!(bars(), [false, true, false, false, false]);
+        assert_eq!(blocked(), [false, true, false, false, false]);
     }
 
     #[test]
-    fn no_more_is_remembered_than_can_be() {
-        let troubles = DeliveryErrors::default();
+    fn the_number_of_remembered_channels_is_bounded() {
+        let errors = DeliveryErrors::default();
 
-        for number in 1..=MOST_CHANNELS as u64 + 5 {
-            troubles.note(id(number), "x", at(number), None);
+        for number in 1..=MAX_CHANNELS as u64 + 5 {
+            errors.record(id(number), "x", at(number), None);
         }
 
-        assert_eq!(troubles.lock().len(), MOST_CHANNELS);
-        assert_eq!(troubles.last(id(5)), None);
-        assert!(troubles.last(id(6)).is_some());
+        assert_eq!(errors.lock().len(), MAX_CHANNELS);
+        assert_eq!(errors.last(id(5)), None);
+        assert!(errors.last(id(6)).is_some());
     }
 
     fn id(number: u64) -> Snowflake {

@@ -56,28 +56,28 @@ pub(crate) fn events() -> Vec<Vec<u8>> {
 
 pub(crate) fn event(bytes: &[u8]) {
     read::<wire::Ready>(bytes, |ready| _ = (ready.user(), ready.application(), ready.guilds().map(Iterator::count)));
-    read::<wire::Guild>(bytes, |guild| _ = guild.joined());
-    read::<wire::GuildGone>(bytes, |gone| _ = gone.is_outage());
+    read::<wire::Guild>(bytes, |guild| _ = guild.joined_at());
+    read::<wire::GuildDeleted>(bytes, |gone| _ = gone.is_outage());
     read::<wire::Channel>(bytes, |channel| {
         let _ = (
             channel.is_thread(),
             channel.is_direct(),
-            channel.is_told(),
+            channel.has_kind(),
             channel.is_archived(),
             channel.parent(),
             channel.newest(),
         );
         assert!(channel.name().is_none_or(|name| is_plain_line(&name) && is_bounded(&name, 101)));
     });
-    read::<wire::ChannelGone>(bytes, |_| {});
+    read::<wire::ChannelDeleted>(bytes, |_| {});
     read::<wire::Threads>(bytes, |_| {});
     read::<wire::RoleChanged>(bytes, |changed| _ = changed.role.bot());
-    read::<wire::RoleGone>(bytes, |_| {});
+    read::<wire::RoleDeleted>(bytes, |_| {});
     read::<wire::Emojis>(bytes, |_| {});
     read::<wire::WebhooksChanged>(bytes, |_| {});
-    read::<wire::Whereabouts>(bytes, |_| {});
-    read::<wire::Bulk>(bytes, |_| {});
-    read::<wire::Gone>(bytes, |_| {});
+    read::<wire::MessageLocation>(bytes, |_| {});
+    read::<wire::MessagesDeleted>(bytes, |_| {});
+    read::<wire::MessageDeleted>(bytes, |_| {});
     read::<Spent>(bytes, |spent| {
         assert_eq!(&serde_json::from_str::<Spent>(&serde_json::to_string(spent).unwrap()).unwrap(), spent)
     });
@@ -210,7 +210,7 @@ pub(crate) fn said(bytes: &[u8]) {
             "{:?}",
             part.content
         );
-        assert!(part.calls.iter().all(|user| called.insert(*user)), "somebody is called twice");
+        assert!(part.mentions.iter().all(|user| called.insert(*user)), "somebody is called twice");
         let low = part.content.to_lowercase();
         assert!(!low.contains("@everyone") && !low.contains("@here"), "everybody is called: {:?}", part.content);
         assert!(!calls_role(&part.content), "a role is called: {:?}", part.content);

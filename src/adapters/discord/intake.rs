@@ -5,13 +5,13 @@
 //! it is on record. A channel that may have heard less than was said catches up first (`intake/catching_up.rs`).
 
 mod catching_up;
+mod conversion;
 mod guilds;
+mod handover;
 mod lanes;
 mod marks;
 mod messages;
 mod reader;
-mod telling;
-mod wording;
 
 #[cfg(test)]
 mod tests;
@@ -41,13 +41,13 @@ use crate::settings::discord::Discord as Settings;
 use crate::telemetry::instruments::Instruments;
 
 /// Channels that are looked up at once, whether something was said there meanwhile.
-const MOST_LOOKED_UP: usize = 32;
+const MAX_CONCURRENT_LOOKUPS: usize = 32;
 
 /// Takes an interaction (INTERACTION_CREATE), at once.
 pub type Interactions = Arc<dyn Fn(Box<RawValue>) + Send + Sync>;
 
 /// What hearing needs.
-pub struct Shared {
+pub struct Dependencies {
     /// Discord, to be asked, and to be told what is known.
     pub discord: Arc<Discord>,
     /// Who takes in what is heard.
@@ -65,19 +65,19 @@ pub struct Shared {
 }
 
 /// What the shards of one bot hear with. Its tasks end when it and all its intakes are dropped.
-pub struct Ears {
+pub struct SharedIntake {
     discord: Arc<Discord>,
     inbound_events: Arc<dyn InboundEvents>,
     instruments: Instruments,
     interactions: Interactions,
     marks: Marks,
     reader: Reader,
-    looked_up: Semaphore,
+    lookup_permits: Semaphore,
     /// When Discord was asked for the time.
-    asked_the_time: Mutex<Option<tokio::time::Instant>>,
-    acquainted: Arc<guilds::Acquainted>,
-    beside: guilds::Beside,
-    inhabited: guilds::Inhabited,
+    clock_requested_at: Mutex<Option<tokio::time::Instant>>,
+    lookups: Arc<guilds::Lookups>,
+    background_lookups: guilds::BackgroundLookups,
+    guilds_with_members: guilds::GuildsWithMembers,
     /// By shard: a session that goes on tells nothing of them again.
     guilds: Mutex<BTreeMap<Shard, Arc<Mutex<Guilds>>>>,
     /// Nothing is read after a downtime, so that nothing may be left to be read.
@@ -86,7 +86,7 @@ pub struct Ears {
 
 /// What one connection hears with.
 pub struct Intake {
-    ears: Arc<Ears>,
+    shared: Arc<SharedIntake>,
     shard: Shard,
     lanes: Lanes,
     guilds: Arc<Mutex<Guilds>>,
@@ -95,18 +95,18 @@ pub struct Intake {
 /// An event that cannot be read.
 struct Unreadable(serde_json::Error);
 
-impl Ears {
-    /// Ears that hear nothing yet. To be called within a runtime.
-    pub fn new(shared: Shared) -> Arc<Self> {
-        let Shared { discord, inbound_events, notes, clock, settings, instruments, interactions } = shared;
+impl SharedIntake {
+    /// SharedIntake that hear nothing yet. To be called within a runtime.
+    pub fn new(shared: Dependencies) -> Arc<Self> {
+        let Dependencies { discord, inbound_events, notes, clock, settings, instruments, interactions } = shared;
         Arc::new(Self {
             marks: Marks::new(notes),
             reader: Reader::new(Arc::clone(&discord), clock, &settings),
-            looked_up: Semaphore::new(MOST_LOOKED_UP),
-            asked_the_time: Mutex::default(),
-            acquainted: Arc::default(),
-            beside: guilds::Beside::default(),
-            inhabited: guilds::Inhabited::default(),
+            lookup_permits: Semaphore::new(MAX_CONCURRENT_LOOKUPS),
+            clock_requested_at: Mutex::default(),
+            lookups: Arc::default(),
+            background_lookups: guilds::BackgroundLookups::default(),
+            guilds_with_members: guilds::GuildsWithMembers::default(),
             guilds: Mutex::default(),
             reads: settings.backfill_messages > 0,
             discord,
@@ -119,9 +119,9 @@ impl Ears {
 
 impl Intake {
     /// Takes what one connection of a shard hears.
-    pub fn new(ears: &Arc<Ears>, shard: Shard) -> Self {
-        let guilds = ears.guilds_of(shard);
-        Self { ears: Arc::clone(ears), shard, lanes: Lanes::new(ears), guilds }
+    pub fn new(shared: &Arc<SharedIntake>, shard: Shard) -> Self {
+        let guilds = shared.guilds_of(shard);
+        Self { shared: Arc::clone(shared), shard, lanes: Lanes::new(shared), guilds }
     }
 
     /// What follows from an event, in its order. What is known changes at once.
@@ -143,19 +143,19 @@ impl Intake {
             "GUILD_EMOJIS_UPDATE" => self.emojis_changed(&read(text)?),
             "WEBHOOKS_UPDATE" => self.webhooks_changed(&read(text)?),
             "MESSAGE_CREATE" => {
-                let at: wire::Whereabouts = read(text)?;
+                let at: wire::MessageLocation = read(text)?;
                 self.said(at, data)
             }
             "MESSAGE_UPDATE" => {
-                let (at, update): (wire::Whereabouts, wire::Update) = (read(text)?, read(text)?);
+                let (at, update): (wire::MessageLocation, wire::Update) = (read(text)?, read(text)?);
                 if update.is_edit() { self.edited(at, data) } else { Vec::new() }
             }
             "MESSAGE_DELETE" => {
-                let at: wire::Gone = read(text)?;
+                let at: wire::MessageDeleted = read(text)?;
                 self.deleted(at.guild_id, at.channel_id, &[at.id])
             }
             "MESSAGE_DELETE_BULK" => {
-                let bulk: wire::Bulk = read(text)?;
+                let bulk: wire::MessagesDeleted = read(text)?;
                 self.deleted(bulk.guild_id, bulk.channel_id, &bulk.ids)
             }
             _ => Vec::new(),
@@ -169,18 +169,18 @@ impl dispatch::Intake for Intake {
     async fn take(&mut self, dispatch: Dispatch) {
         let Dispatch { kind, data, receipt } = dispatch;
         if kind == "INTERACTION_CREATE" {
-            (self.ears.interactions)(data);
+            (self.shared.interactions)(data);
             return receipt.kept();
         }
         // What is known is whole, whoever panics in between.
         let work = match catch_unwind(AssertUnwindSafe(|| self.follows(&kind, data))) {
             Ok(Ok(work)) => work,
             Ok(Err(unreadable)) => {
-                self.ears.unreadable(&kind, &unreadable.0);
+                self.shared.unreadable(&kind, &unreadable.0);
                 Vec::new()
             }
             Err(_) => {
-                self.ears.panicked(&kind);
+                self.shared.panicked(&kind);
                 Vec::new()
             }
         };
@@ -194,7 +194,7 @@ impl dispatch::Intake for Intake {
     }
 }
 
-impl Ears {
+impl SharedIntake {
     /// Counts and logs what cannot be read, without what it says: the error would quote it.
     fn unreadable(&self, kind: &str, error: &serde_json::Error) {
         self.instruments.discord_unreadable.add(1, crate::telemetry::instruments::NONE);
@@ -206,9 +206,9 @@ fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Unreadable> {
     serde_json::from_str(text).map_err(Unreadable)
 }
 
-impl fmt::Debug for Ears {
+impl fmt::Debug for SharedIntake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ears").field("discord", &self.discord).finish_non_exhaustive()
+        f.debug_struct("SharedIntake").field("discord", &self.discord).finish_non_exhaustive()
     }
 }
 

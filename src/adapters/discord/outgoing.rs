@@ -1,4 +1,4 @@
-//! What a companion's statement becomes on Discord: parts that it takes, in which nobody is called who may not be.
+//! What a companion's statement becomes on Discord: parts that it takes, in which nobody is mentioned who may not be.
 
 #[cfg(test)]
 mod tests;
@@ -17,27 +17,27 @@ const LIMIT: usize = 2_000;
 /// A part whose first words only look like a heading gets a backslash.
 const ROOM_FOR_A_BACKSLASH: usize = 1;
 /// People that one statement may call; whoever talks a model into calling all gets names.
-const MOST_CALLED: usize = 10;
+const MAX_MENTIONS: usize = 10;
 /// The flag of a message whose links are not to be unfolded.
 pub const SUPPRESS_EMBEDS: u64 = 1 << 2;
 /// Stands for a mark while a text is split, with `FILLER` up to the mark's length: what belongs together is not torn.
-const STAND_IN: char = '\u{fdd0}';
+const PLACEHOLDER: char = '\u{fdd0}';
 const FILLER: char = '\u{fe00}';
 /// What makes a line small.
 const SMALL_PRINT: &str = "-# ";
 /// What calls everybody, without its `@`.
-const EVERYBODY: [&str; 2] = ["everyone", "here"];
+const EVERYONE: [&str; 2] = ["everyone", "here"];
 
 /// What a statement may point at.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mentionables<'a> {
-    /// The people who may be called: who took part in the talk, if the settings and the person allow it. No bots.
+    /// The people who may be mentioned: who took part in the talk, if the settings and the person allow it. No bots.
     pub people: &'a [MentionablePerson<'a>],
     /// The guild's emojis that can be used; in a direct message none.
     pub emojis: &'a [Emoji<'a>],
 }
 
-/// Somebody who may be called.
+/// Somebody who may be mentioned.
 #[derive(Clone, Copy, Debug)]
 pub struct MentionablePerson<'a> {
     /// Whom a mention means.
@@ -62,36 +62,36 @@ pub struct Emoji<'a> {
 pub struct Part {
     /// Its content: 1 to 2,000 characters, with something to be seen.
     pub content: String,
-    /// The users that it calls: `allowed_mentions` is `parse: []` and these, always, so that neither roles nor everyone can be called.
-    pub calls: Vec<Snowflake>,
+    /// The users that it calls: `allowed_mentions` is `parse: []` and these, always, so that neither roles nor everyone can be mentioned.
+    pub mentions: Vec<Snowflake>,
 }
 
 /// The parts of a statement, in order; none if nothing in it can be seen.
 ///
 /// `@Name` of somebody around calls them, once in a statement; `:name:` of the guild's emojis shows them. Other people's ids, roles and
 /// everyone stay as they are to the eye, and call nobody. The target of a link is always to be seen, headings are bold lines.
-pub fn render(words: &str, around: &Mentionables<'_>) -> Vec<Part> {
-    let mut written = Written { around, text: String::new(), marks: Vec::new(), called: BTreeSet::new() };
+pub fn render(words: &str, mentionables: &Mentionables<'_>) -> Vec<Part> {
+    let mut rendering = Rendering { mentionables, text: String::new(), marks: Vec::new(), mentioned: BTreeSet::new() };
     let clean: String = words.replace(['\u{2028}', '\u{2029}'], "\n").chars().filter(|c| !is_dropped(*c)).collect();
     for piece in pieces(&without_headings(&clean)) {
-        written.piece(&piece);
+        rendering.piece(&piece);
     }
-    let mut marks = written.marks.into_iter();
-    let mut called = BTreeSet::new();
+    let mut marks = rendering.marks.into_iter();
+    let mut mentioned = BTreeSet::new();
     let mut parts = Vec::new();
     // Discord looks for these everywhere, in code and behind a backslash too.
-    for part in split(&defused(&without_calls(&written.text)), LIMIT - ROOM_FOR_A_BACKSLASH) {
-        let mut calls = Vec::new();
-        let mut content = filled_in(&part, || {
+    for part in split(&without_everyone_mentions(&without_mentions(&rendering.text)), LIMIT - ROOM_FOR_A_BACKSLASH) {
+        let mut mentions = Vec::new();
+        let mut content = fill_placeholders(&part, || {
             let mark = marks.next()?;
-            calls.extend(mark.calls.filter(|user| called.insert(*user)));
+            mentions.extend(mark.user.filter(|user| mentioned.insert(*user)));
             Some(mark.text)
         });
         if heading(&content).is_some() {
             content.insert(0, '\\');
         }
         if content.chars().any(is_seen) {
-            parts.push(Part { content, calls });
+            parts.push(Part { content, mentions });
         }
     }
     parts
@@ -105,20 +105,20 @@ pub fn is_same(sent: &str, read: &str) -> bool {
 }
 
 /// A mark that stands in the text as stand-ins.
-struct Standing {
+struct Placeholder {
     text: String,
-    calls: Option<Snowflake>,
+    user: Option<Snowflake>,
 }
 
-/// What is written so far.
-struct Written<'a> {
-    around: &'a Mentionables<'a>,
+/// What is rendering so far.
+struct Rendering<'a> {
+    mentionables: &'a Mentionables<'a>,
     text: String,
-    marks: Vec<Standing>,
-    called: BTreeSet<Snowflake>,
+    marks: Vec<Placeholder>,
+    mentioned: BTreeSet<Snowflake>,
 }
 
-impl Written<'_> {
+impl Rendering<'_> {
     fn piece(&mut self, piece: &Piece<'_>) {
         match piece {
             Piece::Plain(words) => self.plain(words),
@@ -129,14 +129,16 @@ impl Written<'_> {
 
     fn mark(&mut self, raw: &str, mark: &Mark<'_>) {
         match mark {
-            Mark::User(id) if self.may_call(*id) => self.call(*id),
+            Mark::User(id) if self.may_mention(*id) => self.mention(*id),
             Mark::User(_) | Mark::Role(_) => self.text.push_str(&raw.replacen('<', &format!("<{MENTION_BREAKER}"), 1)),
-            Mark::Emoji { id, name } => match self.around.emojis.iter().find(|emoji| emoji.id == *id) {
+            Mark::Emoji { id, name } => match self.mentionables.emojis.iter().find(|emoji| emoji.id == *id) {
                 Some(emoji) => self.emoji(emoji),
                 // Of another guild: Discord would show its name alone, if anything.
                 None => self.text.push_str(&format!(":{name}:")),
             },
-            Mark::Channel(_) | Mark::Time { .. } | Mark::Command(_) | Mark::Page(_) => self.stand(raw.to_owned(), None),
+            Mark::Channel(_) | Mark::Time { .. } | Mark::Command(_) | Mark::Page(_) => {
+                self.push_placeholder(raw.to_owned(), None)
+            }
         }
     }
 
@@ -161,13 +163,13 @@ impl Written<'_> {
 
     /// Writes what an `@` begins, and says how much of the words that is.
     fn at_sign(&mut self, rest: &str) -> usize {
-        if calls_everybody(&rest[1..]) {
+        if mentions_everyone(&rest[1..]) {
             self.text.push('@');
             return 1;
         }
         let joined = self.text.chars().next_back().is_some_and(is_word);
-        if let Some((id, length)) = self.named(&rest[1..]).filter(|(id, _)| !joined && self.may_call(*id)) {
-            self.call(id);
+        if let Some((id, length)) = self.named(&rest[1..]).filter(|(id, _)| !joined && self.may_mention(*id)) {
+            self.mention(id);
             return 1 + length;
         }
         self.text.push('@');
@@ -176,7 +178,7 @@ impl Written<'_> {
 
     /// Whose name this begins with, the longest; nobody's if several have it.
     fn named(&self, rest: &str) -> Option<(Snowflake, usize)> {
-        let matching = self.around.people.iter().filter_map(|present| Some((present.id, length_of(rest, present.name)?)));
+        let matching = self.mentionables.people.iter().filter_map(|person| Some((person.id, length_of(rest, person.name)?)));
         let found: Vec<_> = matching.collect();
         let longest = found.iter().map(|(_, length)| *length).max()?;
         let mut owners = found.into_iter().filter(|(_, length)| *length == longest);
@@ -186,10 +188,10 @@ impl Written<'_> {
 
     fn colon(&mut self, rest: &str) -> usize {
         let name = rest[1..].find(':').map(|end| &rest[1..=end]);
-        // Times are written so: 10:30:00.
+        // Times are rendering so: 10:30:00.
         let emoji = name.filter(|name| is_emoji_name(name) && !name.bytes().all(|byte| byte.is_ascii_digit()));
-        let emoji =
-            emoji.and_then(|name| self.around.emojis.iter().filter(|emoji| emoji.name == name).min_by_key(|emoji| emoji.id));
+        let emoji = emoji
+            .and_then(|name| self.mentionables.emojis.iter().filter(|emoji| emoji.name == name).min_by_key(|emoji| emoji.id));
         let Some(emoji) = emoji else {
             self.text.push(':');
             return 1;
@@ -198,40 +200,40 @@ impl Written<'_> {
         emoji.name.len() + 2
     }
 
-    fn may_call(&self, id: Snowflake) -> bool {
-        let is_around = self.around.people.iter().any(|present| present.id == id);
-        is_around && (self.called.contains(&id) || self.called.len() < MOST_CALLED)
+    fn may_mention(&self, id: Snowflake) -> bool {
+        let is_around = self.mentionables.people.iter().any(|person| person.id == id);
+        is_around && (self.mentioned.contains(&id) || self.mentioned.len() < MAX_MENTIONS)
     }
 
-    fn call(&mut self, id: Snowflake) {
-        self.called.insert(id);
-        self.stand(format!("<@{id}>"), Some(id));
+    fn mention(&mut self, id: Snowflake) {
+        self.mentioned.insert(id);
+        self.push_placeholder(format!("<@{id}>"), Some(id));
     }
 
     fn emoji(&mut self, emoji: &Emoji<'_>) {
         // One whose name is none would be text to Discord.
         if is_emoji_name(emoji.name) {
             let kind = if emoji.animated { "a" } else { "" };
-            self.stand(format!("<{kind}:{}:{}>", emoji.name, emoji.id), None);
+            self.push_placeholder(format!("<{kind}:{}:{}>", emoji.name, emoji.id), None);
         } else {
             self.text.push_str(&format!(":{}:", emoji.name));
         }
     }
 
-    fn stand(&mut self, text: String, calls: Option<Snowflake>) {
-        self.text.push(STAND_IN);
+    fn push_placeholder(&mut self, text: String, user: Option<Snowflake>) {
+        self.text.push(PLACEHOLDER);
         self.text.extend(std::iter::repeat_n(FILLER, text.encode_utf16().count().saturating_sub(1)));
-        self.marks.push(Standing { text, calls });
+        self.marks.push(Placeholder { text, user });
     }
 }
 
 /// A part with its marks in the places of their stand-ins.
-fn filled_in(part: &str, mut next: impl FnMut() -> Option<String>) -> String {
+fn fill_placeholders(part: &str, mut next: impl FnMut() -> Option<String>) -> String {
     let mut content = String::with_capacity(part.len());
     let mut rest = part;
-    while let Some(at) = rest.find(STAND_IN) {
+    while let Some(at) = rest.find(PLACEHOLDER) {
         content.push_str(&rest[..at]);
-        let after = &rest[at + STAND_IN.len_utf8()..];
+        let after = &rest[at + PLACEHOLDER.len_utf8()..];
         let mark = next().unwrap_or_default();
         let fillers = mark.encode_utf16().count().saturating_sub(1);
         content.push_str(&mark);
@@ -286,12 +288,12 @@ fn heading(line: &str) -> Option<(usize, &'static str, &str)> {
 }
 
 /// With an unseen character in each mark that would call somebody.
-fn without_calls(text: &str) -> String {
+fn without_mentions(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (index, rest) in text.split('<').enumerate() {
         if index > 0 {
             out.push('<');
-            let calls = rest.starts_with('@') && rest.find('>').is_some_and(|end| is_call(&rest[1..end]));
+            let calls = rest.starts_with('@') && rest.find('>').is_some_and(|end| is_mention(&rest[1..end]));
             out.extend(calls.then_some(MENTION_BREAKER));
         }
         out.push_str(rest);
@@ -301,26 +303,26 @@ fn without_calls(text: &str) -> String {
 
 /// Whether it is the inside of a mark that calls: an id, of a role with its sign before it. Nobody promises that Discord takes no number for one
 /// that begins with a zero or is too large.
-fn is_call(inside: &str) -> bool {
+fn is_mention(inside: &str) -> bool {
     let id = inside.strip_prefix(['&', '!']).unwrap_or(inside);
     !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// With an unseen character after each `@` that would call everybody.
-fn defused(text: &str) -> String {
+fn without_everyone_mentions(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (index, rest) in text.split('@').enumerate() {
         if index > 0 {
             out.push('@');
-            out.extend(calls_everybody(rest).then_some(MENTION_BREAKER));
+            out.extend(mentions_everyone(rest).then_some(MENTION_BREAKER));
         }
         out.push_str(rest);
     }
     out
 }
 
-fn calls_everybody(rest: &str) -> bool {
-    EVERYBODY
+fn mentions_everyone(rest: &str) -> bool {
+    EVERYONE
         .into_iter()
         .any(|word| rest.as_bytes().get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes())))
 }

@@ -233,7 +233,7 @@ pub enum Need {
 
 impl Need {
     /// What does not work without it, and what to click: two sentences for whoever runs the guild.
-    pub const fn told(self) -> (&'static str, &'static str) {
+    pub const fn explanation(self) -> (&'static str, &'static str) {
         match self {
             Self::Listen => (
                 "Companions hear nothing here.",

@@ -11,7 +11,7 @@ use super::snowflake::Snowflake;
 
 /// A part of a reply, as the outbox has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owed {
+pub struct OutboxPart {
     /// Its content, as it was or will be sent.
     pub content: String,
     /// How far it came.
@@ -40,9 +40,9 @@ pub enum Speaker<'a> {
 
 /// What was read back.
 #[derive(Clone, Debug)]
-pub struct ReadBack<'a> {
+pub struct History<'a> {
     /// The messages after the newest one that was known before sending; in any order.
-    pub messages: Vec<Read<'a>>,
+    pub messages: Vec<ReadMessage<'a>>,
     /// Whether these are all: no page was left out, and the bot may read the history. Without that permission Discord answers with an
     /// empty list, so it has to be asked for ([`super::permissions`]).
     pub is_complete: bool,
@@ -50,7 +50,7 @@ pub struct ReadBack<'a> {
 
 /// A message that was read back.
 #[derive(Clone, Copy, Debug)]
-pub struct Read<'a> {
+pub struct ReadMessage<'a> {
     /// Its id.
     pub id: Snowflake,
     /// The webhook that posted it.
@@ -69,7 +69,7 @@ pub struct Read<'a> {
 
 /// What became of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum Verdict {
     /// It was posted.
     Posted(Snowflake),
     /// It was posted, since a later part was, and is gone by now.
@@ -92,19 +92,19 @@ pub enum Found {
 /// A part that is not found is missing if all was read and every message of the speaker can be told; else it is unconfirmed. Parts that
 /// were never sent are missing. Whoever sends the missing ones stops at the first unconfirmed: what comes after it makes no sense alone.
 pub fn reconcile(
-    parts: &[Owed],
+    parts: &[OutboxPart],
     speaker: &Speaker<'_>,
     known: Option<Snowflake>,
-    read: &ReadBack<'_>,
+    read: &History<'_>,
     taken: &BTreeSet<Snowflake>,
-) -> Vec<Found> {
-    let sent = |part: &Owed| match part.state {
+) -> Vec<Verdict> {
+    let sent = |part: &OutboxPart| match part.state {
         State::Sent(id) => Some(id),
         _ => None,
     };
     let after = parts.iter().filter_map(sent).chain(known).max();
     let own: BTreeSet<Snowflake> = parts.iter().filter_map(sent).collect();
-    let mut candidates: Vec<&Read<'_>> = read
+    let mut candidates: Vec<&ReadMessage<'_>> = read
         .messages
         .iter()
         .filter(|read| speaker.said(read) && after.is_none_or(|after| read.id > after))
@@ -125,13 +125,13 @@ pub fn reconcile(
     // A message of the speaker's that shows nothing of what was sent may be any part.
     let has_untold = candidates.iter().any(|read| (read.is_edited || read.content.is_empty()) && !found_ids.contains(&read.id));
 
-    let mut verdicts: Vec<Found> = parts.iter().map(|part| sent(part).map_or(Found::Missing, Found::Posted)).collect();
+    let mut verdicts: Vec<Verdict> = parts.iter().map(|part| sent(part).map_or(Verdict::Missing, Verdict::Posted)).collect();
     for (place, part) in doubtful.iter().enumerate() {
         verdicts[*part] = match matches[place] {
-            Some(id) => Found::Posted(id),
-            None if last_found.is_some_and(|last| place < last) => Found::Gone,
-            None if read.is_complete && !has_untold => Found::Missing,
-            None => Found::Unconfirmed,
+            Some(id) => Verdict::Posted(id),
+            None if last_found.is_some_and(|last| place < last) => Verdict::Gone,
+            None if read.is_complete && !has_untold => Verdict::Missing,
+            None => Verdict::Unconfirmed,
         };
     }
     verdicts
@@ -139,7 +139,7 @@ pub fn reconcile(
 
 impl Speaker<'_> {
     /// Whether a message is by this speaker.
-    fn said(&self, read: &Read<'_>) -> bool {
+    fn said(&self, read: &ReadMessage<'_>) -> bool {
         match *self {
             Self::Webhook(webhook, name) => read.webhook == Some(webhook) && names::is_same(read.username, name),
             Self::Bot(bot) => read.webhook.is_none() && read.author == bot,
@@ -148,7 +148,11 @@ impl Speaker<'_> {
 }
 
 /// Which message is which part's: the most that can be had in the order of both, the earliest of each first.
-fn aligned(parts: &[usize], messages: &[&Read<'_>], fits: impl Fn(usize, &Read<'_>) -> bool) -> Vec<Option<Snowflake>> {
+fn aligned(
+    parts: &[usize],
+    messages: &[&ReadMessage<'_>],
+    fits: impl Fn(usize, &ReadMessage<'_>) -> bool,
+) -> Vec<Option<Snowflake>> {
     // The most matches among the parts and messages from here on.
     let mut most = vec![vec![0_usize; messages.len() + 1]; parts.len() + 1];
     for part in (0..parts.len()).rev() {

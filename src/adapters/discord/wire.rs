@@ -11,8 +11,9 @@ mod message;
 mod tests;
 
 pub use guild::{
-    Changed, Channel, ChannelGone, Emoji, Emojis, Guild, GuildGone, Ready, Role, RoleChanged, RoleGone, Threads, WebhooksChanged,
+    Changed, Channel, ChannelDeleted, Emoji, Emojis, Guild, GuildDeleted, Ready, Role, RoleChanged, RoleDeleted, Threads,
+    WebhooksChanged,
 };
 pub use lenient::Id;
 pub(super) use lenient::maybe;
-pub use message::{Bulk, Gone, Message, Update, Whereabouts};
+pub use message::{Message, MessageDeleted, MessageLocation, MessagesDeleted, Update};

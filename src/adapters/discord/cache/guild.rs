@@ -8,7 +8,7 @@ use super::super::wire;
 use crate::domain::moment::Moment;
 
 /// People whose names are kept: whoever spoke last.
-const MOST_PEOPLE: usize = 256;
+const MAX_PEOPLE: usize = 256;
 
 /// What is known of one guild.
 #[derive(Debug, Default)]
@@ -21,20 +21,20 @@ pub(super) struct CachedGuild {
     roles: Vec<(Snowflake, Box<str>)>,
     /// The newest last.
     people: Vec<(Snowflake, Arc<str>)>,
-    is_told: bool,
+    is_complete: bool,
     /// When the bot was invited.
-    pub joined: Option<Moment>,
+    pub joined_at: Option<Moment>,
 }
 
 impl CachedGuild {
     /// Whether the guild was told of, rather than only something in it.
-    pub const fn is_told(&self) -> bool {
-        self.is_told
+    pub const fn is_complete(&self) -> bool {
+        self.is_complete
     }
 
-    pub fn is(&mut self, told: &wire::Guild, bot: Option<Snowflake>) {
-        self.is_told = true;
-        self.joined = told.joined().or(self.joined);
+    pub fn update(&mut self, told: &wire::Guild, bot: Option<Snowflake>) {
+        self.is_complete = true;
+        self.joined_at = told.joined_at().or(self.joined_at);
         if let Some(name) = &told.name {
             self.name = Some(plain(name)).filter(|name| !name.is_empty()).map(Into::into);
         }
@@ -60,7 +60,7 @@ impl CachedGuild {
         }
     }
 
-    pub fn role_gone(&mut self, role: Snowflake) {
+    pub fn remove_role(&mut self, role: Snowflake) {
         self.roles.retain(|(id, _)| *id != role);
         self.own_role = self.own_role.filter(|own| *own != role);
     }
@@ -75,9 +75,9 @@ impl CachedGuild {
         self.emojis = usable.map(|emoji| (emoji.id.0, emoji.name.as_str().into(), emoji.animated)).collect();
     }
 
-    pub fn met(&mut self, user: Snowflake, name: &str) {
+    pub fn remember_person(&mut self, user: Snowflake, name: &str) {
         let before = self.people.iter().position(|(other, _)| *other == user).map(|at| self.people.remove(at).1);
-        if self.people.len() >= MOST_PEOPLE {
+        if self.people.len() >= MAX_PEOPLE {
             self.people.remove(0);
         }
         self.people.push((user, before.filter(|before| **before == *name).unwrap_or_else(|| name.into())));

@@ -21,14 +21,14 @@ fn the_newest_message_is_the_newest_whatever_comes_late() {
 fn a_thread_speaks_through_its_parents_webhook() {
     let cache = Cache::default();
 
-    assert_eq!(cache.place(id(1)), None);
+    assert_eq!(cache.webhook_target(id(1)), None);
     cache.set_parent(id(1), None);
     cache.set_parent(id(2), Some(id(1)));
 
-    assert_eq!(cache.place(id(1)), Some(WebhookTarget { root: id(1), thread: None }));
-    assert_eq!(cache.place(id(2)), Some(WebhookTarget { root: id(1), thread: Some(id(2)) }));
-    cache.forget(id(2));
-    assert_eq!(cache.place(id(2)), None);
+    assert_eq!(cache.webhook_target(id(1)), Some(WebhookTarget { root: id(1), thread: None }));
+    assert_eq!(cache.webhook_target(id(2)), Some(WebhookTarget { root: id(1), thread: Some(id(2)) }));
+    cache.remove_channel(id(2));
+    assert_eq!(cache.webhook_target(id(2)), None);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn the_bots_own_role_is_the_one_that_bears_its_id() {
     let role = |value: Value| -> wire::Role { serde_json::from_str(&value.to_string()).unwrap() };
 
     assert_eq!(cache.own_role(id(HOME)), Some(id(31)));
-    cache.role_gone(id(HOME), id(31));
+    cache.remove_role(id(HOME), id(31));
     assert_eq!(cache.own_role(id(HOME)), None);
     cache.update_role(
         id(HOME),
@@ -100,7 +100,7 @@ fn those_who_spoke_last_may_be_called() {
     cache.person_spoke(Some(id(HOME)), id(1), id(1_020), "Renamed");
     let mentionables = cache.mentionables(id(1));
 
-    assert_eq!(mentionables.people.len(), MOST_PEOPLE);
+    assert_eq!(mentionables.people.len(), MAX_PEOPLE);
     assert_eq!(mentionables.people.last(), Some(&(id(1_020), "Renamed".into())));
     assert!(!mentionables.people.iter().any(|(user, _)| *user == id(1_000)));
     assert_eq!(*mentionables.emojis, [(id(40), "wave".into(), true)]);
@@ -111,7 +111,7 @@ fn those_who_spoke_last_may_be_called() {
 fn a_guild_that_is_gone_is_forgotten_with_its_channels() {
     let cache = home();
 
-    let gone = cache.guild_gone(id(HOME));
+    let gone = cache.remove_guild(id(HOME));
 
     assert_eq!(gone, [id(1), id(2), id(3), id(4)]);
     assert!(!cache.has_guild(id(HOME)) && !cache.has_channel(id(1)));

@@ -197,7 +197,7 @@ impl Checking<'_> {
         }
         self.tell(&named, &found, in_guild(&guild, &member) == Permissions::ALL && guild.owner != bot);
         if !has_commands {
-            let (what, click) = Need::Commands.told();
+            let (what, click) = Need::Commands.explanation();
             self.note(Line::warning("commands", what).click(click).of(&named));
         }
         Ok(found.speakable > 0)
@@ -237,10 +237,10 @@ impl Checking<'_> {
         } else {
             let line = Line::problem("permissions", said).of(server);
             // With channels that it sees, the lines that follow say why.
-            if *seen > 0 { line } else { line.click(Need::Listen.told().1) }
+            if *seen > 0 { line } else { line.click(Need::Listen.explanation().1) }
         });
         for (need, channels) in lacking {
-            let (what, click) = need.told();
+            let (what, click) = need.explanation();
             self.note(Line::warning("permissions", what).click(click).of(server).in_channels(channels.clone()));
         }
         if !full.is_empty() {

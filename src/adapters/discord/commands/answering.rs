@@ -98,7 +98,7 @@ impl Desk {
         let mut has_tried = false;
         while Instant::now() < by {
             let request = Request::answer(handle.id, &handle.token, body.clone());
-            let tried = timeout_at(by.min(Instant::now() + TRY), self.discord.rest().tell(&request)).await;
+            let tried = timeout_at(by.min(Instant::now() + TRY), self.discord.rest().send(&request)).await;
             let why = match tried {
                 Ok(Ok(_)) => return Reached::Yes,
                 Ok(Err(Failed::Refused(refusal))) if refusal.code == ALREADY_ANSWERED => {
@@ -152,7 +152,7 @@ impl Desk {
         for tried in 1..=LATER_TRIES {
             let request = Request::edit_answer(handle.application, handle.id, &handle.token, body.clone());
             // The same words twice are the same answer.
-            let after = match self.discord.rest().tell(&request).await {
+            let after = match self.discord.rest().send(&request).await {
                 Ok(_) => return true,
                 Err(Failed::Refused(refusal)) => {
                     tracing::debug!(interaction = %handle.id, %refusal, "an answer that was to come was refused");

@@ -44,13 +44,13 @@ impl Desk {
     /// True if it was not there as it should be.
     async fn register_once(&self) -> Result<bool, Failed> {
         let rest = self.discord.rest();
-        let application = self.discord.who().await?.application;
+        let application = self.discord.bot().await?.application;
         let known: Vec<Value> = rest.ask(Request::commands(application)).await?;
         let missing = registered::to_register(&known);
         let is_new = !missing.is_empty();
         for command in missing {
             // It takes the place of the one of its name. What else the application has is left alone.
-            rest.tell(&Request::put_command(application, command)).await?;
+            rest.send(&Request::put_command(application, command)).await?;
         }
         Ok(is_new)
     }

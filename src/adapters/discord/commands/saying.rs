@@ -123,7 +123,7 @@ impl Desk {
         if !is_conversation(told.kind) {
             return Err(nothing_to_read());
         }
-        let bot = self.discord.who().await.map_err(|_| Said::Failed(words::NOT_SAID.to_owned()))?;
+        let bot = self.discord.bot().await.map_err(|_| Said::Failed(words::NOT_SAID.to_owned()))?;
         let us = OwnIds { bot: bot.user, application: bot.application, webhooks: &std::collections::BTreeSet::new() };
         let author: Arc<str> = match sender(&told.origin, &us) {
             Sender::Ours(name) => name.map_or_else(|| "the bot".into(), Into::into),

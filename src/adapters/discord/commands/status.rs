@@ -179,7 +179,7 @@ fn obstacles(standing: &Standing) -> Vec<String> {
     }
     if let Some(trouble) = &standing.trouble {
         lines.push(format!("• The last words could not be posted here ({}): {}", when(trouble.at), trouble.why));
-        if let Some(at) = trouble.tried_again_at {
+        if let Some(at) = trouble.retry_at {
             lines.push(format!(
                 "• Until permissions change here, companions stay silent without thinking about an answer. They try again {}.",
                 when(at)

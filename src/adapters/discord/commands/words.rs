@@ -119,7 +119,7 @@ pub(super) fn without_settings(text: &str) -> String {
 
 /// What is missing, as lines with what to click.
 pub(super) fn needs(missing: &[Need]) -> Vec<String> {
-    let told = missing.iter().map(|need| need.told());
+    let told = missing.iter().map(|need| need.explanation());
     told.map(|(what, click)| format!("• {what} *What to do:* {click}")).collect()
 }
 

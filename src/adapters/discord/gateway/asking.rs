@@ -70,7 +70,7 @@ impl Asking {
             return Ok(());
         }
         let told: Application = discord.rest().ask(Request::application()).await?;
-        discord.is(Bot { application: told.id, user: told.bot.map_or(told.id, |user| user.id) });
+        discord.set_bot(Bot { application: told.id, user: told.bot.map_or(told.id, |user| user.id) });
         self.change(|known| {
             known.application = Some(told.id);
             known.is_enabled = Some(told.flags & CONTENT_FLAGS != 0);

@@ -114,7 +114,7 @@ impl<'a> Life<'a> {
             let url = own.unwrap_or_else(|| self.shared.url());
             let intents = asking.intents().unwrap_or(asking::WITHOUT);
             // It is told what it asked for when it began.
-            self.shared.discord.will_read_all(asking::has_content(session.intents));
+            self.shared.discord.set_reads_all(asking::has_content(session.intents));
             return Ok(Plan { url, intents, session: Some(session), turn: None, lost: self.lost });
         }
         self.session = None;
@@ -123,7 +123,7 @@ impl<'a> Life<'a> {
             (Err(failed), None) => Err(unasked(failed)),
             (_, Some(intents)) => {
                 let turn = self.turn().await?;
-                self.shared.discord.will_read_all(asking::has_content(intents));
+                self.shared.discord.set_reads_all(asking::has_content(intents));
                 Ok(Plan { url: self.shared.url(), intents, session: None, turn: Some(turn), lost: self.lost })
             }
             (Ok(()), None) => {

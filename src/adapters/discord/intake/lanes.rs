@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use super::super::dispatch::Receipt;
 use super::super::snowflake::Snowflake;
-use super::Ears;
+use super::SharedIntake;
 use crate::telemetry::instruments::NONE;
 use crate::telemetry::instruments::kinds::Counted;
 
@@ -25,7 +25,7 @@ const MOST_BEHIND_IN_ALL: usize = 4_096;
 #[derive(Debug)]
 pub(super) enum Work {
     /// Somebody said something, or wrote it anew.
-    Message(Told),
+    Message(ReceivedMessage),
     /// Messages were taken back.
     Deleted { guild: Option<Snowflake>, channel: Snowflake, messages: Vec<Arc<str>> },
     /// A channel is gone for good.
@@ -38,7 +38,7 @@ pub(super) enum Work {
 
 /// A message as it was told.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct ReceivedMessage {
     pub guild: Option<Snowflake>,
     pub channel: Snowflake,
     pub message: Snowflake,
@@ -57,7 +57,7 @@ pub(super) struct Behind {
 
 /// The lanes of one connection. Dropped, whatever waits in them was never taken.
 pub(super) struct Lanes {
-    ears: Arc<Ears>,
+    shared: Arc<SharedIntake>,
     open: Arc<Open>,
     tasks: JoinSet<()>,
     room: Arc<Semaphore>,
@@ -96,7 +96,7 @@ impl Work {
     /// Whose lane it belongs into.
     const fn lane(&self) -> Snowflake {
         match self {
-            Self::Message(told) => told.channel,
+            Self::Message(received) => received.channel,
             Self::CatchUp(behind) => behind.channel,
             Self::Deleted { channel, .. } | Self::ChannelGone { channel, .. } => *channel,
             Self::GuildGone { guild } => *guild,
@@ -106,8 +106,8 @@ impl Work {
     /// The message that can as well be read later.
     const fn readable_later(&self) -> Option<Behind> {
         match self {
-            Self::Message(told) if !told.is_edit => {
-                Some(Behind { guild: told.guild, channel: told.channel, newest: Some(told.message) })
+            Self::Message(received) if !received.is_edit => {
+                Some(Behind { guild: received.guild, channel: received.channel, newest: Some(received.message) })
             }
             _ => None,
         }
@@ -115,9 +115,9 @@ impl Work {
 }
 
 impl Lanes {
-    pub fn new(ears: &Arc<Ears>) -> Self {
+    pub fn new(shared: &Arc<SharedIntake>) -> Self {
         Self {
-            ears: Arc::clone(ears),
+            shared: Arc::clone(shared),
             open: Arc::default(),
             tasks: JoinSet::new(),
             room: Arc::new(Semaphore::new(MOST_UNDER_WAY)),
@@ -128,7 +128,7 @@ impl Lanes {
     /// Puts something at the end of its lane. Waits while too much is under way.
     pub async fn put(&mut self, work: Work, share: Share) {
         while self.tasks.try_join_next().is_some() {}
-        let counted = self.ears.instruments.discord_under_way.one(NONE);
+        let counted = self.shared.instruments.discord_under_way.one(NONE);
         let mut job = Job { work, shares: vec![share], room: None, _counted: counted };
         // Of those there are no more than channels.
         if !matches!(job.work, Work::CatchUp(_)) {
@@ -138,8 +138,8 @@ impl Lanes {
         }
         let key = job.work.lane();
         if self.open.push(key, job) {
-            let (ears, open) = (Arc::clone(&self.ears), Arc::clone(&self.open));
-            self.tasks.spawn(async move { run(&ears, &open, key).await });
+            let (shared, open) = (Arc::clone(&self.shared), Arc::clone(&self.open));
+            self.tasks.spawn(async move { run(&shared, &open, key).await });
         }
     }
 
@@ -155,7 +155,7 @@ impl Lanes {
             lane.waiting.push_back(job);
             return None;
         }
-        let Some(behind) = job.work.readable_later().filter(|_| self.ears.reads) else { return Some(job) };
+        let Some(behind) = job.work.readable_later().filter(|_| self.shared.reads) else { return Some(job) };
         match lane.waiting.back_mut() {
             Some(Job { work: Work::CatchUp(last), shares, .. }) => {
                 last.newest = last.newest.max(behind.newest);
@@ -178,10 +178,10 @@ impl Drop for Lanes {
 }
 
 /// Does what waits in a lane until nothing does.
-async fn run(ears: &Arc<Ears>, open: &Open, key: Snowflake) {
+async fn run(shared: &Arc<SharedIntake>, open: &Open, key: Snowflake) {
     while let Some(Job { work, shares, room, _counted }) = open.next(key) {
         let is_catching_up = matches!(work, Work::CatchUp(_));
-        if ears.unless_it_panics(key, ears.carry_out(work)).await.unwrap_or(true) {
+        if shared.catch_panic(key, shared.carry_out(work)).await.unwrap_or(true) {
             shares.into_iter().for_each(Share::kept);
         }
         drop(room);

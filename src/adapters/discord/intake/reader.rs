@@ -30,10 +30,10 @@ const ASKED_AGAIN: Duration = Duration::from_secs(1);
 const LATEST: Duration = Duration::from_secs(60);
 
 /// A message as it came.
-pub(super) type Told = (Snowflake, Box<RawValue>);
+pub(super) type RawMessage = (Snowflake, Box<RawValue>);
 
 /// What was read of a channel, and the room that it takes: to be dropped once it is handed over.
-pub(super) type Read = (Filled<Told>, Option<OwnedSemaphorePermit>);
+pub(super) type Read = (Filled<RawMessage>, Option<OwnedSemaphorePermit>);
 
 /// What the times of requests count from: no clock that may jump.
 type Began = (Moment, Instant);
@@ -43,50 +43,50 @@ type Newest = Result<Option<Snowflake>, Failed>;
 
 /// Whoever reads. It ends when it is dropped.
 pub(super) struct Reader {
-    orders: mpsc::UnboundedSender<Order>,
+    jobs: mpsc::UnboundedSender<Job>,
     discord: Arc<Discord>,
     _task: JoinSet<()>,
 }
 
 /// Something that is to be read.
-enum Order {
+enum Job {
     Read(Behind, oneshot::Sender<Read>),
-    Look(Snowflake, oneshot::Sender<Newest>),
+    Newest(Snowflake, oneshot::Sender<Newest>),
 }
 
 /// What came back.
-enum Came {
+enum Answer {
     Page(Snowflake, u64, Result<Vec<Box<RawValue>>, Failed>),
-    Looked(oneshot::Sender<Newest>, Newest),
+    Newest(oneshot::Sender<Newest>, Newest),
 }
 
 /// Whether a channel was looked at.
-enum Looks {
-    Asked,
+enum LookupStep {
+    Sent,
     None,
     WaitUntil(Moment),
 }
 
-struct Reading {
+struct ReaderTask {
     discord: Arc<Discord>,
-    plan: Backfill<Told>,
+    plan: Backfill<RawMessage>,
     /// By channel: who waits for it.
     waiting: BTreeMap<Snowflake, Waiting>,
-    looks: VecDeque<(Snowflake, oneshot::Sender<Newest>)>,
-    under_way: FuturesUnordered<BoxFuture<'static, Came>>,
+    lookups: VecDeque<(Snowflake, oneshot::Sender<Newest>)>,
+    under_way: FuturesUnordered<BoxFuture<'static, Answer>>,
     /// For channels that are handed over.
     room: Arc<Semaphore>,
     /// There was none left when something was to be asked.
     is_full: bool,
     began: Began,
-    numbered: u64,
+    last_number: u64,
 }
 
 struct Waiting {
     /// Tells an answer to this reading from one to a reading that was given up.
     number: u64,
     tries: u32,
-    tell: oneshot::Sender<Read>,
+    reply: oneshot::Sender<Read>,
 }
 
 impl Reader {
@@ -97,28 +97,28 @@ impl Reader {
             calls_per_second: usize::try_from(settings.backfill_calls_per_second).unwrap_or(1),
             at_once: AT_ONCE,
         };
-        let (orders, ordered) = mpsc::unbounded_channel();
-        let reading = Reading {
+        let (jobs, queued) = mpsc::unbounded_channel();
+        let reading = ReaderTask {
             discord: Arc::clone(&discord),
             plan: Backfill::new(limits),
             waiting: BTreeMap::new(),
-            looks: VecDeque::new(),
+            lookups: VecDeque::new(),
             under_way: FuturesUnordered::new(),
             room: Arc::new(Semaphore::new(MOST_HANDED_OVER)),
             is_full: false,
             began: (clock.now(), Instant::now()),
-            numbered: 0,
+            last_number: 0,
         };
         let mut task = JoinSet::new();
-        task.spawn(reading.read_on(ordered));
-        Self { orders, discord, _task: task }
+        task.spawn(reading.run(queued));
+        Self { jobs, discord, _task: task }
     }
 
     /// Reads a channel. None: whoever reads is gone.
     pub async fn read(&self, behind: Behind) -> Option<Read> {
-        let (tell, told) = oneshot::channel();
-        self.orders.send(Order::Read(behind, tell)).ok()?;
-        told.await.ok()
+        let (reply, answer) = oneshot::channel();
+        self.jobs.send(Job::Read(behind, reply)).ok()?;
+        answer.await.ok()
     }
 
     /// An id that is newer than any message so far.
@@ -127,15 +127,15 @@ impl Reader {
     }
 
     /// Asks for the newest message of a channel. None: whoever reads is gone.
-    pub async fn look(&self, channel: Snowflake) -> Option<Newest> {
-        let (tell, told) = oneshot::channel();
-        self.orders.send(Order::Look(channel, tell)).ok()?;
-        told.await.ok()
+    pub async fn newest(&self, channel: Snowflake) -> Option<Newest> {
+        let (reply, answer) = oneshot::channel();
+        self.jobs.send(Job::Newest(channel, reply)).ok()?;
+        answer.await.ok()
     }
 }
 
-impl Reading {
-    async fn read_on(mut self, mut ordered: mpsc::UnboundedReceiver<Order>) {
+impl ReaderTask {
+    async fn run(mut self, mut queued: mpsc::UnboundedReceiver<Job>) {
         loop {
             let until = self.ask();
             let pause = async {
@@ -145,11 +145,11 @@ impl Reading {
                 }
             };
             tokio::select! {
-                order = ordered.recv() => match order {
-                    Some(order) => self.ordered(order),
+                job = queued.recv() => match job {
+                    Some(job) => self.start(job),
                     None => return,
                 },
-                Some(came) = self.under_way.next(), if !self.under_way.is_empty() => self.came(came),
+                Some(answer) = self.under_way.next(), if !self.under_way.is_empty() => self.answered(answer),
                 freed = Arc::clone(&self.room).acquire_owned(), if self.is_full => drop(freed),
                 () = pause => {}
             }
@@ -161,15 +161,15 @@ impl Reading {
         self.began.0 + self.began.1.elapsed()
     }
 
-    fn ordered(&mut self, order: Order) {
+    fn start(&mut self, job: Job) {
         let now = self.now();
-        match order {
-            Order::Look(channel, tell) => self.looks.push_back((channel, tell)),
-            Order::Read(behind, tell) => {
+        match job {
+            Job::Newest(channel, reply) => self.lookups.push_back((channel, reply)),
+            Job::Read(behind, reply) => {
                 // Whoever asked before does not wait any more: its connection ended.
                 self.plan.forget(|other| other.channel == behind.channel);
-                self.numbered += 1;
-                self.waiting.insert(behind.channel, Waiting { number: self.numbered, tries: 0, tell });
+                self.last_number += 1;
+                self.waiting.insert(behind.channel, Waiting { number: self.last_number, tries: 0, reply });
                 self.plan.add(behind, now, self.discord.clocks().now());
             }
         }
@@ -185,8 +185,8 @@ impl Reading {
             let next = match next {
                 Next::Ask(request) => {
                     self.page(request);
-                    // Pages and looks take turns.
-                    self.look(now);
+                    // Pages and lookups take turns.
+                    self.look_up_next(now);
                     continue;
                 }
                 Next::Filled(filled) => {
@@ -194,53 +194,53 @@ impl Reading {
                         let is_empty = filled.messages.is_empty();
                         let room = Arc::clone(&self.room).try_acquire_owned().ok().filter(|_| !is_empty);
                         // Whoever is not there any more asks again.
-                        let _ = waiting.tell.send((filled, room));
+                        let _ = waiting.reply.send((filled, room));
                     }
                     continue;
                 }
                 Next::WaitUntil(at) => Some(at),
                 Next::AwaitAnswer | Next::Over => None,
             };
-            match self.look(now) {
-                Looks::Asked => {}
-                Looks::None => return next.map(|at| at.since(now)),
-                Looks::WaitUntil(at) => return Some(next.map_or(at, |next| next.min(at)).since(now)),
+            match self.look_up_next(now) {
+                LookupStep::Sent => {}
+                LookupStep::None => return next.map(|at| at.since(now)),
+                LookupStep::WaitUntil(at) => return Some(next.map_or(at, |next| next.min(at)).since(now)),
             }
         }
     }
 
     /// Asks for the newest message of the next channel, if it may.
-    fn look(&mut self, now: Moment) -> Looks {
-        while self.looks.front().is_some_and(|(_, tell)| tell.is_closed()) {
-            self.looks.pop_front();
+    fn look_up_next(&mut self, now: Moment) -> LookupStep {
+        while self.lookups.front().is_some_and(|(_, reply)| reply.is_closed()) {
+            self.lookups.pop_front();
         }
-        let Some((channel, tell)) = self.looks.pop_front() else { return Looks::None };
+        let Some((channel, reply)) = self.lookups.pop_front() else { return LookupStep::None };
         if let Err(at) = self.plan.call(now) {
-            self.looks.push_front((channel, tell));
-            return Looks::WaitUntil(at);
+            self.lookups.push_front((channel, reply));
+            return LookupStep::WaitUntil(at);
         }
         let discord = Arc::clone(&self.discord);
-        self.under_way.push(Box::pin(async move { Came::Looked(tell, discord.look_at(channel).await) }));
-        Looks::Asked
+        self.under_way.push(Box::pin(async move { Answer::Newest(reply, discord.fetch_channel(channel).await) }));
+        LookupStep::Sent
     }
 
     fn page(&mut self, request: Request) {
         let channel = request.channel;
-        let Some(waiting) = self.waiting.get(&channel).filter(|waiting| !waiting.tell.is_closed()) else {
+        let Some(waiting) = self.waiting.get(&channel).filter(|waiting| !waiting.reply.is_closed()) else {
             self.waiting.remove(&channel);
             return self.plan.forget(|behind| behind.channel == channel);
         };
         let (number, discord) = (waiting.number, Arc::clone(&self.discord));
-        self.under_way.push(Box::pin(async move { Came::Page(channel, number, discord.page(request).await) }));
+        self.under_way.push(Box::pin(async move { Answer::Page(channel, number, discord.page(request).await) }));
     }
 
-    fn came(&mut self, came: Came) {
+    fn answered(&mut self, answer: Answer) {
         let now = self.now();
-        let (channel, number, page) = match came {
-            Came::Page(channel, number, page) => (channel, number, page),
-            Came::Looked(tell, newest) => {
+        let (channel, number, page) = match answer {
+            Answer::Page(channel, number, page) => (channel, number, page),
+            Answer::Newest(reply, newest) => {
                 // Whoever is not there any more asks again.
-                let _ = tell.send(newest);
+                let _ = reply.send(newest);
                 return;
             }
         };
@@ -264,7 +264,7 @@ impl Reading {
 }
 
 /// A message with its id; none if that cannot be read.
-fn identified(data: Box<RawValue>) -> Option<(Snowflake, Told)> {
+fn identified(data: Box<RawValue>) -> Option<(Snowflake, RawMessage)> {
     #[derive(serde::Deserialize)]
     struct Identified {
         id: wire::Id,

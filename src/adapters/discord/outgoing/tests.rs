@@ -16,11 +16,11 @@ const EMOJIS: [Emoji<'_>; 4] = [
     Emoji { id: id(32), name: "cat_1", animated: false },
     Emoji { id: id(33), name: "30", animated: false },
 ];
-const AROUND: Mentionables<'_> = Mentionables { people: &PEOPLE, emojis: &EMOJIS };
+const MENTIONABLES: Mentionables<'_> = Mentionables { people: &PEOPLE, emojis: &EMOJIS };
 
 #[test]
 fn people_around_are_called_by_their_names() {
-    for (words, content, calls) in [
+    for (words, content, mentions) in [
         ("hi @Ana!", "hi <@1001>!", &[1_001][..]),
         ("hi @ana lee", "hi <@1002>", &[1_002]),
         ("@Ana, @Ana Lee and @ana", "<@1001>, <@1002> and <@1001>", &[1_001, 1_002]),
@@ -32,7 +32,7 @@ fn people_around_are_called_by_their_names() {
         ("`@Ana` \\@Ana https://x.org/@Ana", "`@Ana` \\@Ana https://x.org/@Ana", &[]),
         ("```\n@Ana\n```", "```\n@Ana\n```", &[]),
     ] {
-        assert_eq!(render(words, &AROUND), [part(content, calls)], "{words:?}");
+        assert_eq!(render(words, &MENTIONABLES), [part(content, mentions)], "{words:?}");
     }
 }
 
@@ -50,7 +50,7 @@ fn nobody_else_can_be_called() {
         ("<@!7>", "<\u{200b}@!7>"),
         ("@@Ana", "@<@1001>"),
     ] {
-        let parts = render(words, &AROUND);
+        let parts = render(words, &MENTIONABLES);
 
         assert_eq!(parts.len(), 1, "{words:?}");
         assert_eq!(parts[0].content, content, "{words:?}");
@@ -58,7 +58,7 @@ fn nobody_else_can_be_called() {
 }
 
 #[test]
-fn a_statement_calls_everybody_once_and_not_more_than_ten() {
+fn a_statement_mentions_everyone_once_and_not_more_than_ten() {
     let names: Vec<_> = (0..40).map(|number| format!("p{number}")).collect();
     let people: Vec<_> = names.iter().zip(1..).map(|(name, number)| MentionablePerson { id: id(number), name }).collect();
     let words = names.iter().map(|name| format!("@{name} ")).collect::<String>().repeat(40);
@@ -66,8 +66,8 @@ fn a_statement_calls_everybody_once_and_not_more_than_ten() {
     let parts = render(&words, &Mentionables { people: &people, emojis: &[] });
 
     assert!(parts.len() > 2);
-    let calls: Vec<_> = parts.iter().flat_map(|part| part.calls.iter().map(|user| user.get())).collect();
-    assert_eq!(calls, (1..=10).collect::<Vec<_>>());
+    let mentions: Vec<_> = parts.iter().flat_map(|part| part.mentions.iter().map(|user| user.get())).collect();
+    assert_eq!(mentions, (1..=10).collect::<Vec<_>>());
     assert!(parts[0].content.contains("<@10> @p10 @p11"));
 }
 
@@ -80,7 +80,7 @@ fn emojis_of_the_guild_are_shown() {
         (":unknown: 10:30:00 ::wave::", ":unknown: 10:30:00 :<a:wave:30>:"),
         (":Wave: `:wave:`", ":Wave: `:wave:`"),
     ] {
-        assert_eq!(render(words, &AROUND), [part(content, &[])], "{words:?}");
+        assert_eq!(render(words, &MENTIONABLES), [part(content, &[])], "{words:?}");
     }
 }
 
@@ -101,7 +101,7 @@ fn nothing_hides_and_nothing_shouts() {
         ("a\u{202e}b\u{0}c\r\nd\u{2028}e", "abc\nd\ne"),
         ("  indented", "indented"),
     ] {
-        assert_eq!(render(words, &AROUND), [part(content, &[])], "{words:?}");
+        assert_eq!(render(words, &MENTIONABLES), [part(content, &[])], "{words:?}");
     }
 }
 
@@ -109,7 +109,7 @@ fn nothing_hides_and_nothing_shouts() {
 fn a_part_that_looks_like_a_heading_is_none() {
     let words = format!("{} # not a title", "a".repeat(1_998));
 
-    let parts = render(&words, &AROUND);
+    let parts = render(&words, &MENTIONABLES);
 
     assert_eq!(parts[1].content, "\\# not a title");
 }
@@ -117,14 +117,14 @@ fn a_part_that_looks_like_a_heading_is_none() {
 #[test]
 fn what_shows_nothing_is_no_part() {
     for words in ["", " \n ", "\u{200b}", "\u{fe0f}\u{ad}", "\u{feff}"] {
-        assert_eq!(render(words, &AROUND), [], "{words:?}");
+        assert_eq!(render(words, &MENTIONABLES), [], "{words:?}");
     }
 }
 
 #[test]
 fn no_mark_is_torn() {
     for words in [":wave:".repeat(600), "x".repeat(1_990) + ":wave:", "@Ana".repeat(900), "é:cat_1:\u{fe0f}".repeat(400)] {
-        let parts = render(&words, &AROUND);
+        let parts = render(&words, &MENTIONABLES);
 
         assert!(parts.len() > 1);
         for part in parts {
@@ -139,7 +139,7 @@ fn no_mark_is_torn() {
 
 #[test]
 fn a_code_block_over_two_parts_is_closed_and_opened_again() {
-    let parts = render(&format!("```rust\n{}```", "let a = 1;\n".repeat(300)), &AROUND);
+    let parts = render(&format!("```rust\n{}```", "let a = 1;\n".repeat(300)), &MENTIONABLES);
 
     assert_eq!(parts.len(), 2);
     assert!(parts.iter().all(|part| part.content.starts_with("```rust\n") && part.content.ends_with("\n```")));
@@ -160,14 +160,14 @@ proptest! {
 
     #[test]
     fn every_part_is_one_that_discord_takes(words in words()) {
-        for part in render(&words, &AROUND) {
+        for part in render(&words, &MENTIONABLES) {
             prop_assert!(part.content.chars().count() <= LIMIT);
             prop_assert!(part.content.chars().any(is_seen));
             prop_assert_eq!(part.content.trim(), &*part.content);
-            prop_assert!(!part.content.contains(STAND_IN));
-            prop_assert!(part.calls.iter().all(|user| PEOPLE.iter().any(|present| present.id == *user)));
+            prop_assert!(!part.content.contains(PLACEHOLDER));
+            prop_assert!(part.mentions.iter().all(|user| PEOPLE.iter().any(|person| person.id == *user)));
             let is_written = |user: &Snowflake| part.content.contains(&format!("<@{user}>"));
-            prop_assert!(part.calls.iter().all(is_written));
+            prop_assert!(part.mentions.iter().all(is_written));
             prop_assert!(!part.content.to_lowercase().contains("@everyone"), "{}", part.content);
             prop_assert!(!pieces(&part.content).any(|piece| matches!(piece, Piece::Mark(_, Mark::Role(_)))), "{}", part.content);
         }
@@ -177,7 +177,7 @@ proptest! {
     fn what_was_heard_and_said_again_is_heard_with_the_same_words(content in heard_content()) {
         let first = hear(&content);
 
-        let again: Vec<_> = render(&first, &AROUND).iter().map(|part| hear(&part.content)).collect();
+        let again: Vec<_> = render(&first, &MENTIONABLES).iter().map(|part| hear(&part.content)).collect();
 
         let again = again.join("\n");
         prop_assert_eq!(words_of(&again), words_of(&first));
@@ -185,7 +185,7 @@ proptest! {
 
     #[test]
     fn what_was_said_is_found_again(words in words()) {
-        for part in render(&words, &AROUND) {
+        for part in render(&words, &MENTIONABLES) {
             let read = part.content.replace(['\u{200b}', '\u{fe0f}'], "").replace("<@1001>", "<@!1001>").replace('\n', "\r\n");
 
             prop_assert!(is_same(&part.content, &read));
@@ -246,7 +246,7 @@ fn hear(content: &str) -> String {
         flags: 0,
         origin: Origin { author: user(id(1_001), "Ana"), webhook: None, application: None },
         content,
-        mentions: PEOPLE.iter().map(|present| user(present.id, present.name)).collect(),
+        mentions: PEOPLE.iter().map(|person| user(person.id, person.name)).collect(),
         attachments: Vec::new(),
         stickers: Vec::new(),
         poll: None,
@@ -280,8 +280,8 @@ fn words_of(text: &str) -> Vec<&str> {
     text.split_whitespace().filter(|word| *word != "```").collect()
 }
 
-fn part(content: &str, calls: &[u64]) -> Part {
-    Part { content: content.to_owned(), calls: calls.iter().map(|user| id(*user)).collect() }
+fn part(content: &str, mentions: &[u64]) -> Part {
+    Part { content: content.to_owned(), mentions: mentions.iter().map(|user| id(*user)).collect() }
 }
 
 const fn id(id: u64) -> Snowflake {

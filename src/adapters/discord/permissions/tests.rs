@@ -140,7 +140,7 @@ fn every_need_says_what_to_click() {
         Need::Unlocked,
         Need::Commands,
     ] {
-        let (without, click) = need.told();
+        let (without, click) = need.explanation();
 
         assert!(without.ends_with('.') && click.ends_with('.'));
         assert!(click.contains('>') || need == Need::Commands);

@@ -10,18 +10,21 @@ const KNOWN: u64 = 1_000;
 fn what_stands_there_in_order_was_posted() {
     let messages = [ours(1_001, "one"), by_ana(1_002, "two"), ours(1_003, "two")];
 
-    assert_eq!(found(&["one", "two", "three"], &messages), [Found::Posted(id(1_001)), Found::Posted(id(1_003)), Found::Missing]);
+    assert_eq!(
+        found(&["one", "two", "three"], &messages),
+        [Verdict::Posted(id(1_001)), Verdict::Posted(id(1_003)), Verdict::Missing]
+    );
 }
 
 #[test]
 fn nothing_there_means_that_all_is_missing() {
-    assert_eq!(found(&["one", "two"], &[]), [Found::Missing, Found::Missing]);
-    assert_eq!(found(&["one"], &[by_ana(1_001, "one")]), [Found::Missing]);
+    assert_eq!(found(&["one", "two"], &[]), [Verdict::Missing, Verdict::Missing]);
+    assert_eq!(found(&["one"], &[by_ana(1_001, "one")]), [Verdict::Missing]);
 }
 
 #[test]
 fn what_was_known_before_is_not_ours_to_claim() {
-    assert_eq!(found(&["one"], &[ours(KNOWN, "one"), ours(999, "one")]), [Found::Missing]);
+    assert_eq!(found(&["one"], &[ours(KNOWN, "one"), ours(999, "one")]), [Verdict::Missing]);
 }
 
 #[test]
@@ -30,17 +33,19 @@ fn the_same_content_twice_needs_two_messages() {
     let twice = [ours(1_001, "ha"), ours(1_005, "ha")];
     let thrice = [ours(1_001, "ha"), ours(1_005, "ha"), ours(1_009, "ha")];
 
-    assert_eq!(found(&["ha", "ha"], &once), [Found::Posted(id(1_001)), Found::Missing]);
-    assert_eq!(found(&["ha", "ha"], &twice), [Found::Posted(id(1_001)), Found::Posted(id(1_005))]);
-    assert_eq!(found(&["ha", "ha"], &thrice), [Found::Posted(id(1_001)), Found::Posted(id(1_005))]);
+    assert_eq!(found(&["ha", "ha"], &once), [Verdict::Posted(id(1_001)), Verdict::Missing]);
+    assert_eq!(found(&["ha", "ha"], &twice), [Verdict::Posted(id(1_001)), Verdict::Posted(id(1_005))]);
+    assert_eq!(found(&["ha", "ha"], &thrice), [Verdict::Posted(id(1_001)), Verdict::Posted(id(1_005))]);
 }
 
 #[test]
 fn another_companion_with_the_same_words_is_not_taken_for_this_one() {
-    let messages =
-        [Read { username: "Mira", ..ours(1_001, "one") }, Read { webhook: Some(id(OTHER_HOOK)), ..ours(1_002, "one") }];
+    let messages = [
+        ReadMessage { username: "Mira", ..ours(1_001, "one") },
+        ReadMessage { webhook: Some(id(OTHER_HOOK)), ..ours(1_002, "one") },
+    ];
 
-    assert_eq!(found(&["one"], &messages), [Found::Missing]);
+    assert_eq!(found(&["one"], &messages), [Verdict::Missing]);
 }
 
 #[test]
@@ -49,53 +54,56 @@ fn a_message_on_record_belongs_to_what_it_was_recorded_for() {
 
     let verdict = reconcile(&parts, &speaker(), None, &all(&[ours(1_001, "one")]), &BTreeSet::from([id(1_001)]));
 
-    assert_eq!(verdict, [Found::Missing]);
+    assert_eq!(verdict, [Verdict::Missing]);
 }
 
 #[test]
 fn a_part_before_one_that_was_posted_was_posted_and_is_gone() {
-    assert_eq!(found(&["one", "two"], &[ours(1_002, "two")]), [Found::Gone, Found::Posted(id(1_002))]);
+    assert_eq!(found(&["one", "two"], &[ours(1_002, "two")]), [Verdict::Gone, Verdict::Posted(id(1_002))]);
 }
 
 #[test]
 fn what_was_not_read_to_the_end_is_unconfirmed() {
     let parts = sending(&["one", "two"]);
-    let read = ReadBack { messages: vec![ours(1_001, "one")], is_complete: false };
+    let read = History { messages: vec![ours(1_001, "one")], is_complete: false };
 
     let verdict = reconcile(&parts, &speaker(), Some(id(KNOWN)), &read, &BTreeSet::new());
 
-    assert_eq!(verdict, [Found::Posted(id(1_001)), Found::Unconfirmed]);
+    assert_eq!(verdict, [Verdict::Posted(id(1_001)), Verdict::Unconfirmed]);
 }
 
 #[test]
 fn a_message_that_was_edited_or_is_not_shown_may_be_the_part() {
-    let edited = Read { is_edited: true, ..ours(1_001, "changed") };
+    let edited = ReadMessage { is_edited: true, ..ours(1_001, "changed") };
     let unseen = ours(1_001, "");
-    let of_ana = Read { is_edited: true, ..by_ana(1_001, "x") };
+    let of_ana = ReadMessage { is_edited: true, ..by_ana(1_001, "x") };
 
-    assert_eq!(found(&["one"], &[edited]), [Found::Unconfirmed]);
-    assert_eq!(found(&["one"], &[unseen]), [Found::Unconfirmed]);
-    assert_eq!(found(&["one"], &[of_ana]), [Found::Missing]);
-    assert_eq!(found(&["one"], &[Read { id: id(1_000), ..edited }]), [Found::Missing]);
+    assert_eq!(found(&["one"], &[edited]), [Verdict::Unconfirmed]);
+    assert_eq!(found(&["one"], &[unseen]), [Verdict::Unconfirmed]);
+    assert_eq!(found(&["one"], &[of_ana]), [Verdict::Missing]);
+    assert_eq!(found(&["one"], &[ReadMessage { id: id(1_000), ..edited }]), [Verdict::Missing]);
 }
 
 #[test]
 fn what_discord_withholds_is_told_by_its_speaker_and_its_order() {
-    let withheld = |message| Read { is_withheld: true, ..ours(message, "") };
-    let of_mira = Read { username: "Mira", ..withheld(1_001) };
-    let edited = Read { is_edited: true, ..withheld(1_001) };
+    let withheld = |message| ReadMessage { is_withheld: true, ..ours(message, "") };
+    let of_mira = ReadMessage { username: "Mira", ..withheld(1_001) };
+    let edited = ReadMessage { is_edited: true, ..withheld(1_001) };
 
-    assert_eq!(found(&["one"], &[of_mira, withheld(1_002)]), [Found::Posted(id(1_002))]);
-    assert_eq!(found(&["one", "two"], &[withheld(1_002), withheld(1_001)]), [Found::Posted(id(1_001)), Found::Posted(id(1_002))]);
-    assert_eq!(found(&["one", "two"], &[withheld(1_001)]), [Found::Posted(id(1_001)), Found::Missing]);
-    assert_eq!(found(&["one"], &[of_mira]), [Found::Missing]);
-    assert_eq!(found(&["one"], &[withheld(KNOWN)]), [Found::Missing]);
-    assert_eq!(found(&["one"], &[edited]), [Found::Unconfirmed]);
-    assert_eq!(found(&["one"], &[withheld(1_001), ours(1_002, "one")]), [Found::Posted(id(1_002))]);
+    assert_eq!(found(&["one"], &[of_mira, withheld(1_002)]), [Verdict::Posted(id(1_002))]);
+    assert_eq!(
+        found(&["one", "two"], &[withheld(1_002), withheld(1_001)]),
+        [Verdict::Posted(id(1_001)), Verdict::Posted(id(1_002))]
+    );
+    assert_eq!(found(&["one", "two"], &[withheld(1_001)]), [Verdict::Posted(id(1_001)), Verdict::Missing]);
+    assert_eq!(found(&["one"], &[of_mira]), [Verdict::Missing]);
+    assert_eq!(found(&["one"], &[withheld(KNOWN)]), [Verdict::Missing]);
+    assert_eq!(found(&["one"], &[edited]), [Verdict::Unconfirmed]);
+    assert_eq!(found(&["one"], &[withheld(1_001), ours(1_002, "one")]), [Verdict::Posted(id(1_002))]);
     // One that is on record is another part's; the next one is looked at.
     let taken = BTreeSet::from([id(1_001)]);
     let verdict = reconcile(&sending(&["one"]), &speaker(), Some(id(KNOWN)), &all(&[withheld(1_001), withheld(1_002)]), &taken);
-    assert_eq!(verdict, [Found::Posted(id(1_002))]);
+    assert_eq!(verdict, [Verdict::Posted(id(1_002))]);
 }
 
 #[test]
@@ -108,7 +116,7 @@ fn parts_that_are_known_need_no_search() {
     let read = all(&[ours(1_001, "ha"), ours(1_005, "ha"), ours(1_006, "ha")]);
     let verdict = reconcile(&parts, &speaker(), Some(id(KNOWN)), &read, &BTreeSet::new());
 
-    assert_eq!(verdict, [Found::Posted(id(1_005)), Found::Posted(id(1_006)), Found::Missing, Found::Missing]);
+    assert_eq!(verdict, [Verdict::Posted(id(1_005)), Verdict::Posted(id(1_006)), Verdict::Missing, Verdict::Missing]);
 }
 
 #[test]
@@ -116,30 +124,31 @@ fn parts_that_were_never_sent_are_missing_even_if_nothing_can_be_read() {
     let mut parts = sending(&["one", "two"]);
     parts[1].state = State::Owed;
 
-    let verdict = reconcile(&parts, &speaker(), None, &ReadBack { messages: vec![], is_complete: false }, &BTreeSet::new());
+    let verdict = reconcile(&parts, &speaker(), None, &History { messages: vec![], is_complete: false }, &BTreeSet::new());
 
-    assert_eq!(verdict, [Found::Unconfirmed, Found::Missing]);
+    assert_eq!(verdict, [Verdict::Unconfirmed, Verdict::Missing]);
 }
 
 #[test]
 fn names_and_contents_are_compared_as_discord_leaves_them() {
-    let messages = [Read { username: " Mira  Vale", ..ours(1_001, "a b\r\nc") }];
+    let messages = [ReadMessage { username: " Mira  Vale", ..ours(1_001, "a b\r\nc") }];
     let speaker = Speaker::Webhook(id(HOOK), "Mira Vale");
 
     let verdict = reconcile(&sending(&["a  b\nc "]), &speaker, None, &all(&messages), &BTreeSet::new());
 
-    assert_eq!(verdict, [Found::Posted(id(1_001))]);
+    assert_eq!(verdict, [Verdict::Posted(id(1_001))]);
 }
 
 #[test]
 fn in_a_direct_message_the_bot_itself_speaks() {
-    let by_bot = Read { webhook: None, author: id(7), ..ours(1_001, "one") };
+    let by_bot = ReadMessage { webhook: None, author: id(7), ..ours(1_001, "one") };
     let parts = sending(&["one"]);
-    let read = |messages: &[Read<'static>]| reconcile(&parts, &Speaker::Bot(id(7)), None, &all(messages), &BTreeSet::new());
+    let read =
+        |messages: &[ReadMessage<'static>]| reconcile(&parts, &Speaker::Bot(id(7)), None, &all(messages), &BTreeSet::new());
 
-    assert_eq!(read(&[by_bot]), [Found::Posted(id(1_001))]);
-    assert_eq!(read(&[by_ana(1_001, "one")]), [Found::Missing]);
-    assert_eq!(read(&[ours(1_001, "one")]), [Found::Missing]);
+    assert_eq!(read(&[by_bot]), [Verdict::Posted(id(1_001))]);
+    assert_eq!(read(&[by_ana(1_001, "one")]), [Verdict::Missing]);
+    assert_eq!(read(&[ours(1_001, "one")]), [Verdict::Missing]);
 }
 
 /// What happened in a channel while a reply of several parts was sent.
@@ -165,7 +174,7 @@ fn world() -> impl Strategy<Value = World> {
 
 impl World {
     /// The channel after the mark, and the ids of the posted parts.
-    fn channel(&self) -> (Vec<Read<'_>>, Vec<Snowflake>) {
+    fn channel(&self) -> (Vec<ReadMessage<'_>>, Vec<Snowflake>) {
         let mut next = KNOWN;
         let mut messages = Vec::new();
         let mut ids = Vec::new();
@@ -174,9 +183,9 @@ impl World {
                 next += 1;
                 messages.push(match sort {
                     0 => by_ana(next, content),
-                    1 => Read { username: "Mira", ..ours(next, content) },
-                    2 => Read { webhook: Some(id(OTHER_HOOK)), ..ours(next, content) },
-                    _ => Read { webhook: None, ..ours(next, content) },
+                    1 => ReadMessage { username: "Mira", ..ours(next, content) },
+                    2 => ReadMessage { webhook: Some(id(OTHER_HOOK)), ..ours(next, content) },
+                    _ => ReadMessage { webhook: None, ..ours(next, content) },
                 });
             }
             if index < self.posted {
@@ -189,14 +198,18 @@ impl World {
     }
 
     /// The outbox: what was posted may not have been noted, and one more may have been on its way.
-    fn outbox(&self, noted: usize, ids: &[Snowflake]) -> Vec<Owed> {
+    fn outbox(&self, noted: usize, ids: &[Snowflake]) -> Vec<OutboxPart> {
         let begun = self.posted + usize::from(self.lost);
         let state = |index: usize| match index {
             index if index < noted.min(self.posted) => State::Sent(ids[index]),
             index if index < begun => State::Sending,
             _ => State::Owed,
         };
-        self.parts.iter().enumerate().map(|(index, content)| Owed { content: content.clone(), state: state(index) }).collect()
+        self.parts
+            .iter()
+            .enumerate()
+            .map(|(index, content)| OutboxPart { content: content.clone(), state: state(index) })
+            .collect()
     }
 }
 
@@ -212,7 +225,7 @@ proptest! {
         let verdict = reconcile(&outbox, &speaker(), Some(id(KNOWN)), &all(&messages), &BTreeSet::new());
 
         let expected: Vec<_> = (0..world.parts.len())
-            .map(|index| ids.get(index).map_or(Found::Missing, |id| Found::Posted(*id)))
+            .map(|index| ids.get(index).map_or(Verdict::Missing, |id| Verdict::Posted(*id)))
             .collect();
         prop_assert_eq!(verdict, expected);
     }
@@ -222,12 +235,12 @@ proptest! {
         let (messages, ids) = world.channel();
         let outbox = world.outbox(0, &ids);
         let messages: Vec<_> = messages.into_iter().enumerate().filter(|(at, _)| kept >> at & 1 == 1).map(|(_, read)| read).collect();
-        let read = ReadBack { messages, is_complete: false };
+        let read = History { messages, is_complete: false };
 
         let verdict = reconcile(&outbox, &speaker(), Some(id(KNOWN)), &read, &BTreeSet::new());
 
         for (index, found) in verdict.into_iter().enumerate() {
-            prop_assert!(index >= world.posted || found != Found::Missing, "part {}", index);
+            prop_assert!(index >= world.posted || found != Verdict::Missing, "part {}", index);
         }
     }
 
@@ -239,39 +252,39 @@ proptest! {
             .into_iter()
             .enumerate()
             .filter(|(at, _)| gone >> at & 1 == 0)
-            .map(|(at, read)| Read { is_edited: edited >> at & 1 == 1, ..read })
+            .map(|(at, read)| ReadMessage { is_edited: edited >> at & 1 == 1, ..read })
             .collect();
 
         let verdict = reconcile(&outbox, &speaker(), Some(id(KNOWN)), &all(&left), &BTreeSet::new());
 
         // No message is claimed by two parts, and claims keep the order.
-        let claimed: Vec<_> = verdict.iter().filter_map(|found| match found { Found::Posted(id) => Some(*id), _ => None }).collect();
+        let claimed: Vec<_> = verdict.iter().filter_map(|found| match found { Verdict::Posted(id) => Some(*id), _ => None }).collect();
         prop_assert!(claimed.is_sorted_by(|one, next| one < next));
         // As many of our messages as are left are accounted for, or the rest is not sent.
         let ours_left = left.iter().filter(|read| speaker().said(read)).count();
-        let is_sent = verdict.iter().take(world.posted + usize::from(world.lost)).any(|found| *found == Found::Missing);
+        let is_sent = verdict.iter().take(world.posted + usize::from(world.lost)).any(|found| *found == Verdict::Missing);
         prop_assert!(!is_sent || claimed.len() == ours_left);
     }
 }
 
-fn found(contents: &[&str], messages: &[Read<'_>]) -> Vec<Found> {
+fn found(contents: &[&str], messages: &[ReadMessage<'_>]) -> Vec<Verdict> {
     reconcile(&sending(contents), &speaker(), Some(id(KNOWN)), &all(messages), &BTreeSet::new())
 }
 
-fn sending(contents: &[&str]) -> Vec<Owed> {
-    contents.iter().map(|content| Owed { content: (*content).to_owned(), state: State::Sending }).collect()
+fn sending(contents: &[&str]) -> Vec<OutboxPart> {
+    contents.iter().map(|content| OutboxPart { content: (*content).to_owned(), state: State::Sending }).collect()
 }
 
-fn all<'a>(messages: &[Read<'a>]) -> ReadBack<'a> {
-    ReadBack { messages: messages.to_vec(), is_complete: true }
+fn all<'a>(messages: &[ReadMessage<'a>]) -> History<'a> {
+    History { messages: messages.to_vec(), is_complete: true }
 }
 
 fn speaker() -> Speaker<'static> {
     Speaker::Webhook(id(HOOK), "Aria")
 }
 
-fn ours(message: u64, content: &str) -> Read<'_> {
-    Read {
+fn ours(message: u64, content: &str) -> ReadMessage<'_> {
+    ReadMessage {
         id: id(message),
         webhook: Some(id(HOOK)),
         author: id(HOOK),
@@ -282,8 +295,8 @@ fn ours(message: u64, content: &str) -> Read<'_> {
     }
 }
 
-fn by_ana(message: u64, content: &str) -> Read<'_> {
-    Read { webhook: None, author: id(5), username: "Ana", ..ours(message, content) }
+fn by_ana(message: u64, content: &str) -> ReadMessage<'_> {
+    ReadMessage { webhook: None, author: id(5), username: "Ana", ..ours(message, content) }
 }
 
 fn id(id: u64) -> Snowflake {

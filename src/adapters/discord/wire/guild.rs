@@ -19,17 +19,17 @@ const IS_OBFUSCATED: u64 = 1 << 17;
 /// READY: a new session.
 #[derive(Debug, Deserialize)]
 pub struct Ready {
-    user: Known,
+    user: IdOnly,
     #[serde(default, deserialize_with = "maybe")]
-    application: Option<Known>,
+    application: Option<IdOnly>,
     /// The guilds of this shard; none if one of them cannot be read.
     #[serde(default, deserialize_with = "maybe")]
-    guilds: Option<Vec<Known>>,
+    guilds: Option<Vec<IdOnly>>,
 }
 
 /// Something of which only the id is read.
 #[derive(Debug, Deserialize)]
-struct Known {
+struct IdOnly {
     id: Id,
 }
 
@@ -80,7 +80,7 @@ pub struct Guild {
 
 impl Guild {
     /// When the bot was invited, if that is told.
-    pub fn joined(&self) -> Option<Moment> {
+    pub fn joined_at(&self) -> Option<Moment> {
         let joined_at: Timestamp = self.joined_at.as_ref()?.parse().ok()?;
         Some(Moment::from_micros(u64::try_from(joined_at.as_microsecond()).ok()?))
     }
@@ -88,7 +88,7 @@ impl Guild {
 
 /// GUILD_DELETE.
 #[derive(Debug, Deserialize)]
-pub struct GuildGone {
+pub struct GuildDeleted {
     /// Which one.
     pub id: Id,
     /// Absent, or false: the bot was removed.
@@ -101,14 +101,14 @@ pub struct GuildGone {
 enum Unavailable {
     #[default]
     Absent,
-    Told(bool),
-    Odd(IgnoredAny),
+    Given(bool),
+    Malformed(IgnoredAny),
 }
 
-impl GuildGone {
+impl GuildDeleted {
     /// Whether Discord only has trouble with it. What cannot be read is taken for that, since it costs nothing.
     pub const fn is_outage(&self) -> bool {
-        matches!(self.unavailable, Unavailable::Told(true) | Unavailable::Odd(_))
+        matches!(self.unavailable, Unavailable::Given(true) | Unavailable::Malformed(_))
     }
 }
 
@@ -155,7 +155,7 @@ impl Channel {
     }
 
     /// Whether its kind was told, so that it is known to be a thread or none.
-    pub const fn is_told(&self) -> bool {
+    pub const fn has_kind(&self) -> bool {
         self.kind.is_some()
     }
 
@@ -192,7 +192,7 @@ impl Channel {
 
 /// CHANNEL_DELETE, THREAD_DELETE.
 #[derive(Debug, Deserialize)]
-pub struct ChannelGone {
+pub struct ChannelDeleted {
     /// Which one.
     pub id: Id,
     /// Its guild.
@@ -249,7 +249,7 @@ pub struct RoleChanged {
 
 /// GUILD_ROLE_DELETE.
 #[derive(Debug, Deserialize)]
-pub struct RoleGone {
+pub struct RoleDeleted {
     /// The guild.
     pub guild_id: Id,
     /// The role.

@@ -15,7 +15,7 @@ const IS_SPOILER: u64 = 1 << 3;
 
 /// Where a message is: read before anything else of it.
 #[derive(Clone, Copy, Debug, Deserialize)]
-pub struct Whereabouts {
+pub struct MessageLocation {
     /// Its id.
     pub id: Id,
     /// Its channel or thread.
@@ -26,11 +26,11 @@ pub struct Whereabouts {
 }
 
 /// MESSAGE_DELETE.
-pub type Gone = Whereabouts;
+pub type MessageDeleted = MessageLocation;
 
 /// MESSAGE_DELETE_BULK.
 #[derive(Debug, Deserialize)]
-pub struct Bulk {
+pub struct MessagesDeleted {
     /// The messages.
     #[serde(default, deserialize_with = "list")]
     pub ids: Vec<Id>,

@@ -67,7 +67,7 @@ fn only_a_guild_that_is_said_to_be_gone_is() {
         (json!({ "id": "1", "unavailable": "yes" }), true),
         (json!({ "id": "1", "unavailable": { "a": [1] } }), true),
     ] {
-        let read: GuildGone = serde_json::from_str(&gone.to_string()).unwrap();
+        let read: GuildDeleted = serde_json::from_str(&gone.to_string()).unwrap();
 
         assert_eq!(read.is_outage(), is_outage, "{gone}");
     }

@@ -44,7 +44,7 @@ fn whatever_is_in_the_way_is_told_with_what_to_do() {
     let trouble = DeliveryError {
         at: Moment::from_micros(1_777_636_800_000_000),
         why: "The channel has 15 webhooks.".into(),
-        tried_again_at: None,
+        retry_at: None,
     };
     let rests = |what| Some((what, Moment::from_micros(1_777_636_900_000_000)));
     let cases: [(Standing, &[&str]); 9] = [

@@ -61,7 +61,7 @@ async fn deletions_are_told_one_by_one_and_many_at_once() {
 #[tokio::test]
 async fn what_was_heard_before_everybody_left_can_still_be_taken_back() {
     let mut world = World::new().await;
-    world.core.inhabited.lock().unwrap().clear();
+    world.core.with_members.lock().unwrap().clear();
 
     world.kept("MESSAGE_DELETE", json!({ "id": "50", "channel_id": GENERAL.to_string(), "guild_id": HOME.to_string() })).await;
 

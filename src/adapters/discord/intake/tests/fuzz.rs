@@ -12,7 +12,7 @@ const ROUNDS: usize = 120;
 #[tokio::test]
 async fn nothing_that_comes_ends_anything() {
     let mut world = World::unready(Shard { number: 0, of: NonZeroU32::MIN });
-    world.core.inhabited.lock().unwrap().insert(id(GENERAL).channel());
+    world.core.with_members.lock().unwrap().insert(id(GENERAL).channel());
     world.kept("READY", ready(&[HOME])).await;
     let mut dice = Dice(0x5eed);
 

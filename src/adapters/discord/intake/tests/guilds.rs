@@ -25,7 +25,7 @@ fn thread(parent: u64) -> Value {
 async fn a_new_session_tells_who_we_are() {
     let world = World::new().await;
 
-    let bot = world.discord.who().await.unwrap();
+    let bot = world.discord.bot().await.unwrap();
 
     assert_eq!(bot, Bot { application: id(APPLICATION), user: id(BOT) });
 }
@@ -76,11 +76,11 @@ async fn what_may_change_where_the_bot_can_post_has_it_tried_again_there_and_now
     ] {
         let mut world = World::new().await;
         world.kept("GUILD_CREATE", home()).await;
-        world.discord.delivery_errors().note(id(GENERAL), "no permission", Moment::ZERO, Some(Duration::from_secs(600)));
+        world.discord.delivery_errors().record(id(GENERAL), "no permission", Moment::ZERO, Some(Duration::from_secs(600)));
 
         world.kept(kind, data).await;
 
-        assert_eq!(world.discord.delivery_errors().bar(id(GENERAL)), !is_tried, "{kind}");
+        assert_eq!(world.discord.delivery_errors().is_blocked(id(GENERAL)), !is_tried, "{kind}");
         assert!(world.discord.delivery_errors().last(id(GENERAL)).is_some());
     }
 }
@@ -110,7 +110,10 @@ async fn a_thread_is_heard_where_its_channel_is() {
 
     let [Call::Said(channel_ref, _)] = &world.core.calls()[..] else { panic!("{:?}", world.core.calls()) };
     assert_eq!((channel_ref.channel.as_str(), channel_ref.parent.as_ref().unwrap().as_str()), ("discord:400", "discord:200"));
-    assert_eq!(world.discord.cache().place(id(THREAD)), Some(WebhookTarget { root: id(GENERAL), thread: Some(id(THREAD)) }));
+    assert_eq!(
+        world.discord.cache().webhook_target(id(THREAD)),
+        Some(WebhookTarget { root: id(GENERAL), thread: Some(id(THREAD)) })
+    );
     assert_eq!(world.discord.cache().title(&id(THREAD).channel()).as_deref(), Some("aside · #general · Home"));
 }
 
@@ -201,7 +204,7 @@ async fn guilds_are_counted_on_when_a_session_goes_on() {
     let counted = |world: &World, state| world.measured.metrics().total("tertulia_discord_guilds", &[("guild_state", state)]);
     assert_eq!((counted(&world, "available"), counted(&world, "unavailable")), (1.0, 0.0));
 
-    world.intake = Intake::new(&world.ears, Shard { number: 0, of: NonZeroU32::MIN });
+    world.intake = Intake::new(&world.shared, Shard { number: 0, of: NonZeroU32::MIN });
     world.kept("RESUMED", json!({})).await;
 
     assert_eq!((counted(&world, "available"), counted(&world, "unavailable")), (1.0, 0.0));

@@ -49,7 +49,7 @@ async fn while_discord_does_not_tell_the_time_messages_wait_only_shortly() {
     // It takes connections and answers nothing.
     let hanging = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut world = World::with_api(&format!("http://{}/api", hanging.local_addr().unwrap())).await;
-    world.core.inhabited.lock().unwrap().insert(id(OTHER).channel());
+    world.core.with_members.lock().unwrap().insert(id(OTHER).channel());
     let (clocks, now) = (world.discord.clocks(), Instant::now());
     clocks.answered("Fri, 15 Jan 2027 08:00:00 GMT", clocks.here(), now);
     // The machine's clock does not go on with its timers.

@@ -45,7 +45,7 @@ async fn what_is_broken_is_left_out_and_kept_so_that_nothing_turns_in_circles() 
 #[tokio::test]
 async fn a_channel_that_hangs_holds_up_no_other() {
     let mut world = World::new().await;
-    world.core.inhabited.lock().unwrap().insert(id(OTHER).channel());
+    world.core.with_members.lock().unwrap().insert(id(OTHER).channel());
     world.core.hold(GENERAL);
 
     let held: Vec<_> = [

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::super::super::dispatch::{Dispatch, Fate, Intake as _, Receipt};
 use super::super::super::platform::Discord;
 use super::super::super::snowflake::Snowflake;
-use super::super::{Ears, Intake, Shared};
+use super::super::{Dependencies, Intake, SharedIntake};
 use crate::adapters::system::SystemClock;
 use crate::domain::id::{ChannelId, GuildId, Seq};
 use crate::ports::chat_platform::Serves;
@@ -53,7 +53,7 @@ pub enum Call {
 #[derive(Default)]
 pub struct Core {
     /// Where somebody lives.
-    pub inhabited: Mutex<BTreeSet<ChannelId>>,
+    pub with_members: Mutex<BTreeSet<ChannelId>>,
     pub guilds: Mutex<Vec<GuildId>>,
     calls: Mutex<Vec<Call>>,
     called: Notify,
@@ -141,11 +141,11 @@ impl Core {
 impl InboundEvents for Core {
     fn listens(&self, channel_ref: &ChannelRef) -> bool {
         self.panics_at(channel_ref.channel.as_str());
-        let inhabited = self.inhabited.lock().unwrap();
+        let with_members = self.with_members.lock().unwrap();
         let is_direct = channel_ref.guild.as_str().starts_with("dm:");
         is_direct
-            || inhabited.contains(&channel_ref.channel)
-            || channel_ref.parent.as_ref().is_some_and(|parent| inhabited.contains(parent))
+            || with_members.contains(&channel_ref.channel)
+            || channel_ref.parent.as_ref().is_some_and(|parent| with_members.contains(parent))
     }
 
     async fn reached(&self, _: &ChannelRef) -> Result<Option<Reached>, InboundError> {
@@ -232,7 +232,7 @@ pub struct World {
     pub discord: Arc<Discord>,
     pub interactions: Arc<Mutex<Vec<String>>>,
     pub measured: SpanMemory,
-    pub ears: Arc<Ears>,
+    pub shared: Arc<SharedIntake>,
     pub intake: Intake,
 }
 
@@ -248,7 +248,7 @@ impl World {
     /// The same with Discord's API at this address.
     pub async fn with_api(url: &str) -> Self {
         let mut world = Self::unready_with_api(Shard { number: 0, of: NonZeroU32::MIN }, url);
-        world.core.inhabited.lock().unwrap().insert(id(GENERAL).channel());
+        world.core.with_members.lock().unwrap().insert(id(GENERAL).channel());
         world.core.guilds.lock().unwrap().push(id(HOME).guild());
         world.kept("READY", ready(&[HOME])).await;
         world.kept("GUILD_CREATE", home()).await;
@@ -267,7 +267,7 @@ impl World {
         let discord = Arc::new(Discord::new(&settings, "a.b.c".into(), Arc::new(SystemClock)).unwrap());
         let (core, pad, interactions) = (Arc::<Core>::default(), Arc::<Pad>::default(), Arc::<Mutex<Vec<String>>>::default());
         let (taken, measured) = (Arc::clone(&interactions), SpanMemory::new());
-        let ears = Ears::new(Shared {
+        let shared = SharedIntake::new(Dependencies {
             discord: Arc::clone(&discord),
             inbound_events: Arc::<Core>::clone(&core),
             notes: Arc::<Pad>::clone(&pad),
@@ -276,8 +276,8 @@ impl World {
             instruments: measured.recorder(false).instruments().clone(),
             interactions: Arc::new(move |data| taken.lock().unwrap().push(data.get().to_owned())),
         });
-        let intake = Intake::new(&ears, shard);
-        Self { core, pad, discord, interactions, measured, ears, intake }
+        let intake = Intake::new(&shared, shard);
+        Self { core, pad, discord, interactions, measured, shared, intake }
     }
 
     /// Tells an event. It waits if there is no room.
