@@ -1,7 +1,7 @@
-//! What is known of guilds and channels without asking: fed by what is heard, and by what was asked for once.
+//! A cache of guilds and channels. Gateway events and responses to requests fill it; it requests nothing itself.
 //!
-//! It is kept lean, since there are thousands of guilds: of a channel about 150 bytes, of a guild with sixty of them, twenty-five roles and
-//! thirty emojis 16 KB, of whoever speaks nothing but the last names.
+//! It is kept small, because there may be thousands of guilds. A channel takes about 150 bytes. A guild with sixty channels, twenty-five
+//! roles and thirty emojis takes 16 KB. Of people it holds only the ids and names of the latest speakers.
 
 mod guild;
 
@@ -21,10 +21,10 @@ use crate::domain::id::{ChannelId, GuildId};
 use crate::domain::moment::Moment;
 use crate::ports::inbound_events::ChannelRef;
 
-/// The people of a channel who may be called: whoever spoke there last.
+/// The most people of a channel who may be mentioned: the latest speakers.
 const MAX_PEOPLE: usize = 24;
 
-/// What is known of channels. Nothing in it has to be: what is missing is asked for, or done without.
+/// Guilds and channels. Any entry may be missing: callers request it, or do without.
 #[derive(Debug, Default)]
 pub struct Cache(Mutex<Entries>);
 
@@ -34,63 +34,63 @@ struct Entries {
     guilds: BTreeMap<Snowflake, CachedGuild>,
 }
 
-/// What is known of one channel or thread.
+/// A channel or thread.
 #[derive(Clone, Debug, Default)]
 struct CachedChannel {
     guild: Option<Snowflake>,
     newest: Option<Snowflake>,
     target: Option<WebhookTarget>,
-    /// Its name; of a direct message, that of the person.
+    /// Its name. For a direct message: the name of the person.
     name: Option<Box<str>>,
     is_direct: bool,
-    /// Who spoke there last, the newest last.
+    /// The latest speakers, the newest last.
     people: Vec<Snowflake>,
 }
 
-/// Where a channel's webhooks belong.
+/// Where to post through a webhook for a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WebhookTarget {
-    /// The channel itself, or the one that a thread is in.
+    /// The channel that owns the webhooks: the channel itself, or a thread's parent.
     pub root: Snowflake,
-    /// The thread, if it is one.
+    /// The thread, if the channel is one.
     pub thread: Option<Snowflake>,
 }
 
-/// Whom and what words in a channel may point at ([`Mentionables`], with what it borrows).
+/// The people and emojis that a statement in a channel may mention; the owned form of [`Mentionables`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnedMentionables {
-    /// People who may be called, by id and shown name.
+    /// People who may be mentioned: id and shown name.
     pub people: Vec<(Snowflake, Arc<str>)>,
-    /// Emojis of the guild: id, name, whether it moves.
+    /// Emojis of the guild: id, name, whether it is animated.
     pub emojis: Arc<[(Snowflake, Box<str>, bool)]>,
 }
 
 impl Cache {
-    /// A message was seen in a channel, or is told to be its last one.
+    /// Records a message of a channel, or the one that Discord reports as its last.
     pub fn message_seen(&self, channel: Snowflake, message: Snowflake) {
         let mut entries = self.lock();
         let cached = entries.channels.entry(channel).or_default();
         cached.newest = cached.newest.max(Some(message));
     }
 
-    /// The newest message that was seen in a channel.
+    /// The newest known message of a channel.
     pub fn newest(&self, channel: Snowflake) -> Option<Snowflake> {
         self.lock().channels.get(&channel)?.newest
     }
 
-    /// A channel is a thread in another, or a channel of its own (none).
+    /// Records that a channel is a thread of `parent`, or no thread.
     pub fn set_parent(&self, channel: Snowflake, parent: Option<Snowflake>) -> WebhookTarget {
         let target = WebhookTarget { root: parent.unwrap_or(channel), thread: parent.map(|_| channel) };
         self.lock().channels.entry(channel).or_default().target = Some(target);
         target
     }
 
-    /// Where a channel's webhooks belong, if that was told.
+    /// Where to post for a channel, if that is known.
     pub fn webhook_target(&self, channel: Snowflake) -> Option<WebhookTarget> {
         self.lock().channels.get(&channel)?.target
     }
 
-    /// Somebody spoke in a channel, and may be called there from now on. Whoever did not speak for long is forgotten.
+    /// Records that a person spoke in a channel, and so may be mentioned there. The person who spoke least recently is dropped.
     pub fn person_spoke(&self, guild: Option<Snowflake>, channel: Snowflake, user: Snowflake, name: &str) {
         let mut entries = self.lock();
         let cached = entries.channels.entry(channel).or_default();
@@ -104,14 +104,14 @@ impl Cache {
         entries.guilds.entry(guild).or_default().remember_person(user, name);
     }
 
-    /// Somebody is not to be heard, and not to be called either.
+    /// Removes a person who opted out from those who may be mentioned.
     pub fn person_opted_out(&self, channel: Snowflake, user: Snowflake) {
         if let Some(cached) = self.lock().channels.get_mut(&channel) {
             cached.people.retain(|other| *other != user);
         }
     }
 
-    /// Whom and what words in a channel may point at; nothing if nothing was told.
+    /// The people and emojis that a statement in a channel may mention; empty if nothing is known.
     pub fn mentionables(&self, channel: Snowflake) -> OwnedMentionables {
         let entries = self.lock();
         let of_guild = |cached: &CachedChannel| entries.guilds.get(&cached.guild?);
@@ -121,12 +121,12 @@ impl Cache {
         OwnedMentionables { people, emojis: Arc::clone(&guild.emojis) }
     }
 
-    /// The guild that a channel is in, if that was told.
+    /// The guild of a channel, if it is known.
     pub fn guild_of(&self, channel: Snowflake) -> Option<Snowflake> {
         self.lock().channels.get(&channel)?.guild
     }
 
-    /// Where a channel is, as the core is told.
+    /// The reference to a channel for the core.
     pub fn channel_ref(&self, guild: Option<Snowflake>, channel: Snowflake) -> ChannelRef {
         let entries = self.lock();
         let cached = entries.channels.get(&channel);
@@ -139,7 +139,7 @@ impl Cache {
         }
     }
 
-    /// What a channel is called for people: `#general · Home`, `post · #forum · Home`, `direct message with Ana`.
+    /// The title of a channel for people: `#general · Home`, `post · #forum · Home`, `direct message with Ana`.
     pub fn title(&self, channel: &ChannelId) -> Option<String> {
         let entries = self.lock();
         let cached = entries.channels.get(&Snowflake::of_channel(channel)?)?;
@@ -155,18 +155,18 @@ impl Cache {
         Some(parent.map_or_else(|| format!("{name} · {guild}"), |parent| format!("{name} · #{parent} · {guild}")))
     }
 
-    /// What a guild is called for people.
+    /// The name of a guild for people.
     pub fn guild_title(&self, guild: &GuildId) -> Option<String> {
         let entries = self.lock();
         Some(entries.guilds.get(&Snowflake::of_guild(guild)?)?.name.as_deref()?.to_owned())
     }
 
-    /// A channel is gone: it, and the threads in it that are known.
+    /// Removes a channel. Its threads stay.
     pub fn remove_channel(&self, channel: Snowflake) {
         self.lock().channels.remove(&channel);
     }
 
-    /// The threads of a channel that are known.
+    /// The known threads of a channel.
     pub fn threads(&self, channel: Snowflake) -> Vec<Snowflake> {
         let is_in =
             |cached: &CachedChannel| cached.target.is_some_and(|target| target.root == channel && target.thread.is_some());
@@ -174,28 +174,28 @@ impl Cache {
         entries.channels.iter().filter(|(_, cached)| is_in(cached)).map(|(thread, _)| *thread).collect()
     }
 
-    // Nothing in here is half done when somebody panics.
+    // A poisoned lock is safe to use: no update here can stop half way.
     fn lock(&self) -> MutexGuard<'_, Entries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Cache {
-    /// A channel or thread of a guild was told of.
-    pub fn update_channel(&self, guild: Option<Snowflake>, told: &wire::Channel) {
+    /// Stores a channel or thread that Discord reported.
+    pub fn update_channel(&self, guild: Option<Snowflake>, channel: &wire::Channel) {
         let mut entries = self.lock();
-        let cached = entries.channels.entry(told.id.0).or_default();
+        let cached = entries.channels.entry(channel.id.0).or_default();
         cached.guild = guild.or(cached.guild);
-        cached.is_direct = told.is_direct();
-        cached.name = told.name().map(|name| plain(&name)).filter(|name| !name.is_empty()).map(Into::into);
-        cached.newest = cached.newest.max(told.newest());
-        if told.has_kind() && (!told.is_thread() || told.parent().is_some()) {
-            let parent = told.parent();
-            cached.target = Some(WebhookTarget { root: parent.unwrap_or(told.id.0), thread: parent.map(|_| told.id.0) });
+        cached.is_direct = channel.is_direct();
+        cached.name = channel.name().map(|name| plain(&name)).filter(|name| !name.is_empty()).map(Into::into);
+        cached.newest = cached.newest.max(channel.newest());
+        if channel.has_kind() && (!channel.is_thread() || channel.parent().is_some()) {
+            let parent = channel.parent();
+            cached.target = Some(WebhookTarget { root: parent.unwrap_or(channel.id.0), thread: parent.map(|_| channel.id.0) });
         }
     }
 
-    /// Somebody wrote to the bot directly.
+    /// Records a direct message channel and the person in it.
     pub fn set_direct(&self, channel: Snowflake, person: &str) {
         let mut entries = self.lock();
         let cached = entries.channels.entry(channel).or_default();
@@ -206,47 +206,46 @@ impl Cache {
         cached.target = Some(WebhookTarget { root: channel, thread: None });
     }
 
-    /// A guild was told of, whole or without its channels.
-    pub fn update_guild(&self, told: &wire::Guild, bot: Option<Snowflake>) {
-        self.lock().guilds.entry(told.id.0).or_default().update(told, bot);
+    /// Stores a guild that Discord reported. Its channels are stored separately.
+    pub fn update_guild(&self, guild: &wire::Guild, bot: Option<Snowflake>) {
+        self.lock().guilds.entry(guild.id.0).or_default().update(guild, bot);
     }
 
-    /// A role of a guild came or changed.
+    /// Stores a new or changed role.
     pub fn update_role(&self, guild: Snowflake, role: &wire::Role, bot: Option<Snowflake>) {
         self.lock().guilds.entry(guild).or_default().update_role(role, bot);
     }
 
-    /// A role of a guild went.
     pub fn remove_role(&self, guild: Snowflake, role: Snowflake) {
         self.lock().guilds.entry(guild).or_default().remove_role(role);
     }
 
-    /// These are the emojis of a guild.
+    /// Replaces the emojis of a guild.
     pub fn set_emojis(&self, guild: Snowflake, emojis: &[wire::Emoji]) {
         self.lock().guilds.entry(guild).or_default().set_emojis(emojis);
     }
 
-    /// Whether a guild was told of.
+    /// Whether Discord reported the guild itself, and not only a part of it.
     pub fn has_guild(&self, guild: Snowflake) -> bool {
         self.lock().guilds.get(&guild).is_some_and(CachedGuild::is_complete)
     }
 
-    /// When the bot was invited to a guild, if that was told.
+    /// When the bot was invited to a guild, if that is known.
     pub fn joined_at(&self, guild: Snowflake) -> Option<Moment> {
         self.lock().guilds.get(&guild)?.joined_at
     }
 
-    /// Whether it was told where a channel is.
+    /// Whether it is known what a channel is: a thread with its parent, or no thread.
     pub fn has_channel(&self, channel: Snowflake) -> bool {
         self.lock().channels.get(&channel).is_some_and(|cached| cached.target.is_some())
     }
 
-    /// The role that belongs to our bot alone in a guild.
+    /// The role in a guild that only our bot has.
     pub fn own_role(&self, guild: Snowflake) -> Option<Snowflake> {
         self.lock().guilds.get(&guild)?.own_role
     }
 
-    /// The bot is not in a guild any more. Returns its channels that were known.
+    /// Removes a guild that the bot left. Returns its known channels.
     pub fn remove_guild(&self, guild: Snowflake) -> Vec<Snowflake> {
         let mut entries = self.lock();
         entries.guilds.remove(&guild);
@@ -258,7 +257,7 @@ impl Cache {
         gone
     }
 
-    /// The names of one guild, or of none: what belongs to another guild is unknown there.
+    /// The names of one guild, or of direct messages (none). Names of other guilds are not found.
     pub const fn names(&self, guild: Option<Snowflake>) -> Names<'_> {
         Names { cache: self, guild }
     }
@@ -288,9 +287,10 @@ impl incoming::NameLookup for Names<'_> {
 }
 
 impl OwnedMentionables {
-    /// Does something with it as [`super::outgoing`] wants it. With `calls` false nobody may be called.
-    pub fn with<T>(&self, calls: bool, act: impl FnOnce(&Mentionables<'_>) -> T) -> T {
-        let people: Vec<_> = self.people.iter().filter(|_| calls).map(|(id, name)| MentionablePerson { id: *id, name }).collect();
+    /// Calls `act` with the borrowed form. Without `with_people`, nobody may be mentioned.
+    pub fn with<T>(&self, with_people: bool, act: impl FnOnce(&Mentionables<'_>) -> T) -> T {
+        let people: Vec<_> =
+            self.people.iter().filter(|_| with_people).map(|(id, name)| MentionablePerson { id: *id, name }).collect();
         let emojis: Vec<_> =
             self.emojis.iter().map(|(id, name, animated)| Emoji { id: *id, name, animated: *animated }).collect();
         act(&Mentionables { people: &people, emojis: &emojis })

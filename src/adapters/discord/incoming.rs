@@ -1,4 +1,4 @@
-//! What a message of Discord's is for us: whose it is, what it says in words that a model can read, whom it turns to.
+//! Classifies a Discord message: its sender, its text in a form that a model can read, and whom it addresses.
 
 mod attached;
 
@@ -17,37 +17,30 @@ use super::names::{plain, shown};
 use super::snowflake::Snowflake;
 use crate::domain::message::{Author, Role};
 
-/// Characters of a message that are kept. Discord allows 4,000 and names make them longer; whoever needs more hides something.
-const MOST_CHARS: usize = 8_000;
-/// What stands in [`IncomingMessage::own_words`] for what was not written: no word character, so that it tears no name apart.
-const NOT_WRITTEN: char = '\u{fffc}';
-/// Keeps a model's `@everyone` from being one; see `said`.
+/// The longest text of a message, in characters. Discord allows 4,000; names in place of ids make it longer.
+const MAX_CHARS: usize = 8_000;
+/// Replaces markup in [`IncomingMessage::own_words`]. It is not a word character, so that it does not become part of a name.
+const MARKUP_PLACEHOLDER: char = '\u{fffc}';
+/// A zero width space that breaks a mention such as `@everyone`. `outgoing` inserts it.
 pub(super) const MENTION_BREAKER: char = '\u{200b}';
 
 const IS_VOICE_MESSAGE: u64 = 1 << 13;
 const EPHEMERAL: u64 = 1 << 6;
 const LOADING: u64 = 1 << 7;
 
-/// A message as Discord tells it (documentation, "Messages Resource"). Embeds are left out: they repeat links, or are a bot's.
+/// A message as Discord sends it (documentation, "Messages Resource"). Embeds are left out: they repeat links, or come from bots.
 #[derive(Clone, Debug)]
 pub struct RawMessage<'a> {
-    /// Its id.
     pub id: Snowflake,
-    /// Its type: 0 is a plain message, 19 a reply; most others tell of something that happened.
+    /// Its type: 0 is a plain message, 19 a reply; most others report events, such as a new member.
     pub kind: u8,
-    /// Its flags.
     pub flags: u64,
-    /// Where it comes from.
     pub origin: Origin<'a>,
-    /// What was written.
     pub content: &'a str,
-    /// The users that it mentions, as Discord found them; the author of the answered message may be among them.
+    /// The users that it mentions, as Discord lists them. The author of the answered message may be among them.
     pub mentions: Vec<User<'a>>,
-    /// Files.
     pub attachments: Vec<Attachment<'a>>,
-    /// Names of stickers.
     pub stickers: Vec<&'a str>,
-    /// A poll.
     pub poll: Option<Poll<'a>>,
     /// The message that it forwards.
     pub forward: Option<Forward<'a>>,
@@ -55,65 +48,60 @@ pub struct RawMessage<'a> {
     pub answers: Option<Answers<'a>>,
 }
 
-/// Where a message comes from.
+/// The sender of a message, as Discord reports it.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin<'a> {
-    /// The author; of a webhook's message, the webhook under the name that it took.
+    /// The author. For a message of a webhook: the webhook, with the name that it used.
     pub author: User<'a>,
-    /// The webhook that posted it.
     pub webhook: Option<Snowflake>,
-    /// The application that owns that webhook, or answered a command.
+    /// The application that owns the webhook, or that answered a command.
     pub application: Option<Snowflake>,
 }
 
-/// A user, or a webhook in the place of one.
+/// A user, or a webhook as an author.
 #[derive(Clone, Copy, Debug)]
 pub struct User<'a> {
-    /// Its id.
     pub id: Snowflake,
-    /// The name that is unique on Discord; a webhook's is whatever it likes.
+    /// The name that is unique on Discord. A webhook may use any name.
     pub username: &'a str,
-    /// The name that it chose for all guilds.
+    /// The display name for all guilds.
     pub global_name: Option<&'a str>,
-    /// Its nickname in this guild.
+    /// The nickname in this guild.
     pub nick: Option<&'a str>,
-    /// Whether it is a bot.
     pub bot: bool,
-    /// Whether it is Discord itself.
+    /// Whether it belongs to Discord itself.
     pub system: bool,
 }
 
 /// The message that another one answers.
 #[derive(Clone, Copy, Debug)]
 pub struct Answers<'a> {
-    /// Its id.
     pub message: Snowflake,
-    /// Where it came from; none if it was deleted, or Discord did not look it up.
+    /// Its sender; none if it was deleted, or Discord did not look it up.
     pub origin: Option<Origin<'a>>,
 }
 
-/// What of Discord is ours.
+/// The ids of our own bot.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnIds<'a> {
-    /// The bot's user.
+    /// The id of the bot's user.
     pub bot: Snowflake,
-    /// The application, which owns the webhooks that it made.
+    /// The id of the application. It owns the webhooks that it created.
     pub application: Snowflake,
-    /// The webhooks that we know to be ours.
+    /// The ids of webhooks that are known to be ours.
     pub webhooks: &'a BTreeSet<Snowflake>,
 }
 
-/// The names of what a message may point at.
+/// Looks up the names of users, roles and channels in a message's markup.
 pub trait NameLookup {
-    /// A user's name, if the message itself does not tell it.
+    /// A user's name. It is called only for users that the message itself does not list.
     fn person(&self, id: Snowflake) -> Option<String>;
-    /// A role's name.
     fn role(&self, id: Snowflake) -> Option<String>;
-    /// A channel's or thread's name.
+    /// The name of a channel or thread.
     fn channel(&self, id: Snowflake) -> Option<String>;
 }
 
-/// Nothing is known.
+/// Knows no names.
 impl NameLookup for () {
     fn person(&self, _: Snowflake) -> Option<String> {
         None
@@ -128,127 +116,128 @@ impl NameLookup for () {
     }
 }
 
-/// Who a message is by.
+/// The sender of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sender {
-    /// One of our companions, under the name that its webhook bore; none if the bot itself spoke.
+    /// One of our companions, with the name that its webhook used. None: the bot itself.
     Ours(Option<String>),
-    /// Somebody else: a person, a bot, a webhook.
+    /// A person, another bot or another webhook.
     Other(Author),
-    /// Discord.
+    /// Discord itself.
     System,
 }
 
-/// What a message is for us.
+/// How a message is handled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Incoming {
-    /// Somebody said something.
+    /// A message from a person or another bot.
     Message(IncomingMessage),
-    /// We said it ourselves: it is on record as a statement already.
+    /// Our own message: it is on record as a statement already.
     Ours(Option<String>),
-    /// It is not taken in.
+    /// It is ignored.
     Ignored(IgnoreReason),
 }
 
-/// IgnoreReason a message is not taken in.
+/// Why a message is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IgnoreReason {
-    /// It tells of something that happened: somebody joined, a message was pinned, a thread began.
+    /// It reports an event: a new member, a pinned message, a new thread.
     NotConversation,
-    /// A bot shows that it thinks, or talks to one person alone.
+    /// A bot shows that it is thinking, or answers one person only.
     NotPublic,
-    /// There is nothing to read: embeds alone, or the application lacks the Message Content intent and the message does not concern it.
+    /// It has no readable content: it has only embeds, or Discord withholds it because the application lacks the Message Content intent.
     Empty,
 }
 
-/// What somebody said.
+/// A message of a person or another bot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IncomingMessage {
-    /// Discord's id of it.
+    /// Its id on Discord.
     pub id: Snowflake,
-    /// Who said it: `discord:<user>`; a foreign webhook is a bot.
+    /// Its author, with the id `discord:<user>`. A webhook that is not ours counts as a bot.
     pub from: Author,
-    /// What a model reads: marks made words, files and the like told in brackets. At most 8,000 characters and a few.
+    /// The text for models: markup is replaced by names; attachments are described in brackets. At most about 8,000 characters.
     pub text: String,
-    /// What was really written, in which names may be looked for: a person called like a companion, an emoji, a file's name and a
-    /// forwarded text are left out.
+    /// The text that the author typed, for finding companions' names. It has no markup and no attachments: the name of a mentioned person,
+    /// an emoji, a file or a forwarded text must not address a companion.
     pub own_words: String,
-    /// Whom it mentions, as ids; neither roles nor everyone, nor our bot.
+    /// The ids of the users that it mentions, without roles, everyone and our bot.
     pub mentions: Vec<Arc<str>>,
-    /// It mentions our bot, which is nobody in particular among the companions that speak through it.
+    /// Whether it mentions our bot, which stands for no particular companion.
     pub mentions_bot: bool,
-    /// What it answers.
+    /// The message that it answers.
     pub answers: Option<Answered>,
 }
 
-/// What an utterance answers.
+/// The message that an inbound message answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answered {
     /// The message.
     pub message: Snowflake,
-    /// Its author; none if it is gone.
-    pub by: Option<Sender>,
+    /// Its sender; none if it is gone.
+    pub sender: Option<Sender>,
 }
 
-/// What a message is for us. An edited one is read in the same way.
-pub fn classify(told: &RawMessage<'_>, us: &OwnIds<'_>, known: &impl NameLookup) -> Incoming {
-    if told.flags & (EPHEMERAL | LOADING) != 0 {
+/// Classifies a message. Edited messages are classified in the same way.
+pub fn classify(raw: &RawMessage<'_>, own_ids: &OwnIds<'_>, names: &impl NameLookup) -> Incoming {
+    if raw.flags & (EPHEMERAL | LOADING) != 0 {
         return Incoming::Ignored(IgnoreReason::NotPublic);
     }
-    if !is_conversation(told.kind) {
+    if !is_conversation(raw.kind) {
         return Incoming::Ignored(IgnoreReason::NotConversation);
     }
-    let from = match sender(&told.origin, us) {
+    let from = match sender(&raw.origin, own_ids) {
         Sender::Ours(name) => return Incoming::Ours(name),
         Sender::System => return Incoming::Ignored(IgnoreReason::NotConversation),
         Sender::Other(author) => author,
     };
-    let Some((text, own_words)) = readable_text(told, known) else { return Incoming::Ignored(IgnoreReason::Empty) };
+    let Some((text, own_words)) = readable_text(raw, names) else { return Incoming::Ignored(IgnoreReason::Empty) };
     let mut mentions: Vec<Arc<str>> =
-        told.mentions.iter().filter(|user| user.id != us.bot).map(|user| user.id.person().as_str().into()).collect();
+        raw.mentions.iter().filter(|user| user.id != own_ids.bot).map(|user| user.id.person().as_str().into()).collect();
     mentions.sort();
     mentions.dedup();
     Incoming::Message(IncomingMessage {
-        id: told.id,
+        id: raw.id,
         from,
         text,
         own_words,
         mentions,
-        mentions_bot: told.mentions.iter().any(|user| user.id == us.bot),
-        answers: told
-            .answers
-            .as_ref()
-            .map(|answers| Answered { message: answers.message, by: answers.origin.as_ref().map(|origin| sender(origin, us)) }),
+        mentions_bot: raw.mentions.iter().any(|user| user.id == own_ids.bot),
+        answers: raw.answers.as_ref().map(|answers| Answered {
+            message: answers.message,
+            sender: answers.origin.as_ref().map(|origin| sender(origin, own_ids)),
+        }),
     })
 }
 
-/// What a message says, whoever it is by: what a model reads, and what of it was really written; none: there is nothing to read.
-pub fn readable_text(told: &RawMessage<'_>, known: &impl NameLookup) -> Option<(String, String)> {
-    let reader = Reader { mentions: &told.mentions, known };
-    let (written, own_words) = reader.read(told.content.trim());
-    let mut lines = vec![written];
-    lines.extend(attached::lines(told, |content| reader.read(content).0));
+/// The text of a message for models, and the text that its author typed. None: it has no readable content.
+pub fn readable_text(raw: &RawMessage<'_>, names: &impl NameLookup) -> Option<(String, String)> {
+    let reader = Reader { mentions: &raw.mentions, names };
+    let (text, own_words) = reader.read(raw.content.trim());
+    let mut lines = vec![text];
+    lines.extend(attached::lines(raw, |content| reader.read(content).0));
     lines.retain(|line| !line.trim().is_empty());
-    (!lines.is_empty()).then(|| (cut(&lines.join("\n"), MOST_CHARS), cut(&own_words, MOST_CHARS)))
+    (!lines.is_empty()).then(|| (cut(&lines.join("\n"), MAX_CHARS), cut(&own_words, MAX_CHARS)))
 }
 
-/// Whether messages of this type are talk: plain ones, replies, and what a bot answers to a command.
+/// Whether messages of this type belong to the conversation: plain messages, replies, and answers of bots to commands.
 ///
-/// A thread's first message (21) repeats one that was heard where it was said; a forum post's is a plain one.
+/// The first message of a thread (21) repeats a message of its parent channel. The first message of a forum post is a plain one.
 pub const fn is_conversation(kind: u8) -> bool {
     matches!(kind, 0 | 19 | 20 | 23)
 }
 
-/// Whose a message is.
+/// The sender of a message.
 ///
-/// A webhook's author is no user, whatever name and picture it took; a webhook that our application owns is ours even if we forgot it.
-pub fn sender(origin: &Origin<'_>, us: &OwnIds<'_>) -> Sender {
+/// The author of a webhook's message is not a user, whatever its name and picture. A webhook of our application is ours, even if it is not
+/// cached.
+pub fn sender(origin: &Origin<'_>, own_ids: &OwnIds<'_>) -> Sender {
     let author = &origin.author;
-    if author.id == us.bot {
+    if author.id == own_ids.bot {
         return Sender::Ours(None);
     }
     if let Some(webhook) = origin.webhook
-        && (us.webhooks.contains(&webhook) || origin.application == Some(us.application))
+        && (own_ids.webhooks.contains(&webhook) || origin.application == Some(own_ids.application))
     {
         return Sender::Ours(Some(author.username.to_owned()));
     }
@@ -260,28 +249,28 @@ pub fn sender(origin: &Origin<'_>, us: &OwnIds<'_>) -> Sender {
 }
 
 impl User<'_> {
-    /// The name that people in this guild see, made plain.
+    /// The name that people in this guild see, cleaned.
     pub fn shown(&self) -> String {
         shown([self.nick, self.global_name, Some(self.username)].into_iter().flatten(), self.id)
     }
 }
 
-/// Makes marks words.
+/// Replaces markup by names.
 struct Reader<'a, K> {
     mentions: &'a [User<'a>],
-    known: &'a K,
+    names: &'a K,
 }
 
 impl<K: NameLookup> Reader<'_, K> {
-    /// The text to read, and what of it was written.
+    /// The text for models, and the typed text.
     fn read(&self, content: &str) -> (String, String) {
         let mut text = String::with_capacity(content.len());
         let mut own = String::with_capacity(content.len());
         for piece in pieces(content) {
             match piece {
                 Piece::Mark(raw, mark) => {
-                    text.push_str(&self.words(raw, &mark));
-                    own.push(NOT_WRITTEN);
+                    text.push_str(&self.name_of(raw, &mark));
+                    own.push(MARKUP_PLACEHOLDER);
                 }
                 other => {
                     text.push_str(other.text());
@@ -289,21 +278,21 @@ impl<K: NameLookup> Reader<'_, K> {
                 }
             }
         }
-        (undefused(&text), undefused(&own))
+        (without_mention_breakers(&text), without_mention_breakers(&own))
     }
 
-    fn words(&self, raw: &str, mark: &Mark<'_>) -> String {
+    fn name_of(&self, raw: &str, mark: &Mark<'_>) -> String {
         match mark {
             Mark::User(id) => {
-                let told = self.mentions.iter().find(|user| user.id == *id).map(User::shown);
-                format!("@{}", told.or_else(|| self.known.person(*id).and_then(seen)).as_deref().unwrap_or("unknown-user"))
+                let listed = self.mentions.iter().find(|user| user.id == *id).map(User::shown);
+                format!("@{}", listed.or_else(|| self.names.person(*id).and_then(cleaned)).as_deref().unwrap_or("unknown-user"))
             }
             Mark::Role(id) => {
-                let name = self.known.role(*id).and_then(seen);
-                // Discord's own role for all is called so, with its sign.
+                let name = self.names.role(*id).and_then(cleaned);
+                // The name of Discord's role for everyone includes its `@`.
                 format!("@{}", name.as_deref().map_or("unknown-role", |name| name.trim_start_matches('@')))
             }
-            Mark::Channel(id) => format!("#{}", self.known.channel(*id).and_then(seen).as_deref().unwrap_or("unknown")),
+            Mark::Channel(id) => format!("#{}", self.names.channel(*id).and_then(cleaned).as_deref().unwrap_or("unknown")),
             Mark::Emoji { name, .. } => format!(":{name}:"),
             Mark::Time { secs, style } => time(*secs, *style).unwrap_or_else(|| raw.to_owned()),
             Mark::Command(name) => format!("/{name}"),
@@ -318,12 +307,12 @@ impl<K: NameLookup> Reader<'_, K> {
     }
 }
 
-/// A name that is known, made plain, if that leaves anything.
-fn seen(name: String) -> Option<String> {
+/// A cleaned name, if anything visible is left of it.
+fn cleaned(name: String) -> Option<String> {
     Some(plain(&name)).filter(|name| !name.is_empty())
 }
 
-/// A moment in UTC, as exact as its style; none if it lies outside of the calendar.
+/// A time in UTC, with the precision of its style; none if it is outside the calendar.
 fn time(secs: i64, style: char) -> Option<String> {
     let at = Timestamp::from_second(secs).ok()?;
     let format = match style {
@@ -335,12 +324,12 @@ fn time(secs: i64, style: char) -> Option<String> {
     Some(at.strftime(format).to_string())
 }
 
-/// Without what `said` puts into words that would call everybody.
-fn undefused(written: &str) -> String {
-    written.replace(&format!("@{MENTION_BREAKER}"), "@").replace(&format!("<{MENTION_BREAKER}"), "<")
+/// Removes the characters that `outgoing` inserts to break mentions.
+fn without_mention_breakers(text: &str) -> String {
+    text.replace(&format!("@{MENTION_BREAKER}"), "@").replace(&format!("<{MENTION_BREAKER}"), "<")
 }
 
-/// The beginning of a text, and a sign that it goes on.
+/// A text cut to a length, with a sign that it was cut.
 fn cut(text: &str, most_chars: usize) -> String {
     match text.char_indices().nth(most_chars) {
         Some((end, _)) => format!("{} […]", &text[..end]),

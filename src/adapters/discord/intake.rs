@@ -1,8 +1,8 @@
-//! Makes of what a shard hears what the core takes in: messages, edits and deletions, in the order of each channel.
+//! Turns a shard's gateway events into inbound events for the core: messages, edits and deletions, in the order of each channel.
 //!
-//! What is told of guilds and channels is known at once (`intake/guilds.rs`). What is to be put on record goes into the lane of its channel
-//! (`intake/lanes.rs`): lanes run side by side, each of them one thing after the other. An event's receipt is kept once all that follows from
-//! it is on record. A channel that may have heard less than was said catches up first (`intake/catching_up.rs`).
+//! Events about guilds and channels update the cache at once (`intake/guilds.rs`). Events to be journaled wait in the lane of their channel
+//! (`intake/lanes.rs`): lanes run concurrently, and each handles one thing after the other. An event's receipt is stored once everything that
+//! follows from the event is on record. A channel that may have missed messages catches up first (`intake/catching_up.rs`).
 
 mod catching_up;
 mod conversion;
@@ -27,7 +27,7 @@ use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 
 use self::guilds::Guilds;
-use self::lanes::{Lanes, Share, Work};
+use self::lanes::{Lanes, ReceiptShare, Work};
 use self::marks::Marks;
 use self::reader::Reader;
 use super::dispatch::{self, Dispatch};
@@ -40,31 +40,29 @@ use crate::ports::notes::Notes;
 use crate::settings::discord::Discord as Settings;
 use crate::telemetry::instruments::Instruments;
 
-/// Channels that are looked up at once, whether something was said there meanwhile.
+/// The most channels that are checked for missed messages at the same time.
 const MAX_CONCURRENT_LOOKUPS: usize = 32;
 
-/// Takes an interaction (INTERACTION_CREATE), at once.
+/// Accepts an interaction (INTERACTION_CREATE) without blocking.
 pub type Interactions = Arc<dyn Fn(Box<RawValue>) + Send + Sync>;
 
-/// What hearing needs.
+/// The dependencies of the intake.
 pub struct Dependencies {
-    /// Discord, to be asked, and to be told what is known.
+    /// The client, for requests, and its cache, which the intake updates.
     pub discord: Arc<Discord>,
-    /// Who takes in what is heard.
+    /// Receives the inbound events.
     pub inbound_events: Arc<dyn InboundEvents>,
-    /// Where it is kept how far channels were heard.
+    /// Stores how far each channel was received.
     pub notes: Arc<dyn Notes>,
-    /// The time of day.
     pub clock: Arc<dyn Clock>,
-    /// How much is read after a downtime.
+    /// How much the backfill reads after a downtime.
     pub settings: Settings,
-    /// Where it is counted.
     pub instruments: Instruments,
-    /// Who serves interactions.
+    /// Handles interactions.
     pub interactions: Interactions,
 }
 
-/// What the shards of one bot hear with. Its tasks end when it and all its intakes are dropped.
+/// The part of the intake that all shards of one bot share. Its tasks end when it and all its intakes are dropped.
 pub struct SharedIntake {
     discord: Arc<Discord>,
     inbound_events: Arc<dyn InboundEvents>,
@@ -73,18 +71,18 @@ pub struct SharedIntake {
     marks: Marks,
     reader: Reader,
     lookup_permits: Semaphore,
-    /// When Discord was asked for the time.
+    /// When a request was last made to learn Discord's time.
     clock_requested_at: Mutex<Option<tokio::time::Instant>>,
     lookups: Arc<guilds::Lookups>,
     background_lookups: guilds::BackgroundLookups,
     guilds_with_members: guilds::GuildsWithMembers,
-    /// By shard: a session that goes on tells nothing of them again.
+    /// By shard. They outlive connections, because a resumed session does not report its guilds again.
     guilds: Mutex<BTreeMap<Shard, Arc<Mutex<Guilds>>>>,
-    /// Nothing is read after a downtime, so that nothing may be left to be read.
-    reads: bool,
+    /// Whether the backfill is on. If it is off, no message may be left to it.
+    backfills: bool,
 }
 
-/// What one connection hears with.
+/// The intake of one connection.
 pub struct Intake {
     shared: Arc<SharedIntake>,
     shard: Shard,
@@ -92,11 +90,11 @@ pub struct Intake {
     guilds: Arc<Mutex<Guilds>>,
 }
 
-/// An event that cannot be read.
+/// An event that cannot be parsed.
 struct Unreadable(serde_json::Error);
 
 impl SharedIntake {
-    /// SharedIntake that hear nothing yet. To be called within a runtime.
+    /// Must be called within a Tokio runtime, because it spawns tasks.
     pub fn new(shared: Dependencies) -> Arc<Self> {
         let Dependencies { discord, inbound_events, notes, clock, settings, instruments, interactions } = shared;
         Arc::new(Self {
@@ -108,7 +106,7 @@ impl SharedIntake {
             background_lookups: guilds::BackgroundLookups::default(),
             guilds_with_members: guilds::GuildsWithMembers::default(),
             guilds: Mutex::default(),
-            reads: settings.backfill_messages > 0,
+            backfills: settings.backfill_messages > 0,
             discord,
             inbound_events,
             instruments,
@@ -118,45 +116,45 @@ impl SharedIntake {
 }
 
 impl Intake {
-    /// Takes what one connection of a shard hears.
+    /// The intake of a new connection of a shard.
     pub fn new(shared: &Arc<SharedIntake>, shard: Shard) -> Self {
         let guilds = shared.guilds_of(shard);
         Self { shared: Arc::clone(shared), shard, lanes: Lanes::new(shared), guilds }
     }
 
-    /// What follows from an event, in its order. What is known changes at once.
-    fn follows(&mut self, kind: &str, data: Box<RawValue>) -> Result<Vec<Work>, Unreadable> {
+    /// Applies an event to the cache, and returns the work that follows from it, in order.
+    fn apply(&mut self, kind: &str, data: Box<RawValue>) -> Result<Vec<Work>, Unreadable> {
         let text = data.get();
-        self.follow_access(kind, text)?;
+        self.end_pauses(kind, text)?;
         let work = match kind {
             "READY" => self.ready(&read(text)?),
-            "GUILD_CREATE" => self.guild_told(&read(text)?),
+            "GUILD_CREATE" => self.guild_reported(&read(text)?),
             "GUILD_UPDATE" => self.guild_changed(&read(text)?),
             "GUILD_DELETE" => self.guild_gone(&read(text)?),
-            "CHANNEL_CREATE" | "CHANNEL_UPDATE" | "THREAD_CREATE" => self.channel_told(&read(text)?),
+            "CHANNEL_CREATE" | "CHANNEL_UPDATE" | "THREAD_CREATE" => self.channel_reported(&read(text)?),
             "THREAD_UPDATE" => self.thread_changed(&read(text)?),
             "CHANNEL_DELETE" => self.channel_gone(&read(text)?),
             "THREAD_DELETE" => self.thread_gone(&read(text)?),
-            "THREAD_LIST_SYNC" => self.threads_told(&read(text)?),
+            "THREAD_LIST_SYNC" => self.threads_reported(&read(text)?),
             "GUILD_ROLE_CREATE" | "GUILD_ROLE_UPDATE" => self.role_changed(&read(text)?),
             "GUILD_ROLE_DELETE" => self.role_gone(&read(text)?),
             "GUILD_EMOJIS_UPDATE" => self.emojis_changed(&read(text)?),
             "WEBHOOKS_UPDATE" => self.webhooks_changed(&read(text)?),
             "MESSAGE_CREATE" => {
                 let at: wire::MessageLocation = read(text)?;
-                self.said(at, data)
+                self.message_created(at, data)
             }
             "MESSAGE_UPDATE" => {
                 let (at, update): (wire::MessageLocation, wire::Update) = (read(text)?, read(text)?);
-                if update.is_edit() { self.edited(at, data) } else { Vec::new() }
+                if update.is_edit() { self.message_edited(at, data) } else { Vec::new() }
             }
             "MESSAGE_DELETE" => {
                 let at: wire::MessageDeleted = read(text)?;
-                self.deleted(at.guild_id, at.channel_id, &[at.id])
+                self.messages_deleted(at.guild_id, at.channel_id, &[at.id])
             }
             "MESSAGE_DELETE_BULK" => {
                 let bulk: wire::MessagesDeleted = read(text)?;
-                self.deleted(bulk.guild_id, bulk.channel_id, &bulk.ids)
+                self.messages_deleted(bulk.guild_id, bulk.channel_id, &bulk.ids)
             }
             _ => Vec::new(),
         };
@@ -172,8 +170,8 @@ impl dispatch::Intake for Intake {
             (self.shared.interactions)(data);
             return receipt.kept();
         }
-        // What is known is whole, whoever panics in between.
-        let work = match catch_unwind(AssertUnwindSafe(|| self.follows(&kind, data))) {
+        // A panic leaves the cache consistent.
+        let work = match catch_unwind(AssertUnwindSafe(|| self.apply(&kind, data))) {
             Ok(Ok(work)) => work,
             Ok(Err(unreadable)) => {
                 self.shared.unreadable(&kind, &unreadable.0);
@@ -187,7 +185,7 @@ impl dispatch::Intake for Intake {
         if work.is_empty() {
             return receipt.kept();
         }
-        let shares = Share::split(receipt, work.len());
+        let shares = ReceiptShare::split(receipt, work.len());
         for (work, share) in work.into_iter().zip(shares) {
             self.lanes.put(work, share).await;
         }
@@ -195,10 +193,10 @@ impl dispatch::Intake for Intake {
 }
 
 impl SharedIntake {
-    /// Counts and logs what cannot be read, without what it says: the error would quote it.
+    /// Counts and logs an event that cannot be parsed. The error itself is not logged, because it would quote the event.
     fn unreadable(&self, kind: &str, error: &serde_json::Error) {
         self.instruments.discord_unreadable.add(1, crate::telemetry::instruments::NONE);
-        tracing::warn!(event = kind, byte = error.column(), "an event of Discord's cannot be read; it is left out");
+        tracing::warn!(event = kind, byte = error.column(), "an event from Discord cannot be parsed; it is ignored");
     }
 }
 

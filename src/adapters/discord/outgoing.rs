@@ -1,4 +1,4 @@
-//! What a companion's statement becomes on Discord: parts that it takes, in which nobody is mentioned who may not be.
+//! Renders a companion's statement for Discord: parts within Discord's limits, which mention only people who may be mentioned.
 
 #[cfg(test)]
 mod tests;
@@ -11,76 +11,74 @@ use super::names::is_noncharacter;
 use super::snowflake::Snowflake;
 use crate::domain::split::split;
 
-/// Characters of a message (Discord's documentation, "Messages Resource", "Create Message"). Discord counts code points
+/// The longest message, in characters (Discord's documentation, "Messages Resource", "Create Message"). Discord counts code points
 /// (discord-api-docs issue 1315); [`split`] counts UTF-16 code units, which are never fewer.
 const LIMIT: usize = 2_000;
-/// A part whose first words only look like a heading gets a backslash.
-const ROOM_FOR_A_BACKSLASH: usize = 1;
-/// People that one statement may call; whoever talks a model into calling all gets names.
+/// Room for the backslash before a part that begins like a heading.
+const ESCAPE_ROOM: usize = 1;
+/// The most people that one statement may mention. Further names stay plain text, even if somebody talks a model into mentioning everyone.
 const MAX_MENTIONS: usize = 10;
-/// The flag of a message whose links are not to be unfolded.
+/// The flag of a message without link previews.
 pub const SUPPRESS_EMBEDS: u64 = 1 << 2;
-/// Stands for a mark while a text is split, with `FILLER` up to the mark's length: what belongs together is not torn.
+/// Replaces markup while a text is split. `FILLER` pads it to the markup's length, so that the split does not cut through markup.
 const PLACEHOLDER: char = '\u{fdd0}';
 const FILLER: char = '\u{fe00}';
-/// What makes a line small.
+/// Markup of a line in small print.
 const SMALL_PRINT: &str = "-# ";
-/// What calls everybody, without its `@`.
+/// Mentions of everyone, without the `@`.
 const EVERYONE: [&str; 2] = ["everyone", "here"];
 
-/// What a statement may point at.
+/// The people and emojis that a statement may mention.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mentionables<'a> {
-    /// The people who may be mentioned: who took part in the talk, if the settings and the person allow it. No bots.
+    /// The people who took part in the conversation and may be mentioned, if the settings and the person allow it. No bots.
     pub people: &'a [MentionablePerson<'a>],
-    /// The guild's emojis that can be used; in a direct message none.
+    /// The guild's usable emojis; none in a direct message.
     pub emojis: &'a [Emoji<'a>],
 }
 
-/// Somebody who may be mentioned.
+/// A person who may be mentioned.
 #[derive(Clone, Copy, Debug)]
 pub struct MentionablePerson<'a> {
-    /// Whom a mention means.
+    /// The person's id on Discord.
     pub id: Snowflake,
-    /// The name under which companions know them: `User::shown`.
+    /// The name that companions see: `User::shown`.
     pub name: &'a str,
 }
 
-/// An emoji of the guild.
 #[derive(Clone, Copy, Debug)]
 pub struct Emoji<'a> {
-    /// Which one.
     pub id: Snowflake,
     /// Its name, without colons.
     pub name: &'a str,
-    /// Whether it moves.
+    /// Whether it is animated.
     pub animated: bool,
 }
 
 /// One message of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Its content: 1 to 2,000 characters, with something to be seen.
+    /// Its content: 1 to 2,000 characters, at least one of them visible.
     pub content: String,
-    /// The users that it calls: `allowed_mentions` is `parse: []` and these, always, so that neither roles nor everyone can be mentioned.
+    /// The users that it mentions. `allowed_mentions` is always `parse: []` and these, so that roles and everyone cannot be mentioned.
     pub mentions: Vec<Snowflake>,
 }
 
-/// The parts of a statement, in order; none if nothing in it can be seen.
+/// The parts of a statement, in order; none if nothing in it is visible.
 ///
-/// `@Name` of somebody around calls them, once in a statement; `:name:` of the guild's emojis shows them. Other people's ids, roles and
-/// everyone stay as they are to the eye, and call nobody. The target of a link is always to be seen, headings are bold lines.
-pub fn render(words: &str, mentionables: &Mentionables<'_>) -> Vec<Part> {
+/// `@Name` of a mentionable person becomes a mention, which notifies once in a statement. `:name:` of a guild's emoji shows the emoji. Ids of
+/// other people, roles and everyone look the same, but notify nobody. Links always show their target, and headings become bold lines.
+pub fn render(statement: &str, mentionables: &Mentionables<'_>) -> Vec<Part> {
     let mut rendering = Rendering { mentionables, text: String::new(), marks: Vec::new(), mentioned: BTreeSet::new() };
-    let clean: String = words.replace(['\u{2028}', '\u{2029}'], "\n").chars().filter(|c| !is_dropped(*c)).collect();
+    let clean: String = statement.replace(['\u{2028}', '\u{2029}'], "\n").chars().filter(|c| !is_dropped(*c)).collect();
     for piece in pieces(&without_headings(&clean)) {
         rendering.piece(&piece);
     }
     let mut marks = rendering.marks.into_iter();
     let mut mentioned = BTreeSet::new();
     let mut parts = Vec::new();
-    // Discord looks for these everywhere, in code and behind a backslash too.
-    for part in split(&without_everyone_mentions(&without_mentions(&rendering.text)), LIMIT - ROOM_FOR_A_BACKSLASH) {
+    // Discord finds these everywhere, also in code and after a backslash.
+    for part in split(&without_everyone_mentions(&without_mentions(&rendering.text)), LIMIT - ESCAPE_ROOM) {
         let mut mentions = Vec::new();
         let mut content = fill_placeholders(&part, || {
             let mark = marks.next()?;
@@ -90,27 +88,27 @@ pub fn render(words: &str, mentionables: &Mentionables<'_>) -> Vec<Part> {
         if heading(&content).is_some() {
             content.insert(0, '\\');
         }
-        if content.chars().any(is_seen) {
+        if content.chars().any(is_visible) {
             parts.push(Part { content, mentions });
         }
     }
     parts
 }
 
-/// Whether two contents are the same to Discord, which trims them, drops characters that are not seen, and may write a mark in its newer
-/// form: they are compared by what is seen.
+/// Whether two contents are the same to Discord. It trims them, drops invisible characters, and may rewrite a mention in the newer form.
+/// So only visible characters are compared.
 pub fn is_same(sent: &str, read: &str) -> bool {
-    let seen = |text: &str| text.replace("<@!", "<@").chars().filter(|c| is_seen(*c)).collect::<String>();
-    seen(sent) == seen(read)
+    let visible = |text: &str| text.replace("<@!", "<@").chars().filter(|c| is_visible(*c)).collect::<String>();
+    visible(sent) == visible(read)
 }
 
-/// A mark that stands in the text as stand-ins.
+/// Markup that a placeholder in the text stands for.
 struct Placeholder {
     text: String,
     user: Option<Snowflake>,
 }
 
-/// What is rendering so far.
+/// The text rendered so far.
 struct Rendering<'a> {
     mentionables: &'a Mentionables<'a>,
     text: String,
@@ -121,7 +119,7 @@ struct Rendering<'a> {
 impl Rendering<'_> {
     fn piece(&mut self, piece: &Piece<'_>) {
         match piece {
-            Piece::Plain(words) => self.plain(words),
+            Piece::Plain(text) => self.plain(text),
             Piece::Code(text) | Piece::Escaped(text) | Piece::Link(text) => self.text.push_str(text),
             Piece::Mark(raw, mark) => self.mark(raw, mark),
         }
@@ -133,7 +131,7 @@ impl Rendering<'_> {
             Mark::User(_) | Mark::Role(_) => self.text.push_str(&raw.replacen('<', &format!("<{MENTION_BREAKER}"), 1)),
             Mark::Emoji { id, name } => match self.mentionables.emojis.iter().find(|emoji| emoji.id == *id) {
                 Some(emoji) => self.emoji(emoji),
-                // Of another guild: Discord would show its name alone, if anything.
+                // An emoji of another guild: Discord would show only its name, if anything.
                 None => self.text.push_str(&format!(":{name}:")),
             },
             Mark::Channel(_) | Mark::Time { .. } | Mark::Command(_) | Mark::Page(_) => {
@@ -142,33 +140,33 @@ impl Rendering<'_> {
         }
     }
 
-    fn plain(&mut self, words: &str) {
+    fn plain(&mut self, text: &str) {
         let mut at = 0;
-        while let Some(distance) = words[at..].find(['@', ':', ']']) {
-            self.text.push_str(&words[at..at + distance]);
+        while let Some(distance) = text[at..].find(['@', ':', ']']) {
+            self.text.push_str(&text[at..at + distance]);
             at += distance;
-            let rest = &words[at..];
+            let rest = &text[at..];
             at += match rest.as_bytes()[0] {
                 b'@' => self.at_sign(rest),
                 b':' => self.colon(rest),
                 _ => {
-                    // With a space between, no label hides where a link leads.
+                    // A space between prevents a link with a label, which would hide its target.
                     self.text.push_str(if rest.starts_with("](") { "] " } else { "]" });
                     1
                 }
             };
         }
-        self.text.push_str(&words[at..]);
+        self.text.push_str(&text[at..]);
     }
 
-    /// Writes what an `@` begins, and says how much of the words that is.
+    /// Renders the text that begins with an `@`. Returns how many bytes it consumed.
     fn at_sign(&mut self, rest: &str) -> usize {
         if mentions_everyone(&rest[1..]) {
             self.text.push('@');
             return 1;
         }
-        let joined = self.text.chars().next_back().is_some_and(is_word);
-        if let Some((id, length)) = self.named(&rest[1..]).filter(|(id, _)| !joined && self.may_mention(*id)) {
+        let follows_word = self.text.chars().next_back().is_some_and(is_word);
+        if let Some((id, length)) = self.named(&rest[1..]).filter(|(id, _)| !follows_word && self.may_mention(*id)) {
             self.mention(id);
             return 1 + length;
         }
@@ -176,7 +174,7 @@ impl Rendering<'_> {
         1
     }
 
-    /// Whose name this begins with, the longest; nobody's if several have it.
+    /// The person whose name the text begins with, by the longest match; none if several people have that name.
     fn named(&self, rest: &str) -> Option<(Snowflake, usize)> {
         let matching = self.mentionables.people.iter().filter_map(|person| Some((person.id, length_of(rest, person.name)?)));
         let found: Vec<_> = matching.collect();
@@ -188,7 +186,7 @@ impl Rendering<'_> {
 
     fn colon(&mut self, rest: &str) -> usize {
         let name = rest[1..].find(':').map(|end| &rest[1..=end]);
-        // Times are rendering so: 10:30:00.
+        // Only digits: a time such as 10:30:00.
         let emoji = name.filter(|name| is_emoji_name(name) && !name.bytes().all(|byte| byte.is_ascii_digit()));
         let emoji = emoji
             .and_then(|name| self.mentionables.emojis.iter().filter(|emoji| emoji.name == name).min_by_key(|emoji| emoji.id));
@@ -201,8 +199,8 @@ impl Rendering<'_> {
     }
 
     fn may_mention(&self, id: Snowflake) -> bool {
-        let is_around = self.mentionables.people.iter().any(|person| person.id == id);
-        is_around && (self.mentioned.contains(&id) || self.mentioned.len() < MAX_MENTIONS)
+        let is_mentionable = self.mentionables.people.iter().any(|person| person.id == id);
+        is_mentionable && (self.mentioned.contains(&id) || self.mentioned.len() < MAX_MENTIONS)
     }
 
     fn mention(&mut self, id: Snowflake) {
@@ -211,7 +209,7 @@ impl Rendering<'_> {
     }
 
     fn emoji(&mut self, emoji: &Emoji<'_>) {
-        // One whose name is none would be text to Discord.
+        // With an invalid name, Discord would show the markup as text.
         if is_emoji_name(emoji.name) {
             let kind = if emoji.animated { "a" } else { "" };
             self.push_placeholder(format!("<{kind}:{}:{}>", emoji.name, emoji.id), None);
@@ -227,7 +225,7 @@ impl Rendering<'_> {
     }
 }
 
-/// A part with its marks in the places of their stand-ins.
+/// A part with its placeholders replaced by their markup.
 fn fill_placeholders(part: &str, mut next: impl FnMut() -> Option<String>) -> String {
     let mut content = String::with_capacity(part.len());
     let mut rest = part;
@@ -243,11 +241,11 @@ fn fill_placeholders(part: &str, mut next: impl FnMut() -> Option<String>) -> St
     content
 }
 
-/// With headings made bold lines, and small print plain: neither is how one talks. Code stays as it is.
-fn without_headings(words: &str) -> String {
-    let mut out = String::with_capacity(words.len());
+/// Turns headings into bold lines, and small print into plain text: people do not chat in either. Code is unchanged.
+fn without_headings(statement: &str) -> String {
+    let mut out = String::with_capacity(statement.len());
     let mut at_start = true;
-    for piece in pieces(words) {
+    for piece in pieces(statement) {
         let Piece::Plain(text) = piece else {
             out.push_str(piece.text());
             at_start = false;
@@ -256,7 +254,7 @@ fn without_headings(words: &str) -> String {
         for line in text.split_inclusive('\n') {
             match heading(line).filter(|_| at_start) {
                 Some((before, sign, title)) => {
-                    let is_whole = title.ends_with('\n') || text.ends_with(title) && words.ends_with(text);
+                    let is_whole = title.ends_with('\n') || text.ends_with(title) && statement.ends_with(text);
                     let title_end = title.trim_end().len();
                     let is_bold = is_whole && sign != SMALL_PRINT && !title.contains(['*', '_']) && title_end > 0;
                     let stars = if is_bold { "**" } else { "" };
@@ -271,9 +269,9 @@ fn without_headings(words: &str) -> String {
     out
 }
 
-/// Where the sign of a heading or of small print stands in a line, which it is, and what follows it.
+/// The position of a line's heading or small print markup, the markup, and the text after it.
 ///
-/// It may come after the signs of a quote or a list, which stay.
+/// It may come after the markup of a quote or a list, which stays.
 fn heading(line: &str) -> Option<(usize, &'static str, &str)> {
     let mut at = line.len() - line.trim_start_matches(' ').len();
     loop {
@@ -287,7 +285,7 @@ fn heading(line: &str) -> Option<(usize, &'static str, &str)> {
     }
 }
 
-/// With an unseen character in each mark that would call somebody.
+/// Inserts an invisible character into each mention.
 fn without_mentions(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (index, rest) in text.split('<').enumerate() {
@@ -301,14 +299,14 @@ fn without_mentions(text: &str) -> String {
     out
 }
 
-/// Whether it is the inside of a mark that calls: an id, of a role with its sign before it. Nobody promises that Discord takes no number for one
-/// that begins with a zero or is too large.
+/// Whether it is the inside of a mention: an id, with a sign before it for a role. Numbers that are too large or begin with a zero count
+/// too, because Discord does not promise to reject them.
 fn is_mention(inside: &str) -> bool {
     let id = inside.strip_prefix(['&', '!']).unwrap_or(inside);
     !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// With an unseen character after each `@` that would call everybody.
+/// Inserts an invisible character after each `@` that would mention everyone.
 fn without_everyone_mentions(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (index, rest) in text.split('@').enumerate() {
@@ -327,7 +325,7 @@ fn mentions_everyone(rest: &str) -> bool {
         .any(|word| rest.as_bytes().get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes())))
 }
 
-/// How many bytes a name takes at the beginning of a text, if it stands there as a whole, in any case.
+/// The bytes that a name takes at the beginning of a text, if it is there as a whole word. Case is ignored.
 fn length_of(text: &str, name: &str) -> Option<usize> {
     let mut rest = text.chars();
     for expected in name.chars() {
@@ -345,14 +343,14 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// What Discord would strip, or what turns the text around it; and what stands for something else here.
+/// Whether a character is dropped: Discord would strip it, it reverses the text around it, or it has a special meaning here.
 fn is_dropped(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\t')
         || matches!(c, MENTION_BREAKER | '\u{feff}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
         || is_noncharacter(c)
 }
 
-/// Whether there is something to be seen of it, or it joins what is.
-fn is_seen(c: char) -> bool {
+/// Whether a character is visible, or joins visible ones.
+fn is_visible(c: char) -> bool {
     !c.is_whitespace() && !matches!(c, '\u{fe00}'..='\u{fe0f}') && !super::names::is_hidden(c)
 }

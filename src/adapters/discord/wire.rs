@@ -1,7 +1,7 @@
-//! Discord's objects as they come, read leniently: what is not needed may be missing, new, or of another kind.
+//! Parses Discord's objects leniently: a field that is not needed may be missing, unknown, or of another type.
 //!
-//! What decides whose a message is and whom it is for is read strictly: an object in which that cannot be read is none. The pages that
-//! are followed are Discord's documentation, "Gateway Events", "Messages Resource", "Channels Resource", "Guild Resource".
+//! Fields that decide the sender and the recipients of a message are parsed strictly: an object without them is rejected. Source: Discord's
+//! documentation, "Gateway Events", "Messages Resource", "Channels Resource", "Guild Resource".
 
 mod guild;
 mod lenient;

@@ -1,4 +1,4 @@
-//! What is known of one guild.
+//! A guild in the cache.
 
 use std::sync::Arc;
 
@@ -7,17 +7,16 @@ use super::super::snowflake::Snowflake;
 use super::super::wire;
 use crate::domain::moment::Moment;
 
-/// People whose names are kept: whoever spoke last.
+/// The most people whose names are kept: the latest speakers.
 const MAX_PEOPLE: usize = 256;
 
-/// What is known of one guild.
 #[derive(Debug, Default)]
 pub(super) struct CachedGuild {
     pub name: Option<Box<str>>,
-    /// The role that belongs to our bot alone.
+    /// The role that only our bot has.
     pub own_role: Option<Snowflake>,
     pub emojis: Arc<[(Snowflake, Box<str>, bool)]>,
-    /// In the order of ids.
+    /// In order of their ids.
     roles: Vec<(Snowflake, Box<str>)>,
     /// The newest last.
     people: Vec<(Snowflake, Arc<str>)>,
@@ -27,25 +26,25 @@ pub(super) struct CachedGuild {
 }
 
 impl CachedGuild {
-    /// Whether the guild was told of, rather than only something in it.
+    /// Whether Discord reported the guild itself, and not only a part of it.
     pub const fn is_complete(&self) -> bool {
         self.is_complete
     }
 
-    pub fn update(&mut self, told: &wire::Guild, bot: Option<Snowflake>) {
+    pub fn update(&mut self, reported: &wire::Guild, bot: Option<Snowflake>) {
         self.is_complete = true;
-        self.joined_at = told.joined_at().or(self.joined_at);
-        if let Some(name) = &told.name {
+        self.joined_at = reported.joined_at().or(self.joined_at);
+        if let Some(name) = &reported.name {
             self.name = Some(plain(name)).filter(|name| !name.is_empty()).map(Into::into);
         }
-        // Every guild has at least one role: where there is none, they were not told.
-        if !told.roles.is_empty() {
-            self.own_role = told.roles.iter().find(|role| bot.is_some() && role.bot() == bot).map(|role| role.id.0);
-            self.roles = told.roles.iter().map(|role| (role.id.0, name_of(role))).collect();
+        // Every guild has at least one role. Without any, the event did not contain the roles.
+        if !reported.roles.is_empty() {
+            self.own_role = reported.roles.iter().find(|role| bot.is_some() && role.bot() == bot).map(|role| role.id.0);
+            self.roles = reported.roles.iter().map(|role| (role.id.0, name_of(role))).collect();
             self.roles.sort_by_key(|(id, _)| *id);
             self.roles.shrink_to_fit();
         }
-        self.set_emojis(&told.emojis);
+        self.set_emojis(&reported.emojis);
     }
 
     pub fn update_role(&mut self, role: &wire::Role, bot: Option<Snowflake>) {
@@ -53,10 +52,10 @@ impl CachedGuild {
         if bot.is_some() && role.bot() == bot {
             self.own_role = Some(id);
         }
-        let known = (id, name_of(role));
+        let entry = (id, name_of(role));
         match self.roles.binary_search_by_key(&id, |(id, _)| *id) {
-            Ok(at) => self.roles[at] = known,
-            Err(at) => self.roles.insert(at, known),
+            Ok(at) => self.roles[at] = entry,
+            Err(at) => self.roles.insert(at, entry),
         }
     }
 

@@ -125,8 +125,8 @@ fn a_message_is_bounded_whatever_hangs_on_it() {
 
     let inbound_message = said(&told);
 
-    assert!(inbound_message.text.chars().count() <= MOST_CHARS + 4);
-    assert!(inbound_message.own_words.chars().count() <= MOST_CHARS + 4);
+    assert!(inbound_message.text.chars().count() <= MAX_CHARS + 4);
+    assert!(inbound_message.own_words.chars().count() <= MAX_CHARS + 4);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn whose_it_is_is_told_by_ids_alone() {
             Sender::Other(author) => assert!(matches!(&heard, Incoming::Message(said) if said.from == *author), "{name}"),
         }
         let answer = said(&RawMessage { answers: Some(Answers { message: id(3), origin: Some(origin) }), ..message("hi") });
-        assert_eq!(answer.answers, Some(Answered { message: id(3), by: Some(expected) }), "{name}");
+        assert_eq!(answer.answers, Some(Answered { message: id(3), sender: Some(expected) }), "{name}");
     }
 }
 
@@ -212,7 +212,7 @@ fn a_reply_to_a_message_that_is_gone_has_no_author() {
     let inbound_message =
         said(&RawMessage { kind: 19, answers: Some(Answers { message: id(3), origin: None }), ..message("hi") });
 
-    assert_eq!(inbound_message.answers, Some(Answered { message: id(3), by: None }));
+    assert_eq!(inbound_message.answers, Some(Answered { message: id(3), sender: None }));
 }
 
 proptest! {

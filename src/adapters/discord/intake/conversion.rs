@@ -1,4 +1,4 @@
-//! Words a message for the core.
+//! Converts Discord's messages to inbound messages of the core.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::super::wire;
 use crate::domain::message::Modality;
 use crate::ports::inbound_events::{Answered, Answers, InboundMessage};
 
-/// Whose names a message may hold: those of its guild, and of whom it forwards.
+/// The names that a message may refer to: those of its guild, and those that the forwarded message mentions.
 struct MessageNames<'a> {
     cache: Names<'a>,
     message: &'a wire::Message,
@@ -32,14 +32,14 @@ impl incoming::NameLookup for MessageNames<'_> {
     }
 }
 
-/// What a message is for us.
+/// Classifies a message.
 pub(super) fn classify_message(message: &wire::Message, bot: Bot, names: Names<'_>) -> Incoming {
-    // Discord names the application with each message of a webhook that it made.
-    let us = OwnIds { bot: bot.user, application: bot.application, webhooks: &BTreeSet::new() };
-    classify(&message.raw(), &us, &MessageNames { cache: names, message })
+    // Discord reports the application with each message of a webhook that the application created, so no list of webhooks is needed.
+    let own_ids = OwnIds { bot: bot.user, application: bot.application, webhooks: &BTreeSet::new() };
+    classify(&message.raw(), &own_ids, &MessageNames { cache: names, message })
 }
 
-/// What the core is told of it.
+/// The message for the core.
 pub(super) fn to_inbound(message: incoming::IncomingMessage, to_all: bool, clocks: &Clocks) -> InboundMessage {
     InboundMessage {
         id: message.id.to_string().into(),
@@ -51,9 +51,10 @@ pub(super) fn to_inbound(message: incoming::IncomingMessage, to_all: bool, clock
         at: clocks.said_at(message.id),
         mentions: message.mentions,
         to_all: to_all || message.mentions_bot,
-        answers: message
-            .answers
-            .map(|answered| Answers { message: answered.message.to_string().into(), by: answered.by.and_then(answered_author) }),
+        answers: message.answers.map(|answered| Answers {
+            message: answered.message.to_string().into(),
+            by: answered.sender.and_then(answered_author),
+        }),
     }
 }
 

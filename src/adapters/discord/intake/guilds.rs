@@ -1,4 +1,4 @@
-//! What is told of guilds, channels, threads, roles and emojis is known at once.
+//! Applies events about guilds, channels, threads, roles and emojis to the cache at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,33 +21,33 @@ use crate::ports::gateway::Shard;
 use crate::telemetry::instruments::Instruments;
 use crate::telemetry::instruments::kinds;
 
-/// Where Discord did not say what a guild or channel is, it is not asked again for so long.
-const ASKED_AGAIN: Duration = Duration::from_secs(60);
-/// How often it is asked what a channel is where that decides whether it is heard, and how long it takes until it is asked again, the first
-/// time; then twice as long each time.
-const MOST_TRIES: u32 = 6;
-const TRIED_AGAIN: Duration = Duration::from_secs(1);
-/// So many guilds are asked for at once beside what is heard there: each takes two requests of those that answers need, too.
+/// The wait before a guild or channel is requested again, after a request for it failed.
+const LOOKUP_INTERVAL: Duration = Duration::from_secs(60);
+/// The attempts to look up a channel when the result decides whether its messages are received, and the first wait between them. The wait
+/// doubles each time.
+const MAX_ATTEMPTS: u32 = 6;
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+/// The most guilds that are looked up in the background at the same time. Each takes two requests from the limit that replies need too.
 const MAX_BACKGROUND_LOOKUPS: usize = 4;
-/// Where nobody knows what a channel is, a guild is taken for inhabited or not for so long.
+/// How long the set of guilds with companions is cached.
 const GUILDS_CACHED_FOR: Duration = Duration::from_secs(5);
 
-/// The guilds of one shard: of which something is told, and of which nothing is.
+/// The available and unavailable guilds of one shard.
 pub(super) struct Guilds {
     available: BTreeSet<Snowflake>,
     unavailable: BTreeSet<Snowflake>,
     counted: [kinds::Share; 2],
 }
 
-/// Guilds and channels that were told to a process before this one, and when they were asked for.
+/// Lookups of guilds and channels that an earlier process received, by id, with the time of the last attempt.
 #[derive(Default)]
 pub(super) struct Lookups(Mutex<BTreeMap<Snowflake, Arc<AsyncMutex<Option<Instant>>>>>);
 
-/// Guilds that are asked for while what is said there is taken in all the same. Whoever asks ends when this is dropped.
+/// Lookups of guilds in the background, while their messages are handled. The tasks end when this is dropped.
 #[derive(Default)]
 pub(super) struct BackgroundLookups(Mutex<(JoinSet<Snowflake>, BTreeSet<Snowflake>)>);
 
-/// Where somebody lives, as it was asked for last: the core goes through all its rooms for that.
+/// The guilds with companions. Cached, because the core scans all its rooms for them.
 #[derive(Default)]
 pub(super) struct GuildsWithMembers(Mutex<Option<(Instant, BTreeSet<GuildId>)>>);
 
@@ -57,29 +57,29 @@ impl Guilds {
         Self { available: BTreeSet::new(), unavailable: BTreeSet::new(), counted }
     }
 
-    fn expect(&mut self, guilds: BTreeSet<Snowflake>) {
+    fn reset(&mut self, guilds: BTreeSet<Snowflake>) {
         self.available.clear();
         self.unavailable = guilds;
         self.count();
     }
 
-    /// Says whether it was unavailable.
-    fn is_there(&mut self, guild: Snowflake) -> bool {
+    /// Marks a guild as available. Returns whether it was unavailable.
+    fn set_available(&mut self, guild: Snowflake) -> bool {
         self.available.insert(guild);
-        let was_not = self.unavailable.remove(&guild);
+        let was_unavailable = self.unavailable.remove(&guild);
         self.count();
-        was_not
+        was_unavailable
     }
 
-    /// Says whether it was available.
-    fn has_trouble(&mut self, guild: Snowflake) -> bool {
+    /// Marks a guild as unavailable. Returns whether it was available.
+    fn set_unavailable(&mut self, guild: Snowflake) -> bool {
         self.unavailable.insert(guild);
-        let was_there = self.available.remove(&guild);
+        let was_available = self.available.remove(&guild);
         self.count();
-        was_there
+        was_available
     }
 
-    fn is_gone(&mut self, guild: Snowflake) {
+    fn remove(&mut self, guild: Snowflake) {
         self.available.remove(&guild);
         self.unavailable.remove(&guild);
         self.count();
@@ -93,21 +93,21 @@ impl Guilds {
 }
 
 impl Intake {
-    /// A new session. A guild where somebody lives and that it does not name was left meanwhile.
+    /// A new session. The bot has left each guild with companions that it does not list.
     pub(super) fn ready(&mut self, ready: &wire::Ready) -> Vec<Work> {
         self.shared.discord.set_bot(Bot { application: ready.application(), user: ready.user() });
         let guilds_with_members = self.shared.inbound_events.guilds(Snowflake::is_of_discord);
         let mut work = Vec::new();
-        if let Some(told) = ready.guilds() {
-            let told: BTreeSet<_> = told.collect();
-            let mine = guilds_with_members.iter().filter_map(Snowflake::of_guild).filter(|guild| self.is_mine(*guild));
-            for guild in mine.filter(|guild| !told.contains(guild)) {
-                tracing::info!(%guild, "the bot was removed from a guild while nobody listened");
+        if let Some(reported) = ready.guilds() {
+            let reported: BTreeSet<_> = reported.collect();
+            let own = guilds_with_members.iter().filter_map(Snowflake::of_guild).filter(|guild| self.is_on_shard(*guild));
+            for guild in own.filter(|guild| !reported.contains(guild)) {
+                tracing::info!(%guild, "the bot was removed from a guild while it was offline");
                 work.push(self.shared.removed(guild));
             }
-            self.guilds().expect(told);
+            self.guilds().reset(reported);
         }
-        // Direct messages come to the first shard, and no event tells what was said there meanwhile.
+        // Direct messages are sent to the first shard, and no event lists the missed ones.
         if self.shard.number == 0 {
             let directs = guilds_with_members.iter().filter_map(Snowflake::of_direct_guild);
             work.extend(directs.map(|channel| Work::CatchUp(Behind { guild: None, channel, newest: None })));
@@ -115,79 +115,77 @@ impl Intake {
         work
     }
 
-    // It holds plain values: whoever panics in between leaves them whole.
+    // A poisoned lock is safe to use: a panic leaves plain values consistent.
     fn guilds(&self) -> MutexGuard<'_, Guilds> {
         self.guilds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_mine(&self, guild: Snowflake) -> bool {
+    fn is_on_shard(&self, guild: Snowflake) -> bool {
         guild.shard(self.shard.of) == self.shard.number
     }
 
-    /// A guild is there: after a new session, after an outage, or because the bot was invited.
-    pub(super) fn guild_told(&mut self, told: &wire::Guild) -> Vec<Work> {
-        let guild = told.id.0;
-        if told.unavailable {
-            self.guilds().has_trouble(guild);
+    /// A guild became available: after a new session, after an outage, or because the bot was invited.
+    pub(super) fn guild_reported(&mut self, reported: &wire::Guild) -> Vec<Work> {
+        let guild = reported.id.0;
+        if reported.unavailable {
+            self.guilds().set_unavailable(guild);
             return Vec::new();
         }
         let cache = self.shared.discord.cache();
-        cache.update_guild(told, self.shared.discord.user());
-        let channels = || told.channels.iter().chain(&told.threads);
+        cache.update_guild(reported, self.shared.discord.user());
+        let channels = || reported.channels.iter().chain(&reported.threads);
         for channel in channels() {
             cache.update_channel(Some(guild), channel);
         }
-        self.guilds().is_there(guild);
+        self.guilds().set_available(guild);
         channels().filter_map(|channel| self.shared.behind(guild, channel)).collect()
     }
 
-    /// A guild changed: its name, its roles, its emojis.
-    pub(super) fn guild_changed(&self, told: &wire::Guild) -> Vec<Work> {
-        self.shared.discord.cache().update_guild(told, self.shared.discord.user());
+    /// A guild's name, roles or emojis changed.
+    pub(super) fn guild_changed(&self, reported: &wire::Guild) -> Vec<Work> {
+        self.shared.discord.cache().update_guild(reported, self.shared.discord.user());
         Vec::new()
     }
 
-    /// A guild is not there: Discord has trouble with it, or the bot was removed.
+    /// A guild became unavailable, or the bot was removed from it.
     pub(super) fn guild_gone(&mut self, gone: &wire::GuildDeleted) -> Vec<Work> {
         let guild = gone.id.0;
         if gone.is_outage() {
-            if self.guilds().has_trouble(guild) {
-                tracing::warn!(%guild, "Discord has trouble with a guild; what is said there is read when it is back");
+            if self.guilds().set_unavailable(guild) {
+                tracing::warn!(%guild, "a guild is unavailable on Discord; its messages are read when it is back");
             }
             return Vec::new();
         }
         tracing::info!(%guild, "the bot was removed from a guild");
-        self.guilds().is_gone(guild);
+        self.guilds().remove(guild);
         vec![self.shared.removed(guild)]
     }
 
-    /// A channel or thread came or changed.
-    pub(super) fn channel_told(&self, told: &wire::Channel) -> Vec<Work> {
-        let (guild, channel) = (told.guild_id.map(|id| id.0), told.id.0);
+    pub(super) fn channel_reported(&self, reported: &wire::Channel) -> Vec<Work> {
+        let (guild, channel) = (reported.guild_id.map(|id| id.0), reported.id.0);
         let cache = self.shared.discord.cache();
-        cache.update_channel(guild, told);
+        cache.update_channel(guild, reported);
         self.shared.discord.clear_typing_refusal(channel);
-        // There can be any number of archived threads; one that comes back is told of.
-        if told.is_archived() && !self.shared.inbound_events.listens(&cache.channel_ref(guild, channel)) {
+        // There can be any number of archived threads. Discord reports one that is reopened.
+        if reported.is_archived() && !self.shared.inbound_events.listens(&cache.channel_ref(guild, channel)) {
             cache.remove_channel(channel);
         }
         Vec::new()
     }
 
-    /// A thread changed. One that comes back was not among those that a new session told of: more may have been said there than was heard.
-    pub(super) fn thread_changed(&self, told: &wire::Channel) -> Vec<Work> {
-        self.channel_told(told);
-        told.guild_id.and_then(|guild| self.shared.behind(guild.0, told)).into_iter().collect()
+    /// A thread changed. A reopened thread was not listed by a new session, so messages there may have been missed.
+    pub(super) fn thread_changed(&self, reported: &wire::Channel) -> Vec<Work> {
+        self.channel_reported(reported);
+        reported.guild_id.and_then(|guild| self.shared.behind(guild.0, reported)).into_iter().collect()
     }
 
-    /// A channel is gone with its threads.
+    /// A channel was deleted with its threads.
     pub(super) fn channel_gone(&self, gone: &wire::ChannelDeleted) -> Vec<Work> {
         let mut channels = self.shared.discord.cache().threads(gone.id.0);
         channels.push(gone.id.0);
         self.gone(gone.guild_id, channels)
     }
 
-    /// A thread is gone.
     pub(super) fn thread_gone(&self, gone: &wire::ChannelDeleted) -> Vec<Work> {
         self.gone(gone.guild_id, vec![gone.id.0])
     }
@@ -200,37 +198,34 @@ impl Intake {
         channels.into_iter().map(|channel| Work::ChannelGone { guild, channel }).collect()
     }
 
-    /// The bot was let into channels: what was said there before was not told.
-    pub(super) fn threads_told(&self, told: &wire::Threads) -> Vec<Work> {
-        let guild = told.guild_id.0;
+    /// The bot gained access to channels. It did not receive their earlier messages.
+    pub(super) fn threads_reported(&self, reported: &wire::Threads) -> Vec<Work> {
+        let guild = reported.guild_id.0;
         let cache = self.shared.discord.cache();
-        for thread in &told.threads {
+        for thread in &reported.threads {
             cache.update_channel(Some(guild), thread);
         }
-        told.threads.iter().filter_map(|thread| self.shared.behind(guild, thread)).collect()
+        reported.threads.iter().filter_map(|thread| self.shared.behind(guild, thread)).collect()
     }
 
-    /// A role came or changed.
-    pub(super) fn role_changed(&self, told: &wire::RoleChanged) -> Vec<Work> {
-        self.shared.discord.cache().update_role(told.guild_id.0, &told.role, self.shared.discord.user());
+    pub(super) fn role_changed(&self, reported: &wire::RoleChanged) -> Vec<Work> {
+        self.shared.discord.cache().update_role(reported.guild_id.0, &reported.role, self.shared.discord.user());
         Vec::new()
     }
 
-    /// A role went.
     pub(super) fn role_gone(&self, gone: &wire::RoleDeleted) -> Vec<Work> {
         self.shared.discord.cache().remove_role(gone.guild_id.0, gone.role_id.0);
         Vec::new()
     }
 
-    /// The emojis of a guild changed.
-    pub(super) fn emojis_changed(&self, told: &wire::Emojis) -> Vec<Work> {
-        self.shared.discord.cache().set_emojis(told.guild_id.0, &told.emojis);
+    pub(super) fn emojis_changed(&self, reported: &wire::Emojis) -> Vec<Work> {
+        self.shared.discord.cache().set_emojis(reported.guild_id.0, &reported.emojis);
         Vec::new()
     }
 
-    /// What may change where the bot can post: roles, its own membership, overwrites of channels, room for webhooks. Nothing is read as long
-    /// as posting works everywhere.
-    pub(super) fn follow_access(&self, kind: &str, text: &str) -> Result<(), Unreadable> {
+    /// Ends the pauses of channels where an event may allow the bot to post again: changes of roles, of its own member, of channels'
+    /// overwrites or webhooks. Events are not parsed for this as long as posting works everywhere.
+    pub(super) fn end_pauses(&self, kind: &str, text: &str) -> Result<(), Unreadable> {
         let concerns_channel = matches!(kind, "CHANNEL_UPDATE" | "THREAD_UPDATE" | "WEBHOOKS_UPDATE");
         let concerns_guild = matches!(
             kind,
@@ -252,22 +247,21 @@ impl Intake {
         Ok(())
     }
 
-    /// The webhooks of a channel changed; perhaps ours is gone.
-    pub(super) fn webhooks_changed(&self, told: &wire::WebhooksChanged) -> Vec<Work> {
-        self.shared.discord.webhooks_changed(told.channel_id.0);
+    /// The webhooks of a channel changed. Ours may have been deleted.
+    pub(super) fn webhooks_changed(&self, reported: &wire::WebhooksChanged) -> Vec<Work> {
+        self.shared.discord.webhooks_changed(reported.channel_id.0);
         Vec::new()
     }
 }
 
 impl SharedIntake {
-    /// The guilds of a shard, as they were told to the connections before. Those of another number of shards are nobody's any more.
+    /// The guilds of a shard, with those that earlier connections received. Shards of another shard count are dropped.
     pub(super) fn guilds_of(&self, shard: Shard) -> Arc<Mutex<Guilds>> {
         let mut guilds = self.guilds.lock().unwrap_or_else(PoisonError::into_inner);
         guilds.retain(|other, _| other.of == shard.of);
         Arc::clone(guilds.entry(shard).or_insert_with(|| Arc::new(Mutex::new(Guilds::new(&self.instruments)))))
     }
 
-    /// The bot was removed from a guild.
     fn removed(&self, guild: Snowflake) -> Work {
         for channel in self.discord.cache().remove_guild(guild) {
             self.discord.channel_gone(channel);
@@ -275,15 +269,15 @@ impl SharedIntake {
         Work::GuildGone { guild }
     }
 
-    /// A channel of which more may have been said than was heard, if anybody listens there.
-    fn behind(&self, guild: Snowflake, told: &wire::Channel) -> Option<Work> {
-        let channel = told.id.0;
-        let newest = told.newest().filter(|_| !told.is_archived())?;
+    /// The catch-up for a channel that may have missed messages, if it has companions.
+    fn behind(&self, guild: Snowflake, reported: &wire::Channel) -> Option<Work> {
+        let channel = reported.id.0;
+        let newest = reported.newest().filter(|_| !reported.is_archived())?;
         let listens = self.inbound_events.listens(&self.discord.cache().channel_ref(Some(guild), channel));
         listens.then_some(Work::CatchUp(Behind { guild: Some(guild), channel, newest: Some(newest) }))
     }
 
-    /// Whether somebody lives in a guild.
+    /// Whether a guild has companions.
     pub(super) fn has_members(&self, guild: Option<Snowflake>) -> bool {
         let Some(guild) = guild else { return false };
         let mut guilds_with_members = self.guilds_with_members.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -297,11 +291,11 @@ impl SharedIntake {
     /// Asks what a guild and a channel are, if nobody told. A session that goes on told it to the process before this one.
     ///
     /// What people say where somebody lives waits for that only if it points at something by its number; else it is asked for background_lookups.
-    pub(super) async fn look_up_missing(&self, guild: Option<Snowflake>, channel: Snowflake, points_at_something: bool) {
+    pub(super) async fn look_up_missing(&self, guild: Option<Snowflake>, channel: Snowflake, has_references: bool) {
         let Some(guild) = guild else { return };
         let cache = self.discord.cache();
         if !cache.has_guild(guild) {
-            if !points_at_something && self.inbound_events.listens(&cache.channel_ref(Some(guild), channel)) {
+            if !has_references && self.inbound_events.listens(&cache.channel_ref(Some(guild), channel)) {
                 self.background_lookups.ask(guild, &self.discord, &self.lookups);
                 return;
             }
@@ -309,9 +303,9 @@ impl SharedIntake {
             self.lookups.ask(guild, 1, || cache.has_guild(guild), ask).await;
         }
         if !cache.has_channel(channel) {
-            // What is said in a thread of which nobody knows what it is in would be lost; elsewhere only names are missing.
-            let is_heard = self.inbound_events.listens(&cache.channel_ref(Some(guild), channel));
-            let tries = if is_heard { 1 } else { MOST_TRIES };
+            // Messages of a thread whose parent is unknown would be lost. In other channels only names would be missing.
+            let has_companions = self.inbound_events.listens(&cache.channel_ref(Some(guild), channel));
+            let tries = if has_companions { 1 } else { MAX_ATTEMPTS };
             let ask = || self.discord.fetch_channel(channel).map_ok(drop).boxed();
             self.lookups.ask(channel, tries, || cache.has_channel(channel), ask).await;
         }
@@ -319,14 +313,14 @@ impl SharedIntake {
 }
 
 impl BackgroundLookups {
-    /// Asks for a guild, unless it is being asked for, or so many are: it is asked for with the next message then.
+    /// Looks up a guild, unless that is in progress or the limit is reached. After the limit, its next message starts the lookup.
     fn ask(&self, guild: Snowflake, discord: &Arc<Discord>, lookups: &Arc<Lookups>) {
         let mut beside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (tasks, guilds) = &mut *beside;
         while let Some(over) = tasks.try_join_next() {
             match over {
                 Ok(guild) => drop(guilds.remove(&guild)),
-                // Which one panicked is not told; at worst one is asked for twice.
+                // The id of the panicked lookup is unknown. At worst a guild is looked up twice.
                 Err(_) => guilds.clear(),
             }
         }
@@ -343,30 +337,32 @@ impl BackgroundLookups {
 }
 
 impl Lookups {
-    /// Asks for something so often, one asker at a time, unless it is known by then or was asked for lately.
+    /// Makes up to `tries` requests for an object, unless it is cached by then or was requested lately. One caller at a time.
     async fn ask<'a>(
         &self,
         id: Snowflake,
         tries: u32,
-        is_known: impl Fn() -> bool,
+        is_cached: impl Fn() -> bool,
         ask: impl Fn() -> BoxFuture<'a, Result<(), Failed>>,
     ) {
         let turn = Arc::clone(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(id).or_default());
         let mut asked = turn.lock().await;
-        if is_known() || asked.is_some_and(|asked| asked.elapsed() < ASKED_AGAIN) {
+        if is_cached() || asked.is_some_and(|asked| asked.elapsed() < LOOKUP_INTERVAL) {
             return;
         }
         let mut outcome = ask().await;
         for tried in 0..tries.saturating_sub(1) {
             let Err(Failed::NotNow { .. } | Failed::Unknown { .. }) = &outcome else { break };
             let after = if let Err(Failed::NotNow { after, .. }) = &outcome { *after } else { None };
-            sleep(after.unwrap_or(TRIED_AGAIN * 2_u32.saturating_pow(tried)).min(ASKED_AGAIN)).await;
+            sleep(after.unwrap_or(FIRST_RETRY * 2_u32.saturating_pow(tried)).min(LOOKUP_INTERVAL)).await;
             outcome = ask().await;
         }
         *asked = Some(Instant::now());
         match outcome {
             Ok(()) => drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id)),
-            Err(error) => tracing::warn!(%id, %error, "Discord does not say what this is; names and threads there are unknown"),
+            Err(error) => {
+                tracing::warn!(%id, %error, "this guild or channel cannot be requested from Discord; names and threads there are unknown")
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Hands things over to the core, again and again until they are taken.
+//! Hands inbound events over to the core, with retries until they are accepted.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -16,32 +16,32 @@ use super::lanes::Work;
 use crate::ports::inbound_events::InboundError;
 use crate::telemetry::instruments::NONE;
 
-/// The shortest and the longest wait before something is handed over again.
-const SOONEST: Duration = Duration::from_millis(50);
-const LATEST: Duration = Duration::from_secs(60);
-/// How long it takes until Discord is asked again who we are.
-const ASKED_AGAIN: Duration = Duration::from_secs(5);
+/// The shortest and the longest wait before a retry.
+const MIN_WAIT: Duration = Duration::from_millis(50);
+const MAX_WAIT: Duration = Duration::from_secs(60);
+/// The wait before the bot's ids are requested again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Hands something over until it is taken. None: it never will be, which is told and counted.
+/// Repeats a call until the core accepts it. None: the core never will; this is logged and counted.
 pub(super) async fn until_accepted<'a, T>(
     shared: &SharedIntake,
     channel: Snowflake,
-    act: impl Fn() -> BoxFuture<'a, Result<T, InboundError>> + Send,
+    call: impl Fn() -> BoxFuture<'a, Result<T, InboundError>> + Send,
 ) -> Option<T> {
     let mut is_logged = false;
     loop {
-        match act().await {
+        match call().await {
             Ok(done) => return Some(done),
             Err(InboundError::Later { after, detail }) => {
                 if !is_logged {
-                    tracing::debug!(%channel, %detail, "what was heard cannot be put on record yet; it is tried again");
+                    tracing::debug!(%channel, %detail, "an inbound event cannot be journaled yet; retrying");
                     is_logged = true;
                 }
-                sleep(after.clamp(SOONEST, LATEST)).await;
+                sleep(after.clamp(MIN_WAIT, MAX_WAIT)).await;
             }
             Err(InboundError::Broken(detail)) => {
                 shared.instruments.discord_broken.add(1, NONE);
-                tracing::error!(%channel, %detail, "what was heard cannot be put on record; it is left out");
+                tracing::error!(%channel, %detail, "an inbound event cannot be journaled; it is dropped");
                 return None;
             }
         }
@@ -49,23 +49,23 @@ pub(super) async fn until_accepted<'a, T>(
 }
 
 impl SharedIntake {
-    /// Does something that may panic. None: it did. What panics is left out, since it would again, and would end every connection on which
-    /// it is told.
-    pub(super) async fn catch_panic<T>(&self, channel: Snowflake, act: impl Future<Output = T> + Send) -> Option<T> {
-        let done = AssertUnwindSafe(act).catch_unwind().await.ok();
+    /// Runs something that may panic. None: it did. Then the event is dropped, because it would panic again on every connection that
+    /// receives it, and end that connection.
+    pub(super) async fn catch_panic<T>(&self, channel: Snowflake, work: impl Future<Output = T> + Send) -> Option<T> {
+        let done = AssertUnwindSafe(work).catch_unwind().await.ok();
         if done.is_none() {
             self.panicked(channel);
         }
         done
     }
 
-    /// Something was left out, since it made this program panic.
+    /// Counts and logs that something was dropped because it caused a panic.
     pub(super) fn panicked(&self, of: impl std::fmt::Display) {
         self.instruments.discord_broken.add(1, NONE);
-        tracing::error!(%of, "what was heard makes this program panic; it is left out");
+        tracing::error!(%of, "an inbound event caused a panic; it is dropped");
     }
 
-    /// Does what follows from an event. False: it has to be told again.
+    /// Does a piece of work. False: it was not done, and Discord must send the event again.
     pub(super) async fn carry_out(self: &Arc<Self>, work: Work) -> bool {
         match work {
             Work::Message(received) => {
@@ -89,8 +89,8 @@ impl SharedIntake {
         true
     }
 
-    /// Who we are. Waits until that is known.
-    pub(super) async fn who(&self) -> Bot {
+    /// The bot's ids. Retries until they are known.
+    pub(super) async fn bot_ids(&self) -> Bot {
         let mut is_logged = false;
         loop {
             let failed = match self.discord.bot().await {
@@ -98,11 +98,11 @@ impl SharedIntake {
                 Err(failed) => failed,
             };
             if !is_logged {
-                tracing::warn!(error = %failed, "Discord does not say who the bot is; what is heard waits");
+                tracing::warn!(error = %failed, "the bot's ids cannot be requested; inbound events wait");
                 is_logged = true;
             }
-            let after = if let Failed::NotNow { after: Some(after), .. } = failed { after } else { ASKED_AGAIN };
-            sleep(after.clamp(SOONEST, LATEST)).await;
+            let after = if let Failed::NotNow { after: Some(after), .. } = failed { after } else { RETRY_INTERVAL };
+            sleep(after.clamp(MIN_WAIT, MAX_WAIT)).await;
         }
     }
 }

@@ -64,7 +64,8 @@ impl Discord {
                 }
                 // Without a picture that Discord rejects, the statement can still be posted.
                 Err(Failed::Refused(refusal)) if refusal.code == code::INVALID_BODY && body.remove(PICTURE).is_some() => {
-                    tracing::warn!(%channel, companion = part.companion.as_str(), %refusal, "Discord rejects the companion's picture; the statement is posted without it");
+                    let companion = part.companion.as_str();
+                    tracing::warn!(%channel, companion, %refusal, "Discord rejects the companion's picture; the statement is posted without it");
                     continue;
                 }
                 Err(failed) => return Err(not_sent(failed, Need::Webhooks)),

@@ -261,7 +261,7 @@ proptest! {
         let claimed: Vec<_> = verdict.iter().filter_map(|found| match found { Verdict::Posted(id) => Some(*id), _ => None }).collect();
         prop_assert!(claimed.is_sorted_by(|one, next| one < next));
         // As many of our messages as are left are accounted for, or the rest is not sent.
-        let ours_left = left.iter().filter(|read| speaker().said(read)).count();
+        let ours_left = left.iter().filter(|read| speaker().is_author_of(read)).count();
         let is_sent = verdict.iter().take(world.posted + usize::from(world.lost)).any(|found| *found == Verdict::Missing);
         prop_assert!(!is_sent || claimed.len() == ours_left);
     }

@@ -1,4 +1,4 @@
-//! Messages.
+//! Messages, and their edits and deletions.
 
 use serde::Deserialize;
 
@@ -6,21 +6,20 @@ use super::super::incoming::{self, RawMessage};
 use super::super::snowflake::Snowflake;
 use super::lenient::{Id, list, maybe};
 
-/// The kind of a message that answers another one.
+/// The type of a message that answers another one.
 const REPLY: u64 = 19;
-/// The kind of a reference that forwards ("Message Reference Types").
+/// The type of a reference to a forwarded message ("Message Reference Types").
 const FORWARD: u64 = 1;
-/// The flag of an attachment that is hidden until one clicks.
+/// The flag of an attachment that is a spoiler.
 const IS_SPOILER: u64 = 1 << 3;
 
-/// Where a message is: read before anything else of it.
+/// The location of a message. It is parsed before the rest of the message.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct MessageLocation {
-    /// Its id.
     pub id: Id,
-    /// Its channel or thread.
+    /// The channel or thread.
     pub channel_id: Id,
-    /// Its guild; none for a direct message.
+    /// The guild; none for a direct message.
     #[serde(default)]
     pub guild_id: Option<Id>,
 }
@@ -31,17 +30,14 @@ pub type MessageDeleted = MessageLocation;
 /// MESSAGE_DELETE_BULK.
 #[derive(Debug, Deserialize)]
 pub struct MessagesDeleted {
-    /// The messages.
     #[serde(default, deserialize_with = "list")]
     pub ids: Vec<Id>,
-    /// Their channel.
     pub channel_id: Id,
-    /// Its guild.
     #[serde(default)]
     pub guild_id: Option<Id>,
 }
 
-/// What tells whether MESSAGE_UPDATE is an edit. Embeds that unfold, pins and flags are updates too.
+/// The fields that show whether a MESSAGE_UPDATE is an edit. Discord also sends it for embeds, pins and flags.
 #[derive(Debug, Deserialize)]
 pub struct Update {
     #[serde(default, deserialize_with = "maybe")]
@@ -53,13 +49,12 @@ pub struct Update {
 }
 
 impl Update {
-    /// Whether somebody wrote it anew. What is only a part of a message is no edit.
+    /// Whether the author edited the message. An event with only a part of the message is not an edit.
     pub const fn is_edit(&self) -> bool {
         self.edited_timestamp.is_some() && self.content.is_some() && self.author.is_some()
     }
 }
 
-/// A message.
 #[derive(Debug, Deserialize)]
 pub struct Message {
     id: Id,
@@ -94,7 +89,7 @@ pub struct Message {
     referenced_message: Option<Referenced>,
 }
 
-/// A user, or a webhook in the place of one.
+/// A user, or a webhook as an author.
 #[derive(Debug, Deserialize)]
 pub(super) struct User {
     id: Id,
@@ -106,7 +101,7 @@ pub(super) struct User {
     bot: Option<bool>,
     #[serde(default)]
     system: Option<bool>,
-    /// Of somebody who is mentioned.
+    /// Present for mentioned users.
     #[serde(default, deserialize_with = "maybe")]
     member: Option<Member>,
 }
@@ -193,28 +188,27 @@ struct Referenced {
 }
 
 impl Message {
-    /// Its id.
     pub const fn id(&self) -> Snowflake {
         self.id.0
     }
 
-    /// Whether it mentions a role.
+    /// Whether it mentions this role.
     pub fn mentions_role(&self, role: Snowflake) -> bool {
         self.mention_roles.contains(&Id(role))
     }
 
-    /// What somebody was called whom a forwarded message mentions: the one that forwards it mentions nobody.
+    /// The name of a user that the forwarded message mentions. The forwarding message itself lists no mentions.
     pub fn forwarded_mention(&self, user: Snowflake) -> Option<String> {
         let mut mentioned = self.message_snapshots.iter().flat_map(|snapshot| &snapshot.message.mentions);
         Some(mentioned.find(|mentioned| mentioned.id.0 == user)?.as_incoming(None).shown())
     }
 
-    /// The message as it is judged.
+    /// The message in the form that [`incoming::classify`] takes.
     pub fn raw(&self) -> RawMessage<'_> {
         let is_forward = self.message_reference.as_ref().is_some_and(|reference| reference.kind == Some(FORWARD));
         RawMessage {
             id: self.id.0,
-            // What is beyond is as unknown as the last one.
+            // Larger types are as unknown as the largest one.
             kind: u8::try_from(self.kind).unwrap_or(u8::MAX),
             flags: self.flags.unwrap_or_default(),
             origin: origin(&self.author, self.member.as_ref(), self.webhook_id, self.application_id),
@@ -229,10 +223,11 @@ impl Message {
     }
 
     fn answers(&self) -> Option<incoming::Answers<'_>> {
-        // A reference stands for much else: what a pin or a post from another server is about.
+        // Other messages have references too: pins, and posts from another server.
         let reference = self.message_reference.as_ref().filter(|_| self.kind == REPLY)?;
-        let told = self.referenced_message.as_ref();
-        let origin = told.map(|told| origin(&told.author, told.member.as_ref(), told.webhook_id, told.application_id));
+        let referenced = self.referenced_message.as_ref();
+        let origin = referenced
+            .map(|message| origin(&message.author, message.member.as_ref(), message.webhook_id, message.application_id));
         Some(incoming::Answers { message: reference.message_id?.0, origin })
     }
 }

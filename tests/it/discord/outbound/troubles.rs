@@ -87,7 +87,7 @@ async fn a_deleted_channel_and_a_bot_that_was_thrown_out_are_told_once_for_each_
 
     let log = logged.read();
     assert_eq!(log.matches("companions cannot speak in this channel").count(), 2, "{log}");
-    assert!(log.contains("The channel is not there any more.") && log.contains("invite it again"), "{log}");
+    assert!(log.contains("The channel does not exist any more.") && log.contains("invite it again"), "{log}");
     client.channel_gone(snowflake(gone));
     assert_eq!(trouble(&client, gone), None);
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::super::super::dispatch::{Fate, Intake as _};
-use super::super::lanes::MOST_UNDER_WAY;
+use super::super::lanes::MAX_IN_FLIGHT;
 use super::world::{Call, GENERAL, HOME, OTHER, World, dispatch, fate, id, message, with};
 use crate::ports::inbound_events::InboundError;
 
@@ -103,7 +103,7 @@ async fn with_too_much_under_way_an_intake_waits_and_goes_on() {
     let mut world = World::new().await;
     world.core.hold(GENERAL);
     let mut told = Vec::new();
-    for number in 0..MOST_UNDER_WAY as u64 {
+    for number in 0..MAX_IN_FLIGHT as u64 {
         told.push(world.tell("MESSAGE_CREATE", message(1_000 + number, GENERAL, &number.to_string())).await);
     }
 
@@ -118,8 +118,8 @@ async fn with_too_much_under_way_an_intake_waits_and_goes_on() {
         assert_eq!(fate(told).await, Fate::Kept);
     }
     let texts = world.core.texts(GENERAL);
-    assert_eq!((texts.len(), texts.last().map(String::as_str)), (MOST_UNDER_WAY + 1, Some("last")));
-    assert!(texts[..MOST_UNDER_WAY].iter().enumerate().all(|(number, text)| *text == number.to_string()));
+    assert_eq!((texts.len(), texts.last().map(String::as_str)), (MAX_IN_FLIGHT + 1, Some("last")));
+    assert!(texts[..MAX_IN_FLIGHT].iter().enumerate().all(|(number, text)| *text == number.to_string()));
 }
 
 #[tokio::test]
