@@ -1,7 +1,7 @@
-//! Remembers over a restart which message a channel was at when its handler hung, so that one that hangs it again and again can be set aside:
+//! Remembers across restarts which message a handler hung on, so that a message that hangs it repeatedly becomes a dead letter:
 //! `<data>/stalled.json`.
 //!
-//! Written by the watchdog's thread in the last moment of a process. Nothing but comfort suffers where it cannot be.
+//! The watchdog's thread writes it just before the process ends. If it cannot be written, the only loss is this automatic dead letter.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -21,32 +21,31 @@ use crate::telemetry::plain::Plain;
 /// The file's name in the data folder.
 const FILE: &str = "stalled.json";
 
-/// So many are remembered, the newest.
-const MOST: usize = 16;
+/// The most entries that are kept, the newest ones.
+const MAX_ENTRIES: usize = 16;
 
-/// A message over which a channel hung.
+/// A message that a channel hung on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stuck {
     channel: ChannelId,
-    /// 0: nobody knows over which. The channel looks for it at the next start.
+    /// 0: the message is unknown. The channel looks for it at the next start.
     seq: Seq,
     times: u32,
-    /// It was not the channel itself, but whoever made words of what was said there.
+    /// Whether not the channel hung, but a companion's actor that was building a prompt or statement from its messages.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     over_words: bool,
 }
 
-/// The file.
 #[derive(Clone, Debug)]
 pub(super) struct Stalls(PathBuf);
 
 impl Stalls {
-    /// That of this data folder.
+    /// The file in this data folder.
     pub(super) fn of(data: &Path) -> Self {
         Self(data.join(FILE))
     }
 
-    /// Notes a stall of a channel, or over words made of what was said there, and over which message it was, if that is known.
+    /// Records a stall of a channel, or of work on its messages, with the message if it is known.
     pub(super) fn note(&self, stall: &Stall) {
         let (channel, over_words) = match (&stall.at, &stall.about) {
             (Some(Address::Channel(channel)), _) => (channel, false),
@@ -55,16 +54,16 @@ impl Stalls {
         };
         let seq = stall.message.unwrap_or(Seq::NONE);
         let mut known = self.read();
-        let is_it = |stuck: &Stuck| stuck.channel == *channel && stuck.seq == seq && stuck.over_words == over_words;
-        let times = known.iter().position(is_it).map_or(0, |at| known.remove(at).times).saturating_add(1);
+        let is_same = |stuck: &Stuck| stuck.channel == *channel && stuck.seq == seq && stuck.over_words == over_words;
+        let times = known.iter().position(is_same).map_or(0, |at| known.remove(at).times).saturating_add(1);
         known.push(Stuck { channel: channel.clone(), seq, times, over_words });
-        known.drain(..known.len().saturating_sub(MOST));
+        known.drain(..known.len().saturating_sub(MAX_ENTRIES));
         if let Err(error) = self.write(&known) {
-            tracing::warn!(%error, "it could not be noted over which message a handler hung");
+            tracing::warn!(%error, "the message that a handler hung on could not be recorded");
         }
     }
 
-    /// Sets aside what hung its channel as often as a message may kill one, before anybody is woken. Needs the writer and who lives where.
+    /// Makes dead letters of messages that hung their channel too often, before any channel starts. Needs the writer and the memberships.
     pub(super) async fn record_dead_letters(&self, context: &ActorContext) {
         let known = self.read();
         let unknown = |stuck: &Stuck| stuck.seq == Seq::NONE;
@@ -80,23 +79,23 @@ impl Stalls {
         for stuck in due {
             let Some(membership) = context.memberships.get(&stuck.channel) else { continue };
             let (channel, seq) = (Plain(stuck.channel.as_str()), stuck.seq);
-            tracing::error!(%channel, %seq, times = stuck.times, "a message hung its handler again and again and is set aside");
+            tracing::error!(%channel, %seq, times = stuck.times, "a message hung its handler repeatedly and is now a dead letter");
             let channel_key = ChannelKey::new(&membership.guild, &stuck.channel);
             if dead_letters::put(context, &channel_key, seq, "it hung for 30 s each time, and the process had to be ended").await
             {
-                // What was looked for is found. If there is more, the channel hangs again.
+                // The unknown message is found. If there is another one, the channel hangs again.
                 kept.retain(|other| !unknown(other) || other.channel != stuck.channel);
             } else {
                 kept.push(stuck);
             }
         }
         if let Err(error) = self.write(&kept) {
-            tracing::warn!(%error, "the note of what hung could not be cleared");
+            tracing::warn!(%error, "the record of hung messages could not be cleared");
         }
     }
 
     fn read(&self) -> Vec<Stuck> {
-        // One that cannot be read is none: it is a note of ours, and nothing depends on it.
+        // An unreadable file counts as empty: it is our own file, and nothing depends on it.
         fs::read(&self.0).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
     }
 
@@ -120,7 +119,7 @@ mod tests {
     use crate::actors::runtime::watchdog::About;
 
     #[test]
-    fn a_message_that_hung_its_channel_is_counted_over_restarts() {
+    fn hangs_on_a_message_are_counted_across_restarts() {
         let folder = tempfile::tempdir().unwrap();
         let stalls = Stalls::of(folder.path());
 
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_that_cannot_be_read_is_none_and_the_oldest_go() {
+    fn an_unreadable_file_counts_as_empty_and_the_oldest_entries_are_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let stalls = Stalls::of(folder.path());
         fs::write(folder.path().join(FILE), "[{").unwrap();
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_note_is_no_file() {
+    fn without_entries_there_is_no_file() {
         let folder = tempfile::tempdir().unwrap();
         let stalls = Stalls::of(folder.path());
         stalls.note(&stall(Some(Seq(1))));

@@ -245,11 +245,11 @@ impl Need {
                 "Edit Channel > Permissions > add the bot > allow Manage Webhooks.",
             ),
             Self::Send => (
-                "Nobody sees that a companion is typing.",
+                "The typing indicator of companions is not shown.",
                 "Edit Channel > Permissions > add the bot > allow Send Messages (in a forum: Create Posts).",
             ),
             Self::SendInThreads => (
-                "Nobody sees in threads that a companion is typing.",
+                "The typing indicator of companions is not shown in threads.",
                 "Edit Channel > Permissions > add the bot > allow Send Messages in Threads.",
             ),
             Self::Unlocked => {

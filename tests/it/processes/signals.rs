@@ -45,7 +45,7 @@ async fn companions_are_read_again_without_a_restart() {
     premises.write_companion("aria", &QUICK.replace("average", "very_eager"));
 
     server.signal("HUP").await;
-    server.logs("companions were read again").await;
+    server.logs("companions were reloaded").await;
 
     assert_eq!(policy(&server).await, "very_eager");
     server.stop().await;

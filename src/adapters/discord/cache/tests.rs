@@ -7,7 +7,7 @@ const HOME: u64 = 100;
 const BOT: u64 = 9;
 
 #[test]
-fn the_newest_message_is_the_newest_whatever_comes_late() {
+fn an_older_message_does_not_replace_the_newest() {
     let (cache, channel) = (Cache::default(), id(1));
 
     cache.message_seen(channel, id(20));
@@ -18,7 +18,7 @@ fn the_newest_message_is_the_newest_whatever_comes_late() {
 }
 
 #[test]
-fn a_thread_speaks_through_its_parents_webhook() {
+fn a_thread_uses_its_parents_webhook() {
     let cache = Cache::default();
 
     assert_eq!(cache.webhook_target(id(1)), None);
@@ -46,7 +46,7 @@ fn channels_have_titles_for_people() {
 }
 
 #[test]
-fn what_the_bot_may_not_view_has_no_name_and_no_newest_message() {
+fn hidden_channels_have_no_name_and_no_newest_message() {
     let cache = home();
 
     assert_eq!(cache.names(Some(id(HOME))).channel(id(4)), None);
@@ -54,7 +54,7 @@ fn what_the_bot_may_not_view_has_no_name_and_no_newest_message() {
 }
 
 #[test]
-fn a_forums_newest_thing_is_no_message() {
+fn a_forum_has_no_newest_message() {
     let cache = home();
 
     assert_eq!((cache.newest(id(1)), cache.newest(id(2)), cache.newest(id(3))), (Some(id(50)), None, Some(id(60))));
@@ -75,7 +75,7 @@ fn names_of_one_guild_are_unknown_in_another() {
 }
 
 #[test]
-fn the_bots_own_role_is_the_one_that_bears_its_id() {
+fn the_bots_own_role_is_the_one_with_its_id() {
     let cache = home();
     let role = |value: Value| -> wire::Role { serde_json::from_str(&value.to_string()).unwrap() };
 
@@ -91,7 +91,7 @@ fn the_bots_own_role_is_the_one_that_bears_its_id() {
 }
 
 #[test]
-fn those_who_spoke_last_may_be_called() {
+fn the_latest_speakers_may_be_mentioned() {
     let cache = home();
 
     for user in 1_000..1_040 {
@@ -108,7 +108,7 @@ fn those_who_spoke_last_may_be_called() {
 }
 
 #[test]
-fn a_guild_that_is_gone_is_forgotten_with_its_channels() {
+fn a_removed_guild_leaves_the_cache_with_its_channels() {
     let cache = home();
 
     let gone = cache.remove_guild(id(HOME));
@@ -134,8 +134,8 @@ fn home() -> Cache {
     });
     let guild: wire::Guild = serde_json::from_str(&guild.to_string()).unwrap();
     cache.update_guild(&guild, Some(id(BOT)));
-    for told in guild.channels.iter().chain(&guild.threads) {
-        cache.update_channel(Some(id(HOME)), told);
+    for reported in guild.channels.iter().chain(&guild.threads) {
+        cache.update_channel(Some(id(HOME)), reported);
     }
     cache
 }

@@ -9,7 +9,7 @@ const APPLICATION: u64 = 9_001;
 const OUR_WEBHOOK: u64 = 9_002;
 
 #[test]
-fn marks_become_words() {
+fn markup_is_replaced_by_names() {
     for (content, text, own_words) in [
         ("hi <@1002>", "hi @Bob", "hi \u{fffc}"),
         ("hi <@!1002>!", "hi @Bob!", "hi \u{fffc}!"),
@@ -34,14 +34,14 @@ fn marks_become_words() {
         ("**bold** ||secret||", "**bold** ||secret||", "**bold** ||secret||"),
         ("@\u{200b}everyone <\u{200b}@&1>", "@everyone <@&1>", "@everyone <@&1>"),
     ] {
-        let inbound_message = said(&RawMessage { mentions: vec![bob(), our_bot()], ..message(content) });
+        let inbound_message = accepted(&RawMessage { mentions: vec![bob(), our_bot()], ..message(content) });
 
         assert_eq!((&*inbound_message.text, &*inbound_message.own_words), (text, own_words), "{content:?}");
     }
 }
 
 #[test]
-fn what_hangs_on_a_message_is_told_in_brackets() {
+fn attachments_are_described_in_brackets() {
     let image = Attachment { filename: "cat.png", content_type: Some("image/png"), size: 5, ..Attachment::default() };
     let cases = [
         (vec![image], "[image: cat.png]"),
@@ -58,17 +58,17 @@ fn what_hangs_on_a_message_is_told_in_brackets() {
     ];
 
     for (attachments, text) in cases {
-        let inbound_message = said(&RawMessage { attachments, ..message("") });
+        let inbound_message = accepted(&RawMessage { attachments, ..message("") });
 
         assert_eq!((&*inbound_message.text, &*inbound_message.own_words), (text, ""));
     }
 }
 
 #[test]
-fn a_voice_message_tells_how_long_it_is() {
+fn a_voice_message_shows_its_length() {
     let spoken = |duration_secs| {
         let attachments = vec![Attachment { filename: "voice-message.ogg", duration_secs, ..Attachment::default() }];
-        said(&RawMessage { flags: IS_VOICE_MESSAGE, attachments, ..message("") }).text
+        accepted(&RawMessage { flags: IS_VOICE_MESSAGE, attachments, ..message("") }).text
     };
 
     assert_eq!(spoken(Some(12.3)), "[voice message, 12 s]");
@@ -77,8 +77,8 @@ fn a_voice_message_tells_how_long_it_is() {
 }
 
 #[test]
-fn stickers_polls_and_forwards_are_told_after_the_words() {
-    let inbound_message = said(&RawMessage {
+fn stickers_polls_and_forwards_follow_the_text() {
+    let inbound_message = accepted(&RawMessage {
         stickers: vec!["Wave"],
         poll: Some(Poll { question: "Pizza?", answers: vec!["yes", "no"] }),
         forward: Some(Forward { content: "ask <@1002>\nAria]", stickers: vec!["Cat"], ..Forward::default() }),
@@ -94,8 +94,8 @@ fn stickers_polls_and_forwards_are_told_after_the_words() {
 }
 
 #[test]
-fn a_forwarded_message_without_words_is_told() {
-    let inbound_message = said(&RawMessage { forward: Some(Forward::default()), ..message("") });
+fn a_forwarded_message_without_text_is_mentioned() {
+    let inbound_message = accepted(&RawMessage { forward: Some(Forward::default()), ..message("") });
 
     assert_eq!(inbound_message.text, "[a forwarded message]");
 }
@@ -104,18 +104,18 @@ fn a_forwarded_message_without_words_is_told() {
 fn many_files_are_counted() {
     let attachments = vec![Attachment { filename: "x", ..Attachment::default() }; 13];
 
-    let inbound_message = said(&RawMessage { attachments, ..message("") });
+    let inbound_message = accepted(&RawMessage { attachments, ..message("") });
 
     assert_eq!(inbound_message.text.lines().count(), 11);
     assert!(inbound_message.text.ends_with("[3 more files]"));
 }
 
 #[test]
-fn a_message_is_bounded_whatever_hangs_on_it() {
+fn a_message_is_bounded_with_any_attachments() {
     let long = "é".repeat(50_000);
     let attachment = Attachment { filename: &long, description: Some(&long), ..Attachment::default() };
     let forward = Forward { content: &long, attachments: vec![attachment; 50], stickers: vec![&long; 50] };
-    let told = RawMessage {
+    let raw = RawMessage {
         attachments: vec![attachment; 50],
         stickers: vec![&long; 50],
         poll: Some(Poll { question: &long, answers: vec![&long; 50] }),
@@ -123,14 +123,14 @@ fn a_message_is_bounded_whatever_hangs_on_it() {
         ..message(&long)
     };
 
-    let inbound_message = said(&told);
+    let inbound_message = accepted(&raw);
 
     assert!(inbound_message.text.chars().count() <= MAX_CHARS + 4);
     assert!(inbound_message.own_words.chars().count() <= MAX_CHARS + 4);
 }
 
 #[test]
-fn every_type_is_talk_or_not() {
+fn only_conversation_types_are_accepted() {
     let talk: Vec<u8> = (0..=u8::MAX).filter(|kind| is_conversation(*kind)).collect();
 
     assert_eq!(talk, [0, 19, 20, 23]);
@@ -140,7 +140,7 @@ fn every_type_is_talk_or_not() {
 }
 
 #[test]
-fn a_message_that_says_nothing_is_not_taken_in() {
+fn a_message_without_content_is_ignored() {
     assert_eq!(read(&message("")), Incoming::Ignored(IgnoreReason::Empty));
     assert_eq!(read(&message(" \n")), Incoming::Ignored(IgnoreReason::Empty));
     assert_eq!(read(&RawMessage { flags: LOADING, ..message("x") }), Incoming::Ignored(IgnoreReason::NotPublic));
@@ -148,7 +148,7 @@ fn a_message_that_says_nothing_is_not_taken_in() {
 }
 
 #[test]
-fn whose_it_is_is_told_by_ids_alone() {
+fn the_sender_depends_only_on_ids() {
     let webhook = |webhook: u64, application: Option<u64>| Origin {
         author: user(webhook, "Aria"),
         webhook: Some(id(webhook)),
@@ -173,22 +173,24 @@ fn whose_it_is_is_told_by_ids_alone() {
         ),
         ("Discord", Origin { author: User { system: true, ..user(5, "Discord") }, ..person }, Sender::System),
     ] {
-        let told = RawMessage { origin, ..message("hi") };
+        let raw = RawMessage { origin, ..message("hi") };
 
-        let heard = read(&told);
+        let incoming = read(&raw);
 
         match &expected {
-            Sender::Ours(name) => assert_eq!(heard, Incoming::Ours(name.clone())),
-            Sender::System => assert_eq!(heard, Incoming::Ignored(IgnoreReason::NotConversation)),
-            Sender::Other(author) => assert!(matches!(&heard, Incoming::Message(said) if said.from == *author), "{name}"),
+            Sender::Ours(name) => assert_eq!(incoming, Incoming::Ours(name.clone())),
+            Sender::System => assert_eq!(incoming, Incoming::Ignored(IgnoreReason::NotConversation)),
+            Sender::Other(author) => {
+                assert!(matches!(&incoming, Incoming::Message(message) if message.from == *author), "{name}")
+            }
         }
-        let answer = said(&RawMessage { answers: Some(Answers { message: id(3), origin: Some(origin) }), ..message("hi") });
+        let answer = accepted(&RawMessage { answers: Some(Answers { message: id(3), origin: Some(origin) }), ..message("hi") });
         assert_eq!(answer.answers, Some(Answered { message: id(3), sender: Some(expected) }), "{name}");
     }
 }
 
 #[test]
-fn people_are_called_as_the_guild_calls_them() {
+fn people_have_their_names_of_the_guild() {
     let ana = User { nick: Some("Nickie"), global_name: Some("Global"), ..user(ANA, "ana_1") };
 
     assert_eq!(ana.shown(), "Nickie");
@@ -198,29 +200,29 @@ fn people_are_called_as_the_guild_calls_them() {
 }
 
 #[test]
-fn users_are_mentioned_and_neither_roles_nor_everyone() {
+fn mentions_hold_users_and_neither_roles_nor_everyone() {
     let inbound_message =
-        said(&RawMessage { mentions: vec![our_bot(), bob(), bob()], ..message("@everyone <@&30> <@1002> <@9000>") });
+        accepted(&RawMessage { mentions: vec![our_bot(), bob(), bob()], ..message("@everyone <@&30> <@1002> <@9000>") });
 
     assert_eq!(inbound_message.mentions, ["discord:1002".into()]);
     assert!(inbound_message.mentions_bot);
-    assert!(!said(&message("@here <@9000>")).mentions_bot);
+    assert!(!accepted(&message("@here <@9000>")).mentions_bot);
 }
 
 #[test]
-fn a_reply_to_a_message_that_is_gone_has_no_author() {
+fn a_reply_to_a_deleted_message_has_no_author() {
     let inbound_message =
-        said(&RawMessage { kind: 19, answers: Some(Answers { message: id(3), origin: None }), ..message("hi") });
+        accepted(&RawMessage { kind: 19, answers: Some(Answers { message: id(3), origin: None }), ..message("hi") });
 
     assert_eq!(inbound_message.answers, Some(Answered { message: id(3), sender: None }));
 }
 
 proptest! {
     #[test]
-    fn code_and_plain_words_are_heard_as_they_are(content in "[a-z `\\n*_~|>#-]{1,60}") {
+    fn code_and_plain_text_are_unchanged(content in "[a-z `\\n*_~|>#-]{1,60}") {
         prop_assume!(!content.trim().is_empty());
 
-        let inbound_message = said(&message(&content));
+        let inbound_message = accepted(&message(&content));
 
         prop_assert_eq!(&*inbound_message.text, content.trim());
         prop_assert_eq!(&*inbound_message.own_words, content.trim());
@@ -232,13 +234,13 @@ proptest! {
     }
 }
 
-fn read(told: &RawMessage<'_>) -> Incoming {
+fn read(raw: &RawMessage<'_>) -> Incoming {
     let webhooks = BTreeSet::from([id(OUR_WEBHOOK)]);
-    classify(told, &OwnIds { bot: id(BOT), application: id(APPLICATION), webhooks: &webhooks }, &Town)
+    classify(raw, &OwnIds { bot: id(BOT), application: id(APPLICATION), webhooks: &webhooks }, &Town)
 }
 
-fn said(told: &RawMessage<'_>) -> IncomingMessage {
-    match read(told) {
+fn accepted(raw: &RawMessage<'_>) -> IncomingMessage {
+    match read(raw) {
         Incoming::Message(inbound_message) => inbound_message,
         other => panic!("{other:?}"),
     }

@@ -288,9 +288,10 @@ impl SharedIntake {
         guilds_with_members.as_ref().is_some_and(|(_, guilds)| guilds.contains(&guild.guild()))
     }
 
-    /// Asks what a guild and a channel are, if nobody told. A session that goes on told it to the process before this one.
+    /// Looks up the guild and channel of a message, if they are not cached. A resumed session reported them only to an earlier process.
     ///
-    /// What people say where somebody lives waits for that only if it points at something by its number; else it is asked for background_lookups.
+    /// In a channel with companions, a message waits for the guild only if it refers to a role or channel by id. Else the guild is looked up
+    /// in the background.
     pub(super) async fn look_up_missing(&self, guild: Option<Snowflake>, channel: Snowflake, has_references: bool) {
         let Some(guild) = guild else { return };
         let cache = self.discord.cache();

@@ -185,7 +185,7 @@ impl ReaderTask {
             let next = match next {
                 Next::Ask(request) => {
                     self.page(request);
-                    // Pages and lookups take turns.
+                    // Alternate between pages and lookups.
                     self.look_up_next(now);
                     continue;
                 }

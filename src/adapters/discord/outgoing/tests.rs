@@ -19,7 +19,7 @@ const EMOJIS: [Emoji<'_>; 4] = [
 const MENTIONABLES: Mentionables<'_> = Mentionables { people: &PEOPLE, emojis: &EMOJIS };
 
 #[test]
-fn people_around_are_called_by_their_names() {
+fn known_people_are_mentioned_by_their_names() {
     for (words, content, mentions) in [
         ("hi @Ana!", "hi <@1001>!", &[1_001][..]),
         ("hi @ana lee", "hi <@1002>", &[1_002]),
@@ -37,7 +37,7 @@ fn people_around_are_called_by_their_names() {
 }
 
 #[test]
-fn nobody_else_can_be_called() {
+fn nobody_else_can_be_mentioned() {
     for (words, content) in [
         ("@everyone", "@\u{200b}everyone"),
         ("a@Here!", "a@\u{200b}Here!"),
@@ -85,7 +85,7 @@ fn emojis_of_the_guild_are_shown() {
 }
 
 #[test]
-fn nothing_hides_and_nothing_shouts() {
+fn links_show_their_targets_and_headings_are_bold_lines() {
     for (words, content) in [
         ("[ok](https://evil.example)", "[ok] (https://evil.example)"),
         ("[ok](<https://evil.example>)", "[ok] (<https://evil.example>)"),
@@ -106,7 +106,7 @@ fn nothing_hides_and_nothing_shouts() {
 }
 
 #[test]
-fn a_part_that_looks_like_a_heading_is_none() {
+fn a_part_that_begins_like_a_heading_is_escaped() {
     let words = format!("{} # not a title", "a".repeat(1_998));
 
     let parts = render(&words, &MENTIONABLES);
@@ -115,14 +115,14 @@ fn a_part_that_looks_like_a_heading_is_none() {
 }
 
 #[test]
-fn what_shows_nothing_is_no_part() {
+fn invisible_text_makes_no_part() {
     for words in ["", " \n ", "\u{200b}", "\u{fe0f}\u{ad}", "\u{feff}"] {
         assert_eq!(render(words, &MENTIONABLES), [], "{words:?}");
     }
 }
 
 #[test]
-fn no_mark_is_torn() {
+fn no_markup_is_split() {
     for words in [":wave:".repeat(600), "x".repeat(1_990) + ":wave:", "@Ana".repeat(900), "é:cat_1:\u{fe0f}".repeat(400)] {
         let parts = render(&words, &MENTIONABLES);
 
@@ -146,7 +146,7 @@ fn a_code_block_over_two_parts_is_closed_and_opened_again() {
 }
 
 #[test]
-fn contents_are_compared_by_what_is_seen() {
+fn contents_are_compared_by_visible_characters() {
     assert!(is_same(" a  b\r\n<@!1>", "a b\n<@1>"));
     assert!(is_same("❤\u{fe0f}", "❤"));
     assert!(is_same("@\u{200b}everyone", "@everyone"));
@@ -155,11 +155,11 @@ fn contents_are_compared_by_what_is_seen() {
 }
 
 proptest! {
-    // The texts are long, so that there is something to split.
+    // The texts are long enough to be split.
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn every_part_is_one_that_discord_takes(words in words()) {
+    fn every_part_keeps_discords_limits(words in statements()) {
         for part in render(&words, &MENTIONABLES) {
             prop_assert!(part.content.chars().count() <= LIMIT);
             prop_assert!(part.content.chars().any(is_visible));
@@ -174,17 +174,17 @@ proptest! {
     }
 
     #[test]
-    fn what_was_heard_and_said_again_is_heard_with_the_same_words(content in heard_content()) {
-        let first = hear(&content);
+    fn rendering_an_incoming_text_gives_the_same_incoming_text(content in incoming_content()) {
+        let first = incoming_text(&content);
 
-        let again: Vec<_> = render(&first, &MENTIONABLES).iter().map(|part| hear(&part.content)).collect();
+        let again: Vec<_> = render(&first, &MENTIONABLES).iter().map(|part| incoming_text(&part.content)).collect();
 
         let again = again.join("\n");
         prop_assert_eq!(words_of(&again), words_of(&first));
     }
 
     #[test]
-    fn what_was_said_is_found_again(words in words()) {
+    fn a_sent_part_is_found_again(words in statements()) {
         for part in render(&words, &MENTIONABLES) {
             let read = part.content.replace(['\u{200b}', '\u{fe0f}'], "").replace("<@1001>", "<@!1001>").replace('\n', "\r\n");
 
@@ -194,8 +194,8 @@ proptest! {
     }
 }
 
-/// Words of a model, with all that may go wrong in them.
-fn words() -> impl Strategy<Value = String> {
+/// Statements of a model, with everything that needs care.
+fn statements() -> impl Strategy<Value = String> {
     let token = prop_oneof![
         Just("@everyone ".to_owned()),
         Just("@Ana".to_owned()),
@@ -218,8 +218,8 @@ fn words() -> impl Strategy<Value = String> {
     (prop::collection::vec(token, 0..60), 1..12_usize).prop_map(|(tokens, times)| tokens.concat().repeat(times))
 }
 
-/// What people write, in which nothing is left to Discord's taste.
-fn heard_content() -> impl Strategy<Value = String> {
+/// Messages of people, without markup that Discord would rewrite.
+fn incoming_content() -> impl Strategy<Value = String> {
     let token = prop_oneof![
         Just("<@1001>".to_owned()),
         Just("<@1002>".to_owned()),
@@ -237,10 +237,10 @@ fn heard_content() -> impl Strategy<Value = String> {
     prop::collection::vec(token, 1..200).prop_map(|tokens| tokens.join(" "))
 }
 
-fn hear(content: &str) -> String {
+fn incoming_text(content: &str) -> String {
     let user = |id, username| User { id, username, global_name: None, nick: None, bot: false, system: false };
     let us = OwnIds { bot: id(1), application: id(2), webhooks: &BTreeSet::new() };
-    let told = RawMessage {
+    let raw = RawMessage {
         id: id(3),
         kind: 0,
         flags: 0,
@@ -253,7 +253,7 @@ fn hear(content: &str) -> String {
         forward: None,
         answers: None,
     };
-    match classify(&told, &us, &Town) {
+    match classify(&raw, &us, &Town) {
         Incoming::Message(inbound_message) => inbound_message.text,
         other => panic!("{other:?}"),
     }
@@ -275,7 +275,7 @@ impl NameLookup for Town {
     }
 }
 
-/// The words of a text, without the fences that close and open a block again.
+/// The words of a text, without the fences that close and reopen a code block.
 fn words_of(text: &str) -> Vec<&str> {
     text.split_whitespace().filter(|word| *word != "```").collect()
 }

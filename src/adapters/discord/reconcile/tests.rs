@@ -7,7 +7,7 @@ const OTHER_HOOK: u64 = 901;
 const KNOWN: u64 = 1_000;
 
 #[test]
-fn what_stands_there_in_order_was_posted() {
+fn parts_that_appear_in_order_were_posted() {
     let messages = [ours(1_001, "one"), by_ana(1_002, "two"), ours(1_003, "two")];
 
     assert_eq!(
@@ -17,13 +17,13 @@ fn what_stands_there_in_order_was_posted() {
 }
 
 #[test]
-fn nothing_there_means_that_all_is_missing() {
+fn an_empty_history_means_that_all_parts_are_missing() {
     assert_eq!(found(&["one", "two"], &[]), [Verdict::Missing, Verdict::Missing]);
     assert_eq!(found(&["one"], &[by_ana(1_001, "one")]), [Verdict::Missing]);
 }
 
 #[test]
-fn what_was_known_before_is_not_ours_to_claim() {
+fn messages_known_before_sending_match_no_part() {
     assert_eq!(found(&["one"], &[ours(KNOWN, "one"), ours(999, "one")]), [Verdict::Missing]);
 }
 
@@ -39,7 +39,7 @@ fn the_same_content_twice_needs_two_messages() {
 }
 
 #[test]
-fn another_companion_with_the_same_words_is_not_taken_for_this_one() {
+fn the_same_text_of_another_companion_matches_no_part() {
     let messages = [
         ReadMessage { username: "Mira", ..ours(1_001, "one") },
         ReadMessage { webhook: Some(id(OTHER_HOOK)), ..ours(1_002, "one") },
@@ -49,7 +49,7 @@ fn another_companion_with_the_same_words_is_not_taken_for_this_one() {
 }
 
 #[test]
-fn a_message_on_record_belongs_to_what_it_was_recorded_for() {
+fn a_message_on_record_matches_no_other_part() {
     let parts = sending(&["one"]);
 
     let verdict = reconcile(&parts, &speaker(), None, &all(&[ours(1_001, "one")]), &BTreeSet::from([id(1_001)]));
@@ -58,12 +58,12 @@ fn a_message_on_record_belongs_to_what_it_was_recorded_for() {
 }
 
 #[test]
-fn a_part_before_one_that_was_posted_was_posted_and_is_gone() {
+fn a_part_before_a_posted_one_was_posted_and_deleted() {
     assert_eq!(found(&["one", "two"], &[ours(1_002, "two")]), [Verdict::Gone, Verdict::Posted(id(1_002))]);
 }
 
 #[test]
-fn what_was_not_read_to_the_end_is_unconfirmed() {
+fn an_incomplete_history_leaves_parts_unconfirmed() {
     let parts = sending(&["one", "two"]);
     let read = History { messages: vec![ours(1_001, "one")], is_complete: false };
 
@@ -73,7 +73,7 @@ fn what_was_not_read_to_the_end_is_unconfirmed() {
 }
 
 #[test]
-fn a_message_that_was_edited_or_is_not_shown_may_be_the_part() {
+fn an_edited_or_hidden_message_may_be_the_part() {
     let edited = ReadMessage { is_edited: true, ..ours(1_001, "changed") };
     let unseen = ours(1_001, "");
     let of_ana = ReadMessage { is_edited: true, ..by_ana(1_001, "x") };
@@ -85,7 +85,7 @@ fn a_message_that_was_edited_or_is_not_shown_may_be_the_part() {
 }
 
 #[test]
-fn what_discord_withholds_is_told_by_its_speaker_and_its_order() {
+fn withheld_messages_match_by_speaker_and_order() {
     let withheld = |message| ReadMessage { is_withheld: true, ..ours(message, "") };
     let of_mira = ReadMessage { username: "Mira", ..withheld(1_001) };
     let edited = ReadMessage { is_edited: true, ..withheld(1_001) };
@@ -100,19 +100,19 @@ fn what_discord_withholds_is_told_by_its_speaker_and_its_order() {
     assert_eq!(found(&["one"], &[withheld(KNOWN)]), [Verdict::Missing]);
     assert_eq!(found(&["one"], &[edited]), [Verdict::Unconfirmed]);
     assert_eq!(found(&["one"], &[withheld(1_001), ours(1_002, "one")]), [Verdict::Posted(id(1_002))]);
-    // One that is on record is another part's; the next one is looked at.
+    // A message on record belongs to another part, so the next one is considered.
     let taken = BTreeSet::from([id(1_001)]);
     let verdict = reconcile(&sending(&["one"]), &speaker(), Some(id(KNOWN)), &all(&[withheld(1_001), withheld(1_002)]), &taken);
     assert_eq!(verdict, [Verdict::Posted(id(1_002))]);
 }
 
 #[test]
-fn parts_that_are_known_need_no_search() {
+fn parts_known_to_be_sent_need_no_search() {
     let mut parts = sending(&["ha", "ha", "ha", "ha"]);
     parts[0].state = State::Sent(id(1_005));
     parts[3].state = State::Owed;
 
-    // What is older than a part that was sent is none that came after it.
+    // A message older than a sent part cannot be a later part.
     let read = all(&[ours(1_001, "ha"), ours(1_005, "ha"), ours(1_006, "ha")]);
     let verdict = reconcile(&parts, &speaker(), Some(id(KNOWN)), &read, &BTreeSet::new());
 
@@ -120,7 +120,7 @@ fn parts_that_are_known_need_no_search() {
 }
 
 #[test]
-fn parts_that_were_never_sent_are_missing_even_if_nothing_can_be_read() {
+fn parts_that_were_never_sent_are_missing_without_any_history() {
     let mut parts = sending(&["one", "two"]);
     parts[1].state = State::Owed;
 
@@ -140,7 +140,7 @@ fn names_and_contents_are_compared_as_discord_leaves_them() {
 }
 
 #[test]
-fn in_a_direct_message_the_bot_itself_speaks() {
+fn in_a_direct_message_the_bot_is_the_speaker() {
     let by_bot = ReadMessage { webhook: None, author: id(7), ..ours(1_001, "one") };
     let parts = sending(&["one"]);
     let read =
@@ -151,15 +151,15 @@ fn in_a_direct_message_the_bot_itself_speaks() {
     assert_eq!(read(&[ours(1_001, "one")]), [Verdict::Missing]);
 }
 
-/// What happened in a channel while a reply of several parts was sent.
+/// The history of a channel while a reply of several parts was sent.
 #[derive(Clone, Debug)]
 struct World {
     parts: Vec<String>,
-    /// How many of them were posted before the crash.
+    /// The number of parts that were posted before the crash.
     posted: usize,
-    /// How many more requests had left without arriving.
+    /// Whether one more request was sent and did not arrive.
     lost: bool,
-    /// For each posted part, what others said before it: which sort, and what.
+    /// For each posted part, the messages of others before it: kind and content.
     between: Vec<Vec<(u8, String)>>,
 }
 
@@ -173,7 +173,7 @@ fn world() -> impl Strategy<Value = World> {
 }
 
 impl World {
-    /// The channel after the mark, and the ids of the posted parts.
+    /// The messages after the known one, and the ids of the posted parts.
     fn channel(&self) -> (Vec<ReadMessage<'_>>, Vec<Snowflake>) {
         let mut next = KNOWN;
         let mut messages = Vec::new();
@@ -197,12 +197,12 @@ impl World {
         (messages, ids)
     }
 
-    /// The outbox: what was posted may not have been noted, and one more may have been on its way.
+    /// The outbox: posted parts may not be recorded as sent, and one more part may have been in flight.
     fn outbox(&self, noted: usize, ids: &[Snowflake]) -> Vec<OutboxPart> {
-        let begun = self.posted + usize::from(self.lost);
+        let started = self.posted + usize::from(self.lost);
         let state = |index: usize| match index {
             index if index < noted.min(self.posted) => State::Sent(ids[index]),
-            index if index < begun => State::Sending,
+            index if index < started => State::Sending,
             _ => State::Owed,
         };
         self.parts
@@ -215,10 +215,10 @@ impl World {
 
 proptest! {
     #[test]
-    fn what_is_there_is_found_and_what_is_not_is_sent(world in world(), noted in 0..6_usize, seed in any::<u64>()) {
+    fn posted_parts_are_found_and_others_are_sent(world in world(), noted in 0..6_usize, seed in any::<u64>()) {
         let (mut messages, ids) = world.channel();
         let outbox = world.outbox(noted, &ids);
-        // The order in which they are read does not matter.
+        // The order of the read messages does not matter.
         let length = messages.len().max(1);
         messages.rotate_left(seed as usize % length);
 
@@ -231,7 +231,7 @@ proptest! {
     }
 
     #[test]
-    fn of_what_was_not_all_read_nothing_is_sent_twice(world in world(), kept in any::<u64>()) {
+    fn an_incomplete_history_causes_no_duplicate(world in world(), kept in any::<u64>()) {
         let (messages, ids) = world.channel();
         let outbox = world.outbox(0, &ids);
         let messages: Vec<_> = messages.into_iter().enumerate().filter(|(at, _)| kept >> at & 1 == 1).map(|(_, read)| read).collect();
@@ -245,7 +245,7 @@ proptest! {
     }
 
     #[test]
-    fn what_others_delete_or_edit_makes_nothing_be_sent_twice_but_for_the_end(world in world(), gone in any::<u64>(), edited in any::<u64>()) {
+    fn deletions_and_edits_cause_no_duplicate_except_at_the_end(world in world(), gone in any::<u64>(), edited in any::<u64>()) {
         let (messages, ids) = world.channel();
         let outbox = world.outbox(0, &ids);
         let left: Vec<_> = messages
@@ -257,13 +257,13 @@ proptest! {
 
         let verdict = reconcile(&outbox, &speaker(), Some(id(KNOWN)), &all(&left), &BTreeSet::new());
 
-        // No message is claimed by two parts, and claims keep the order.
-        let claimed: Vec<_> = verdict.iter().filter_map(|found| match found { Verdict::Posted(id) => Some(*id), _ => None }).collect();
-        prop_assert!(claimed.is_sorted_by(|one, next| one < next));
-        // As many of our messages as are left are accounted for, or the rest is not sent.
+        // No message matches two parts, and matches keep the order.
+        let matched: Vec<_> = verdict.iter().filter_map(|found| match found { Verdict::Posted(id) => Some(*id), _ => None }).collect();
+        prop_assert!(matched.is_sorted_by(|one, next| one < next));
+        // Either every remaining message of ours is matched, or nothing more is sent.
         let ours_left = left.iter().filter(|read| speaker().is_author_of(read)).count();
         let is_sent = verdict.iter().take(world.posted + usize::from(world.lost)).any(|found| *found == Verdict::Missing);
-        prop_assert!(!is_sent || claimed.len() == ours_left);
+        prop_assert!(!is_sent || matched.len() == ours_left);
     }
 }
 

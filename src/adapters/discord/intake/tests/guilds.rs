@@ -1,4 +1,4 @@
-//! Guilds, channels and threads come, change and go.
+//! Events about guilds, channels and threads.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -22,7 +22,7 @@ fn thread(parent: u64) -> Value {
 }
 
 #[tokio::test]
-async fn a_new_session_tells_who_we_are() {
+async fn a_new_session_sets_the_bots_ids() {
     let world = World::new().await;
 
     let bot = world.discord.bot().await.unwrap();
@@ -31,7 +31,7 @@ async fn a_new_session_tells_who_we_are() {
 }
 
 #[tokio::test]
-async fn a_guild_that_a_new_session_does_not_name_is_gone_if_it_is_the_shards() {
+async fn a_guild_of_the_shard_that_a_new_session_does_not_list_is_gone() {
     let (shard, shards) = (1, NonZeroU32::new(2).unwrap());
     let mut world = World::unready(Shard { number: shard, of: shards });
     let [mine, others, left] = [1_u64 << 22, 2 << 22, 3 << 22];
@@ -44,7 +44,7 @@ async fn a_guild_that_a_new_session_does_not_name_is_gone_if_it_is_the_shards() 
 }
 
 #[tokio::test]
-async fn a_list_of_guilds_that_cannot_be_read_costs_nobody_anything() {
+async fn an_unreadable_list_of_guilds_deletes_nothing() {
     for odd in [json!([{ "id": "x" }]), json!(7), Value::Null] {
         let mut world = World::new().await;
 
@@ -55,7 +55,7 @@ async fn a_list_of_guilds_that_cannot_be_read_costs_nobody_anything() {
 }
 
 #[tokio::test]
-async fn what_may_change_where_the_bot_can_post_has_it_tried_again_there_and_nowhere_else() {
+async fn events_that_may_allow_posting_end_the_pause_of_their_channels_only() {
     let here = |channel: u64| json!({ "id": channel.to_string(), "guild_id": HOME.to_string(), "type": 0, "name": "general" });
     let of_guild = |more: Value| with(json!({ "guild_id": HOME.to_string() }), more);
     let webhooks = |channel: u64| of_guild(json!({ "channel_id": channel.to_string() }));
@@ -86,7 +86,7 @@ async fn what_may_change_where_the_bot_can_post_has_it_tried_again_there_and_now
 }
 
 #[tokio::test]
-async fn an_outage_takes_nothing_away_and_a_removal_does() {
+async fn an_outage_deletes_nothing_and_a_removal_does() {
     let mut world = World::new().await;
 
     for outage in [json!(true), json!("soon")] {
@@ -102,7 +102,7 @@ async fn an_outage_takes_nothing_away_and_a_removal_does() {
 }
 
 #[tokio::test]
-async fn a_thread_is_heard_where_its_channel_is() {
+async fn a_thread_of_a_channel_with_companions_is_received() {
     let mut world = World::new().await;
 
     world.kept("THREAD_CREATE", thread(GENERAL)).await;
@@ -118,7 +118,7 @@ async fn a_thread_is_heard_where_its_channel_is() {
 }
 
 #[tokio::test]
-async fn a_thread_elsewhere_is_forgotten_when_it_is_archived() {
+async fn an_archived_thread_without_companions_leaves_the_cache() {
     let mut world = World::new().await;
     let archived = |parent| with(thread(parent), json!({ "thread_metadata": { "archived": true } }));
 
@@ -131,7 +131,7 @@ async fn a_thread_elsewhere_is_forgotten_when_it_is_archived() {
 }
 
 #[tokio::test]
-async fn a_channel_goes_with_its_threads() {
+async fn a_deleted_channel_is_gone_with_its_threads() {
     let mut world = World::new().await;
     world.kept("THREAD_CREATE", thread(GENERAL)).await;
 
@@ -145,7 +145,7 @@ async fn a_channel_goes_with_its_threads() {
 }
 
 #[tokio::test]
-async fn a_thread_goes_alone() {
+async fn a_deleted_thread_is_gone_alone() {
     let mut world = World::new().await;
     world.kept("THREAD_CREATE", thread(GENERAL)).await;
 
@@ -160,7 +160,7 @@ async fn a_thread_goes_alone() {
 }
 
 #[tokio::test]
-async fn names_follow_what_changes() {
+async fn names_follow_changes() {
     let mut world = World::new().await;
     let guild = HOME.to_string();
 
@@ -187,7 +187,7 @@ async fn names_follow_what_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_direct_message_that_cannot_be_asked_for_is_a_gap() {
+async fn a_direct_message_that_cannot_be_requested_is_recorded_as_a_gap() {
     let mut world = World::unready(Shard { number: 0, of: NonZeroU32::MIN });
     world.core.guilds.lock().unwrap().push(id(700).direct_guild());
     *world.core.reached.lock().unwrap() = Some(Reached { newest: Some("1".into()), since: Moment::ZERO });
@@ -199,7 +199,7 @@ async fn a_direct_message_that_cannot_be_asked_for_is_a_gap() {
 }
 
 #[tokio::test]
-async fn guilds_are_counted_on_when_a_session_goes_on() {
+async fn guild_counts_continue_when_a_session_resumes() {
     let mut world = World::new().await;
     let counted = |world: &World, state| world.measured.metrics().total("tertulia_discord_guilds", &[("guild_state", state)]);
     assert_eq!((counted(&world, "available"), counted(&world, "unavailable")), (1.0, 0.0));
@@ -213,7 +213,7 @@ async fn guilds_are_counted_on_when_a_session_goes_on() {
 }
 
 #[tokio::test]
-async fn an_interaction_is_handed_on_at_once_and_nothing_else_is() {
+async fn only_interactions_are_passed_on_at_once() {
     let mut world = World::new().await;
 
     world.kept("INTERACTION_CREATE", json!({ "id": "1", "token": "t" })).await;

@@ -1,4 +1,4 @@
-//! An intake between a core that does as it is told and events that a test makes.
+//! A test harness: an intake between a fake core and events that a test sends.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroU32;
@@ -32,13 +32,13 @@ pub const OTHER: u64 = 201;
 pub const ANA: u64 = 300;
 pub const BOB: u64 = 301;
 
-/// An address where nobody answers.
-const NOBODY: &str = "http://127.0.0.1:9/api";
+/// An address without a server.
+const UNREACHABLE: &str = "http://127.0.0.1:9/api";
 
-/// Longer than anything here takes, and no time at all where time is paused.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// Longer than any step takes. With paused time it passes at once.
+const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Something that the core was told.
+/// A call of the core.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Call {
     Said(ChannelRef, InboundMessage),
@@ -49,24 +49,24 @@ pub enum Call {
     CaughtUp(ChannelRef, u32, Option<&'static str>),
 }
 
-/// A core that remembers what it was told.
+/// A fake core that records its calls.
 #[derive(Default)]
 pub struct Core {
-    /// Where somebody lives.
+    /// Channels with companions.
     pub with_members: Mutex<BTreeSet<ChannelId>>,
     pub guilds: Mutex<Vec<GuildId>>,
     calls: Mutex<Vec<Call>>,
     called: Notify,
-    /// What is answered to the next things that are told of a channel.
+    /// Errors that the next calls for a channel return.
     answers: Mutex<BTreeMap<ChannelId, VecDeque<InboundError>>>,
-    /// Channels where nothing is answered.
+    /// Channels whose calls hang until they are released.
     held: Mutex<BTreeSet<ChannelId>>,
     released: Notify,
-    /// How far channels are on record.
+    /// How far channels are recorded.
     pub reached: Mutex<Option<Reached>>,
-    /// People who are not taken in.
+    /// People who opted out.
     pub ignored: Mutex<BTreeSet<String>>,
-    /// Channels that make whoever asks about them panic, and texts that make whoever takes them.
+    /// Channels and texts that cause a panic.
     pub poison: Mutex<BTreeSet<String>>,
 }
 
@@ -93,7 +93,7 @@ impl Core {
         assert!(!is_poison, "poison");
     }
 
-    /// Nothing is answered in a channel until it is released.
+    /// Lets calls for a channel hang until it is released.
     pub fn hold(&self, channel: u64) {
         self.held.lock().unwrap().insert(id(channel).channel());
     }
@@ -111,19 +111,19 @@ impl Core {
         self.calls.lock().unwrap().clone()
     }
 
-    /// The texts that were said in a channel so far.
+    /// The texts of the messages of a channel so far.
     pub fn texts(&self, channel: u64) -> Vec<String> {
         let channel = id(channel).channel();
-        let said = |call: Call| match call {
+        let text = |call: Call| match call {
             Call::Said(channel_ref, inbound_message) if channel_ref.channel == channel => Some(inbound_message.text.to_string()),
             _ => None,
         };
-        self.calls().into_iter().filter_map(said).collect()
+        self.calls().into_iter().filter_map(text).collect()
     }
 
-    /// Waits until so much was told.
-    pub async fn told(&self, count: usize) -> Vec<Call> {
-        let told = async {
+    /// Waits for this number of calls.
+    pub async fn wait_for_calls(&self, count: usize) -> Vec<Call> {
+        let enough_calls = async {
             loop {
                 let called = self.called.notified();
                 let calls = self.calls();
@@ -133,7 +133,7 @@ impl Core {
                 called.await;
             }
         };
-        timeout(PATIENCE, told).await.expect("it is told")
+        timeout(TIMEOUT, enough_calls).await.expect("the calls come in time")
     }
 }
 
@@ -225,7 +225,7 @@ impl Notes for Pad {
     }
 }
 
-/// An intake, and everything around it.
+/// An intake with its dependencies.
 pub struct World {
     pub core: Arc<Core>,
     pub pad: Arc<Pad>,
@@ -236,16 +236,16 @@ pub struct World {
     pub intake: Intake,
 }
 
-/// What became of an event.
-pub type Told = oneshot::Receiver<Fate>;
+/// Receives the fate of an event's receipt.
+pub type FateReceiver = oneshot::Receiver<Fate>;
 
 impl World {
-    /// A new session in one guild with two channels, in one of which somebody lives.
+    /// A new session in one guild with two channels. One of them has companions.
     pub async fn new() -> Self {
-        Self::with_api(NOBODY).await
+        Self::with_api(UNREACHABLE).await
     }
 
-    /// The same with Discord's API at this address.
+    /// The same, with Discord's API at this address.
     pub async fn with_api(url: &str) -> Self {
         let mut world = Self::unready_with_api(Shard { number: 0, of: NonZeroU32::MIN }, url);
         world.core.with_members.lock().unwrap().insert(id(GENERAL).channel());
@@ -255,9 +255,9 @@ impl World {
         world
     }
 
-    /// Nothing was told yet.
+    /// An intake before its first event.
     pub fn unready(shard: Shard) -> Self {
-        Self::unready_with_api(shard, NOBODY)
+        Self::unready_with_api(shard, UNREACHABLE)
     }
 
     fn unready_with_api(shard: Shard, url: &str) -> Self {
@@ -280,21 +280,21 @@ impl World {
         Self { core, pad, discord, interactions, measured, shared, intake }
     }
 
-    /// Tells an event. It waits if there is no room.
-    pub async fn tell(&mut self, kind: &str, data: Value) -> Told {
-        self.tell_raw(kind, &data.to_string()).await
+    /// Sends an event. Waits while too many are in flight.
+    pub async fn send(&mut self, kind: &str, data: Value) -> FateReceiver {
+        self.send_raw(kind, &data.to_string()).await
     }
 
-    pub async fn tell_raw(&mut self, kind: &str, data: &str) -> Told {
-        let (dispatch, told) = dispatch(kind, data);
+    pub async fn send_raw(&mut self, kind: &str, data: &str) -> FateReceiver {
+        let (dispatch, receiver) = dispatch(kind, data);
         self.intake.take(dispatch).await;
-        told
+        receiver
     }
 
-    /// Tells an event and waits until it is kept.
+    /// Sends an event and waits until its receipt is stored.
     pub async fn kept(&mut self, kind: &str, data: Value) {
-        let told = self.tell(kind, data).await;
-        assert_eq!(fate(told).await, Fate::Kept, "{kind}");
+        let receiver = self.send(kind, data).await;
+        assert_eq!(fate(receiver).await, Fate::Kept, "{kind}");
     }
 
     /// The marks that are written, by channel.
@@ -309,21 +309,21 @@ impl World {
                 written.await;
             }
         };
-        timeout(PATIENCE, marked).await.expect("it is marked")
+        timeout(TIMEOUT, marked).await.expect("it is marked")
     }
 }
 
-pub fn dispatch(kind: &str, data: &str) -> (Dispatch, Told) {
-    let (tell, told) = oneshot::channel();
+pub fn dispatch(kind: &str, data: &str) -> (Dispatch, FateReceiver) {
+    let (report, receiver) = oneshot::channel();
     let receipt = Receipt::new(move |fate| {
-        // Whoever does not look does not want to know.
-        let _ = tell.send(fate);
+        // A test that dropped the receiver does not need the fate.
+        let _ = report.send(fate);
     });
-    (Dispatch { kind: kind.to_owned(), data: serde_json::from_str(data).unwrap(), receipt }, told)
+    (Dispatch { kind: kind.to_owned(), data: serde_json::from_str(data).unwrap(), receipt }, receiver)
 }
 
-pub async fn fate(told: Told) -> Fate {
-    timeout(PATIENCE, told).await.expect("in time").expect("its fate is told")
+pub async fn fate(receiver: FateReceiver) -> Fate {
+    timeout(TIMEOUT, receiver).await.expect("in time").expect("its fate is reported")
 }
 
 pub fn id(number: u64) -> Snowflake {
@@ -356,7 +356,7 @@ pub fn user(id: u64, name: &str) -> Value {
     json!({ "id": id.to_string(), "username": name, "discriminator": "0", "global_name": null, "avatar": null })
 }
 
-/// Something that Ana says.
+/// A message from Ana.
 pub fn message(message: u64, channel: u64, text: &str) -> Value {
     json!({
         "id": message.to_string(),
@@ -379,7 +379,7 @@ pub fn message(message: u64, channel: u64, text: &str) -> Value {
     })
 }
 
-/// The same with changes.
+/// A message with some fields replaced.
 pub fn with(mut message: Value, changes: Value) -> Value {
     for (field, value) in changes.as_object().unwrap() {
         message[field] = value.clone();
