@@ -53,26 +53,26 @@ impl Stalls {
             _ => return,
         };
         let seq = stall.message.unwrap_or(Seq::NONE);
-        let mut known = self.read();
+        let mut entries = self.read();
         let is_same = |stuck: &Stuck| stuck.channel == *channel && stuck.seq == seq && stuck.over_words == over_words;
-        let times = known.iter().position(is_same).map_or(0, |at| known.remove(at).times).saturating_add(1);
-        known.push(Stuck { channel: channel.clone(), seq, times, over_words });
-        known.drain(..known.len().saturating_sub(MAX_ENTRIES));
-        if let Err(error) = self.write(&known) {
+        let times = entries.iter().position(is_same).map_or(0, |at| entries.remove(at).times).saturating_add(1);
+        entries.push(Stuck { channel: channel.clone(), seq, times, over_words });
+        entries.drain(..entries.len().saturating_sub(MAX_ENTRIES));
+        if let Err(error) = self.write(&entries) {
             tracing::warn!(%error, "the message that a handler hung on could not be recorded");
         }
     }
 
     /// Makes dead letters of messages that hung their channel too often, before any channel starts. Needs the writer and the memberships.
     pub(super) async fn record_dead_letters(&self, context: &ActorContext) {
-        let known = self.read();
-        let unknown = |stuck: &Stuck| stuck.seq == Seq::NONE;
-        for stuck in known.iter().filter(|stuck| unknown(stuck)) {
+        let entries = self.read();
+        let is_unknown = |stuck: &Stuck| stuck.seq == Seq::NONE;
+        for stuck in entries.iter().filter(|stuck| is_unknown(stuck)) {
             let channel = stuck.channel.clone();
             if stuck.over_words { context.hung.note_over_words(channel) } else { context.hung.note(channel) }
         }
-        let is_due = |stuck: &Stuck| !unknown(stuck) && stuck.times >= DEATHS_TO_DEAD_LETTER;
-        let (due, mut kept): (Vec<_>, Vec<_>) = known.into_iter().partition(is_due);
+        let is_due = |stuck: &Stuck| !is_unknown(stuck) && stuck.times >= DEATHS_TO_DEAD_LETTER;
+        let (due, mut kept): (Vec<_>, Vec<_>) = entries.into_iter().partition(is_due);
         if due.is_empty() {
             return;
         }
@@ -84,7 +84,7 @@ impl Stalls {
             if dead_letters::put(context, &channel_key, seq, "it hung for 30 s each time, and the process had to be ended").await
             {
                 // The unknown message is found. If there is another one, the channel hangs again.
-                kept.retain(|other| !unknown(other) || other.channel != stuck.channel);
+                kept.retain(|other| !is_unknown(other) || other.channel != stuck.channel);
             } else {
                 kept.push(stuck);
             }
@@ -99,8 +99,8 @@ impl Stalls {
         fs::read(&self.0).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
     }
 
-    fn write(&self, known: &[Stuck]) -> io::Result<()> {
-        if known.is_empty() {
+    fn write(&self, entries: &[Stuck]) -> io::Result<()> {
+        if entries.is_empty() {
             return match fs::remove_file(&self.0) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
                 _ => Ok(()),
@@ -108,7 +108,7 @@ impl Stalls {
         }
         let new = self.0.with_extension("new");
         let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-        file.write_all(&serde_json::to_vec(known)?)?;
+        file.write_all(&serde_json::to_vec(entries)?)?;
         fs::rename(new, &self.0)
     }
 }
@@ -132,9 +132,9 @@ mod tests {
             Some(About { channel_key: ChannelKey::new(&"home".into(), &"console:lobby".into()), companion: "aria".into() });
         stalls.note(&Stall { at: Some(Address::Companion("home".into(), "aria".into())), about, ..stall(None) });
 
-        let known = Stalls::of(folder.path()).read();
-        let known: Vec<_> = known.iter().map(|stuck| (stuck.seq.0, stuck.times, stuck.over_words)).collect();
-        assert_eq!(known, [(8, 1, false), (7, 3, false), (0, 1, false), (0, 1, true)]);
+        let entries = Stalls::of(folder.path()).read();
+        let entries: Vec<_> = entries.iter().map(|stuck| (stuck.seq.0, stuck.times, stuck.over_words)).collect();
+        assert_eq!(entries, [(8, 1, false), (7, 3, false), (0, 1, false), (0, 1, true)]);
     }
 
     #[test]
@@ -145,8 +145,8 @@ mod tests {
 
         (0..40).for_each(|seq| stalls.note(&stall(Some(Seq(seq + 1)))));
 
-        let known: Vec<_> = stalls.read().iter().map(|stuck| stuck.seq.0).collect();
-        assert_eq!(known, (25..=40).collect::<Vec<_>>());
+        let entries: Vec<_> = stalls.read().iter().map(|stuck| stuck.seq.0).collect();
+        assert_eq!(entries, (25..=40).collect::<Vec<_>>());
     }
 
     #[test]

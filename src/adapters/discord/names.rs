@@ -6,13 +6,13 @@ use unicode_normalization::char::is_combining_mark;
 use super::snowflake::Snowflake;
 
 /// The longest name of a person, in characters. Discord allows 32, and 80 for a webhook's name.
-const LONGEST_NAME: usize = 80;
+const MAX_NAME_CHARS: usize = 80;
 /// The characters of a name that are read. Hidden characters may make a name longer than Discord's limits.
-const LONGEST_READ: usize = 1_000;
+const MAX_READ_CHARS: usize = 1_000;
 /// The combining marks in a row that a name keeps: enough for every script, too few to cover the lines around it.
-const MOST_MARKS: usize = 3;
+const MAX_COMBINING_MARKS: usize = 3;
 /// The longest name of a webhook, in characters (Discord's documentation, "Webhook Resource", "Create Webhook").
-const LONGEST_USERNAME: usize = 80;
+const MAX_USERNAME_CHARS: usize = 80;
 /// Words that Discord refuses anywhere in a webhook's name, with the letter to replace in them, and its replacement.
 const REFUSED_WITHIN: [(&str, char, char); 2] = [("discord", 'i', 'í'), ("clyde", 'e', 'é')];
 /// Whole names that Discord refuses, in the same form.
@@ -30,7 +30,7 @@ pub fn shown<'a>(names: impl IntoIterator<Item = &'a str>, id: Snowflake) -> Str
 /// A name without characters that hide, reverse or cover the text around it: control characters, direction marks, invisible characters,
 /// stacked accents. White space becomes single spaces. Composed (NFC), at most 80 characters; empty if nothing visible is left.
 pub fn plain(name: &str) -> String {
-    let mut plain: String = name.chars().take(LONGEST_READ).collect();
+    let mut plain: String = name.chars().take(MAX_READ_CHARS).collect();
     // Removing a character may bring characters together that compose. Repeat until nothing changes.
     loop {
         let plainer = plainer(&plain);
@@ -59,7 +59,7 @@ fn plainer(name: &str) -> String {
             has_letter && last.is_some_and(|last| !last.is_ascii() && !is_joiner(last))
         } else if is_combining_mark(c) {
             marks += 1;
-            marks <= MOST_MARKS && has_letter && !is_hidden(c)
+            marks <= MAX_COMBINING_MARKS && has_letter && !is_hidden(c)
         } else {
             marks = 0;
             !is_hidden(c)
@@ -68,7 +68,7 @@ fn plainer(name: &str) -> String {
             kept.push(c);
         }
     }
-    let cut: String = kept.chars().take(LONGEST_NAME).collect();
+    let cut: String = kept.chars().take(MAX_NAME_CHARS).collect();
     let visible = cut.trim_end_matches([' ', '\u{200c}', '\u{200d}']);
     if visible.chars().any(|c| !is_blank(c)) { visible.to_owned() } else { String::new() }
 }
@@ -99,7 +99,7 @@ pub fn username(name: &str) -> String {
             '`' => '´',
             c => c,
         })
-        .take(LONGEST_USERNAME)
+        .take(MAX_USERNAME_CHARS)
         .collect();
     let name = name.trim_end();
     if name.is_empty() { "companion".to_owned() } else { name.to_owned() }
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_name_is_bounded() {
-        assert_eq!(plain(&"é".repeat(1_000)).chars().count(), LONGEST_NAME);
+        assert_eq!(plain(&"é".repeat(1_000)).chars().count(), MAX_NAME_CHARS);
     }
 
     #[test]

@@ -32,13 +32,13 @@ use crate::settings::discord::Discord as Settings;
 use crate::telemetry::instruments::Instruments;
 
 /// Shorter than Discord's limit of 2,000 characters, so that there is room for what `outgoing.rs` adds.
-const LONGEST_PART: usize = 1_900;
+const MAX_PART_CHARS: usize = 1_900;
 /// How long Discord shows the typing indicator (Discord's documentation, "Channels Resource", "Trigger Typing Indicator").
 const TYPING_SHOWS: Duration = Duration::from_secs(10);
 /// The first pause after Discord refused the typing indicator in a channel. It doubles with each refusal, because each one counts as an
 /// invalid request.
 const TYPING_PAUSE: Duration = Duration::from_secs(600);
-const LONGEST_TYPING_PAUSE: Duration = Duration::from_secs(24 * 3_600);
+const MAX_TYPING_PAUSE: Duration = Duration::from_secs(24 * 3_600);
 /// The most channels with a pause. Above this, the one whose pause ends soonest is dropped.
 const MAX_TYPING_REFUSALS: usize = 10_000;
 /// The pause after Discord refused every message in a channel. Until it is over, no model is called for the channel.
@@ -135,7 +135,7 @@ impl Discord {
     pub fn access_changed(&self, guild: Snowflake, channel: Option<Snowflake>) {
         let is_affected = |other: Snowflake| match channel {
             Some(channel) => other == channel || self.cache.webhook_target(other).is_some_and(|target| target.root == channel),
-            None => self.cache.guild_of(other).is_none_or(|known| known == guild),
+            None => self.cache.guild_of(other).is_none_or(|other_guild| other_guild == guild),
         };
         self.delivery_errors.unblock(is_affected);
     }
@@ -197,7 +197,7 @@ impl ChatPlatform for Discord {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            longest_part: LONGEST_PART,
+            longest_part: MAX_PART_CHARS,
             request_timeout: self.rest.timeout(),
             typing_shows: Some(TYPING_SHOWS),
             is_written_here: false,
@@ -294,7 +294,7 @@ impl Discord {
     /// Starts a pause of the typing indicator in a channel, twice as long as the last one.
     fn typing_refused(&self, channel: Snowflake) {
         let mut all = self.typing_refusals();
-        let pause = all.get(&channel).map_or(TYPING_PAUSE, |before| (before.pause * 2).min(LONGEST_TYPING_PAUSE));
+        let pause = all.get(&channel).map_or(TYPING_PAUSE, |before| (before.pause * 2).min(MAX_TYPING_PAUSE));
         all.insert(channel, TypingRefusal { until: Instant::now() + pause, pause });
         if all.len() > MAX_TYPING_REFUSALS {
             let soonest = all.iter().min_by_key(|(_, typing_refusals)| typing_refusals.until).map(|(channel, _)| *channel);

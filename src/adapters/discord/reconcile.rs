@@ -82,7 +82,7 @@ pub enum Verdict {
 /// matches a part if all of this is true:
 ///
 /// * It comes from the same speaker.
-/// * It is newer than `known` and than the parts that are known to be sent.
+/// * It is newer than `newest_known` and than the parts that are known to be sent.
 /// * It shows the same content.
 /// * It is not in `taken`, the messages that are on record already.
 ///
@@ -97,7 +97,7 @@ pub enum Verdict {
 pub fn reconcile(
     parts: &[OutboxPart],
     speaker: &Speaker<'_>,
-    known: Option<Snowflake>,
+    newest_known: Option<Snowflake>,
     read: &History<'_>,
     taken: &BTreeSet<Snowflake>,
 ) -> Vec<Verdict> {
@@ -105,7 +105,7 @@ pub fn reconcile(
         State::Sent(id) => Some(id),
         _ => None,
     };
-    let after = parts.iter().filter_map(sent).chain(known).max();
+    let after = parts.iter().filter_map(sent).chain(newest_known).max();
     let own: BTreeSet<Snowflake> = parts.iter().filter_map(sent).collect();
     let mut candidates: Vec<&ReadMessage<'_>> = read
         .messages

@@ -19,7 +19,7 @@ const MAX_ATTEMPTS: u32 = 4;
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 
 impl SharedIntake {
-    /// Catches up with a channel. False: the reader has ended, and Discord must send the event again.
+    /// Catches up with a channel. False: the reader gave no result, and Discord must send the event again.
     pub(super) async fn catch_up(&self, behind: Behind) -> bool {
         let Behind { guild, channel, .. } = behind;
         let (channel_ref, reading) = match self.missed_range(behind).await {

@@ -148,9 +148,9 @@ impl Intake {
     }
 
     /// A guild became unavailable, or the bot was removed from it.
-    pub(super) fn guild_gone(&mut self, gone: &wire::GuildDeleted) -> Vec<Work> {
-        let guild = gone.id.0;
-        if gone.is_outage() {
+    pub(super) fn guild_gone(&mut self, deleted: &wire::GuildDeleted) -> Vec<Work> {
+        let guild = deleted.id.0;
+        if deleted.is_outage() {
             if self.guilds().set_unavailable(guild) {
                 tracing::warn!(%guild, "a guild is unavailable on Discord; its messages are read when it is back");
             }
@@ -180,17 +180,17 @@ impl Intake {
     }
 
     /// A channel was deleted with its threads.
-    pub(super) fn channel_gone(&self, gone: &wire::ChannelDeleted) -> Vec<Work> {
-        let mut channels = self.shared.discord.cache().threads(gone.id.0);
-        channels.push(gone.id.0);
-        self.gone(gone.guild_id, channels)
+    pub(super) fn channel_gone(&self, deleted: &wire::ChannelDeleted) -> Vec<Work> {
+        let mut channels = self.shared.discord.cache().threads(deleted.id.0);
+        channels.push(deleted.id.0);
+        self.channels_gone(deleted.guild_id, channels)
     }
 
-    pub(super) fn thread_gone(&self, gone: &wire::ChannelDeleted) -> Vec<Work> {
-        self.gone(gone.guild_id, vec![gone.id.0])
+    pub(super) fn thread_gone(&self, deleted: &wire::ChannelDeleted) -> Vec<Work> {
+        self.channels_gone(deleted.guild_id, vec![deleted.id.0])
     }
 
-    fn gone(&self, guild: Option<wire::Id>, channels: Vec<Snowflake>) -> Vec<Work> {
+    fn channels_gone(&self, guild: Option<wire::Id>, channels: Vec<Snowflake>) -> Vec<Work> {
         let Some(guild) = guild.map(|id| id.0) else { return Vec::new() };
         for channel in &channels {
             self.shared.discord.channel_gone(*channel);
@@ -213,8 +213,8 @@ impl Intake {
         Vec::new()
     }
 
-    pub(super) fn role_gone(&self, gone: &wire::RoleDeleted) -> Vec<Work> {
-        self.shared.discord.cache().remove_role(gone.guild_id.0, gone.role_id.0);
+    pub(super) fn role_gone(&self, deleted: &wire::RoleDeleted) -> Vec<Work> {
+        self.shared.discord.cache().remove_role(deleted.guild_id.0, deleted.role_id.0);
         Vec::new()
     }
 
@@ -281,7 +281,7 @@ impl SharedIntake {
     pub(super) fn has_members(&self, guild: Option<Snowflake>) -> bool {
         let Some(guild) = guild else { return false };
         let mut guilds_with_members = self.guilds_with_members.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if guilds_with_members.as_ref().is_none_or(|(asked, _)| asked.elapsed() > GUILDS_CACHED_FOR) {
+        if guilds_with_members.as_ref().is_none_or(|(read_at, _)| read_at.elapsed() > GUILDS_CACHED_FOR) {
             *guilds_with_members =
                 Some((Instant::now(), self.inbound_events.guilds(Snowflake::is_of_discord).into_iter().collect()));
         }
@@ -346,9 +346,9 @@ impl Lookups {
         is_cached: impl Fn() -> bool,
         ask: impl Fn() -> BoxFuture<'a, Result<(), Failed>>,
     ) {
-        let turn = Arc::clone(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(id).or_default());
-        let mut asked = turn.lock().await;
-        if is_cached() || asked.is_some_and(|asked| asked.elapsed() < LOOKUP_INTERVAL) {
+        let lock = Arc::clone(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(id).or_default());
+        let mut last_attempt = lock.lock().await;
+        if is_cached() || last_attempt.is_some_and(|at| at.elapsed() < LOOKUP_INTERVAL) {
             return;
         }
         let mut outcome = ask().await;
@@ -358,7 +358,7 @@ impl Lookups {
             sleep(after.unwrap_or(FIRST_RETRY * 2_u32.saturating_pow(tried)).min(LOOKUP_INTERVAL)).await;
             outcome = ask().await;
         }
-        *asked = Some(Instant::now());
+        *last_attempt = Some(Instant::now());
         match outcome {
             Ok(()) => drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id)),
             Err(error) => {

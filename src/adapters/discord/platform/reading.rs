@@ -17,7 +17,7 @@ use crate::ports::chat_platform::{NotRead, Part};
 /// The size of a full page of messages.
 const PAGE: usize = 100;
 /// The most pages to read. A part that is hidden by a thousand newer messages is not worth finding.
-const MOST_PAGES: usize = 10;
+const MAX_PAGES: usize = 10;
 
 /// The fields of a message that show its sender and content.
 #[derive(Deserialize)]
@@ -118,7 +118,7 @@ impl Discord {
     async fn history(&self, channel: Snowflake, after: Snowflake) -> Result<(Vec<Message>, bool), NotRead> {
         let mut all: Vec<Message> = Vec::new();
         let mut newest = after;
-        for _ in 0..MOST_PAGES {
+        for _ in 0..MAX_PAGES {
             let page: Vec<Message> = self.rest.ask(Request::messages(channel, newest)).await.map_err(not_read)?;
             let is_last = page.len() < PAGE;
             newest = page.iter().map(|message| message.id).max().unwrap_or(newest).max(newest);

@@ -11,7 +11,7 @@ use crate::domain::moment::Moment;
 use crate::domain::text::one_line;
 
 /// The longest name of a channel, in characters.
-const LONGEST_NAME: usize = 100;
+const MAX_NAME_CHARS: usize = 100;
 
 /// The flag of a channel whose details Discord hides from a bot that may not view it ("Channel Object", "Obfuscated Channels").
 const IS_OBFUSCATED: u64 = 1 << 17;
@@ -166,7 +166,7 @@ impl Channel {
         }
         let recipient = || self.recipients.first().map(|user| user.as_incoming(None).shown());
         let name = self.name.clone().filter(|_| !self.is_direct()).or_else(recipient);
-        name.map(|name| one_line(&name, LONGEST_NAME)).filter(|name| !name.is_empty())
+        name.map(|name| one_line(&name, MAX_NAME_CHARS)).filter(|name| !name.is_empty())
     }
 
     /// Its newest message. None for a forum, gallery or category: there, Discord's `last_message_id` is a thread.

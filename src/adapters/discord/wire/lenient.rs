@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::super::snowflake::Snowflake;
 
 /// The most items of a list that are read. Discord's own limits are lower.
-const MOST_LISTED: usize = 5_000;
+const MAX_ITEMS: usize = 5_000;
 
 /// An id, as a string or a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub fn maybe<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) ->
 pub(super) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     let raw = <&RawValue>::deserialize(deserializer)?;
     let raws: Vec<&RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
-    Ok(raws.into_iter().take(MOST_LISTED).filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect())
+    Ok(raws.into_iter().take(MAX_ITEMS).filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect())
 }
 
 /// Whether the value is exactly `true`.
