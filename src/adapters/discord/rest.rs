@@ -145,7 +145,7 @@ impl Rest {
         serde_json::from_slice(&body).map_err(|error| {
             // The parse error may quote the response.
             let why: String = self.sanitized(&error.to_string()).chars().take(MAX_ERROR_CHARS).collect();
-            Failed::Unknown { detail: format!("Discord's response cannot be parsed: {why}"), within: Duration::ZERO }
+            Failed::Unknown { detail: format!("Discord's response cannot be read: {why}"), within: Duration::ZERO }
         })
     }
 

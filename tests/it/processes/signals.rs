@@ -28,7 +28,7 @@ async fn a_second_signal_ends_a_server_that_still_waits_for_a_request() {
     let server = premises.start().await;
     let request = unfinished_request(&server).await;
     server.signal("TERM").await;
-    server.logs("a second signal ends at once").await;
+    server.logs("a second signal ends the process at once").await;
 
     server.signal("TERM").await;
     let (status, _) = server.ended().await;

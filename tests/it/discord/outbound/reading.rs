@@ -151,7 +151,7 @@ async fn where_the_history_may_not_be_read_nothing_is_known() {
 
     assert_eq!(empty, Ok(None));
     assert!(matches!(&hidden, Err(NotRead::Never(why)) if why.contains("allow Read Message History")), "{hidden:?}");
-    assert!(matches!(&gone, Err(NotRead::Never(why)) if why.contains("not there any more")), "{gone:?}");
+    assert!(matches!(&gone, Err(NotRead::Never(why)) if why.contains("does not exist any more")), "{gone:?}");
 }
 
 #[tokio::test]
@@ -174,7 +174,7 @@ async fn a_page_is_not_all() {
 
     assert_eq!(missing, Ok(None));
     assert_eq!(found.expect("it can be read").as_deref(), Some(&*posted));
-    assert!(matches!(&lost, Err(NotRead::Never(why)) if why.contains("too much")), "{lost:?}");
+    assert!(matches!(&lost, Err(NotRead::Never(why)) if why.contains("too many messages")), "{lost:?}");
 }
 
 #[tokio::test]

@@ -115,5 +115,5 @@ async fn a_removed_webhook_is_mended_without_trouble() {
 
     assert_eq!(trouble(&client, general), None);
     assert!(!logged.read().contains("WARN"), "{}", logged.read());
-    assert!(logged.read().contains("it is looked for again"), "{}", logged.read());
+    assert!(logged.read().contains("looking for another one"), "{}", logged.read());
 }
