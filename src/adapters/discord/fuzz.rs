@@ -14,9 +14,9 @@ use super::identify::IdentifyHistory;
 use super::limits::{Account, Ask, Limits, Route};
 use super::markup::pieces;
 use super::names;
+use super::outgoing::{Emoji, MentionablePerson, Mentionables, render as parts_of};
 use super::refusals::Refusal;
 use super::rest;
-use super::said::{Around, Emoji, Present, said as parts_of};
 use super::snowflake::Snowflake;
 use super::wire;
 use crate::domain::message::Role;
@@ -56,23 +56,23 @@ pub(crate) fn events() -> Vec<Vec<u8>> {
 
 pub(crate) fn event(bytes: &[u8]) {
     read::<wire::Ready>(bytes, |ready| _ = (ready.user(), ready.application(), ready.guilds().map(Iterator::count)));
-    read::<wire::Guild>(bytes, |guild| _ = guild.joined());
-    read::<wire::GuildGone>(bytes, |gone| _ = gone.is_outage());
+    read::<wire::Guild>(bytes, |guild| _ = guild.joined_at());
+    read::<wire::GuildDeleted>(bytes, |gone| _ = gone.is_outage());
     read::<wire::Channel>(bytes, |channel| {
         let _ = (
             channel.is_thread(),
             channel.is_direct(),
-            channel.is_told(),
+            channel.has_kind(),
             channel.is_archived(),
             channel.parent(),
             channel.newest(),
         );
         assert!(channel.name().is_none_or(|name| is_plain_line(&name) && is_bounded(&name, 101)));
     });
-    read::<wire::ChannelGone>(bytes, |_| {});
+    read::<wire::ChannelDeleted>(bytes, |_| {});
     read::<wire::Threads>(bytes, |_| {});
     read::<wire::RoleChanged>(bytes, |changed| _ = changed.role.bot());
-    read::<wire::RoleGone>(bytes, |_| {});
+    read::<wire::RoleDeleted>(bytes, |_| {});
     read::<wire::Emojis>(bytes, |_| {});
     read::<wire::WebhooksChanged>(bytes, |_| {});
     read::<wire::Whereabouts>(bytes, |_| {});
@@ -106,8 +106,8 @@ pub(crate) fn message(bytes: &[u8]) {
     read::<wire::Update>(bytes, |update| _ = update.is_edit());
     let Ok(message) = serde_json::from_slice::<wire::Message>(bytes) else { return };
     let webhooks = BTreeSet::from([id(7)]);
-    let us = Us { bot: id(BOT), application: id(APPLICATION), webhooks: &webhooks };
-    let told = message.told();
+    let us = OwnIds { bot: id(BOT), application: id(APPLICATION), webhooks: &webhooks };
+    let told = message.raw();
 
     match heard(&told, &us, &()) {
         Heard::Said(inbound_message) => {
@@ -146,17 +146,17 @@ pub(crate) fn message(bytes: &[u8]) {
                 inbound_message.mentions
             );
         }
-        Heard::Ours(_) => {
+        Incoming::Ours(_) => {
             let origin = &told.origin;
             let is_ours = origin.author.id == id(BOT)
                 || origin.webhook.is_some_and(|hook| webhooks.contains(&hook))
                 || origin.application == Some(id(APPLICATION));
             assert!(is_ours, "another author passes for us");
         }
-        Heard::Not(_) => {}
+        Incoming::Ignored(_) => {}
     }
-    if let Some(By::Other(author)) =
-        told.answers.as_ref().and_then(|answers| answers.origin.as_ref()).map(|origin| super::heard::by(origin, &us))
+    if let Some(Sender::Other(author)) =
+        told.answers.as_ref().and_then(|answers| answers.origin.as_ref()).map(|origin| super::incoming::sender(origin, &us))
     {
         assert_ne!(author.role, Role::Companion);
     }
@@ -198,10 +198,10 @@ pub(crate) fn names(bytes: &[u8]) {
 pub(crate) fn said(bytes: &[u8]) {
     let text = text(bytes);
     let text: String = text.chars().take(20_000).collect();
-    let people = [Present { id: id(ANA), name: "Ana" }, Present { id: id(1_002), name: "Bob" }];
+    let people = [MentionablePerson { id: id(ANA), name: "Ana" }, MentionablePerson { id: id(1_002), name: "Bob" }];
     let emojis = [Emoji { id: id(31), name: "wave", animated: false }];
 
-    let parts = parts_of(&text, &Around { people: &people, emojis: &emojis });
+    let parts = parts_of(&text, &Mentionables { people: &people, emojis: &emojis });
 
     let mut mentioned = BTreeSet::new();
     for part in &parts {

@@ -45,7 +45,7 @@ pub(super) const OUTCOMES: &[&str] = &["posted", "silence", "failed", "cancelled
 pub(super) const MESSAGE_ROLES: &[&str] = &["user", "companion", "bot"];
 pub(super) const PLATFORMS: &[&str] = &["console", "discord", "other"];
 pub(super) const SENDS: &[&str] = &["posted", "failed", "unconfirmed"];
-/// What requests to Discord are for; see `adapters/discord/rest/measures.rs`.
+/// What requests to Discord are for; see `adapters/discord/rest/metrics.rs`.
 pub(super) const DISCORD_ROUTES: &[&str] =
     &["account", "channel", "commands", "gateway", "guild", "interaction", "messages", "typing", "webhook"];
 /// What comes of them: a class of statuses, no answer in time, no connection, one that broke, or none that was allowed to leave.

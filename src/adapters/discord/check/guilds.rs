@@ -192,7 +192,7 @@ impl Checking<'_> {
         }
         self.note_permissions(&named, &findings, in_guild(&guild, &member) == Permissions::ALL && guild.owner != bot);
         if !has_commands {
-            let (problem, click) = Need::Commands.told();
+            let (problem, click) = Need::Commands.explanation();
             self.note(Line::warning("commands", problem).click(click).of(&named));
         }
         Ok(findings.speakable > 0)
@@ -232,10 +232,10 @@ impl Checking<'_> {
         } else {
             let line = Line::problem("permissions", text).of(server);
             // If the bot sees some channels, the next lines say why companions cannot speak there.
-            if *seen > 0 { line } else { line.click(Need::Listen.told().1) }
+            if *seen > 0 { line } else { line.click(Need::Listen.explanation().1) }
         });
         for (need, channels) in lacking {
-            let (problem, click) = need.told();
+            let (problem, click) = need.explanation();
             self.note(Line::warning("permissions", problem).click(click).of(server).in_channels(channels.clone()));
         }
         if !full.is_empty() {

@@ -9,8 +9,8 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::CommandHandler;
 use super::interaction::Handle;
 use super::words::fitted;
+use crate::adapters::discord::outgoing::SUPPRESS_EMBEDS;
 use crate::adapters::discord::rest::{Failed, Request};
-use crate::adapters::discord::said::SUPPRESS_EMBEDS;
 use crate::adapters::discord::snowflake::Snowflake;
 
 /// Discord waits three seconds for the first answer (Discord's documentation, "Receiving and Responding", "Responding to an Interaction");
@@ -97,7 +97,7 @@ impl CommandHandler {
         let mut has_tried = false;
         while Instant::now() < by {
             let request = Request::answer(handle.id, &handle.token, body.clone());
-            let tried = timeout_at(by.min(Instant::now() + TRY), self.discord.rest().tell(&request)).await;
+            let tried = timeout_at(by.min(Instant::now() + TRY), self.discord.rest().send(&request)).await;
             let why = match tried {
                 Ok(Ok(_)) => return FirstAnswer::Arrived,
                 Ok(Err(Failed::Refused(refusal))) if refusal.code == ALREADY_ANSWERED => {
@@ -151,7 +151,7 @@ impl CommandHandler {
         for tried in 1..=LATER_TRIES {
             let request = Request::edit_answer(handle.application, handle.id, &handle.token, body.clone());
             // The request is idempotent: it sets the text of the same message.
-            let after = match self.discord.rest().tell(&request).await {
+            let after = match self.discord.rest().send(&request).await {
                 Ok(_) => return true,
                 Err(Failed::Refused(refusal)) => {
                     tracing::debug!(interaction = %handle.id, %refusal, "a deferred answer was refused");

@@ -44,13 +44,13 @@ impl CommandHandler {
     /// True if a command was missing or different.
     async fn register_once(&self) -> Result<bool, Failed> {
         let rest = self.discord.rest();
-        let application = self.discord.who().await?.application;
+        let application = self.discord.bot().await?.application;
         let listed: Vec<Value> = rest.ask(Request::commands(application)).await?;
         let missing = registered::to_register(&listed);
         let has_registered = !missing.is_empty();
         for command in missing {
             // It replaces the command of the same name. Other commands of the application stay.
-            rest.tell(&Request::put_command(application, command)).await?;
+            rest.send(&Request::put_command(application, command)).await?;
         }
         Ok(has_registered)
     }

@@ -14,7 +14,7 @@ use super::choosing::{member, offered};
 use super::interaction::{ChannelContext, Handle, Person, list_of};
 use super::words::{self, name};
 use super::{ANSWERED_LATER, Answer, CommandHandler, catch_panic};
-use crate::adapters::discord::heard::{By, Origin, Told, Us, User, by, in_words, is_talk};
+use crate::adapters::discord::incoming::{Origin, OwnIds, RawMessage, Sender, User, is_conversation, readable_text, sender};
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::adapters::discord::wire;
 use crate::domain::message::{Author, Modality, Role};
@@ -91,7 +91,7 @@ impl CommandHandler {
         let room = self.room_for_speaker(here, person).await?;
         let companion = member(&room, typed)?.clone();
         let author = User { id: person.id, username: &person.name, global_name: None, nick: None, bot: false, system: false };
-        let content = Told {
+        let content = RawMessage {
             id: person.id,
             kind: 0,
             flags: 0,
@@ -104,7 +104,7 @@ impl CommandHandler {
             forward: None,
             answers: None,
         };
-        let (text_for_model, _) = in_words(&content, &self.discord.known().names(here.guild)).ok_or_else(nothing_to_read)?;
+        let (text_for_model, _) = readable_text(&content, &self.discord.cache().names(here.guild)).ok_or_else(nothing_to_read)?;
         let shown = format!("{} to {}:\n{}", name(&person.name), name(&companion.name), quoted(text));
         if shown.chars().count() > words::LONGEST {
             return Err(Answer::Refused(
@@ -124,16 +124,16 @@ impl CommandHandler {
         person: &Person,
     ) -> Result<SayStep, Answer> {
         let room = self.room_for_speaker(here, person).await?;
-        let content = message.told();
-        if !is_talk(content.kind) {
+        let content = message.raw();
+        if !is_conversation(content.kind) {
             return Err(nothing_to_read());
         }
-        let bot = self.discord.who().await.map_err(|_| Answer::Failed(words::NOT_SAID.to_owned()))?;
-        let us = Us { bot: bot.user, application: bot.application, webhooks: &std::collections::BTreeSet::new() };
-        let author: Arc<str> = match by(&content.origin, &us) {
-            By::Ours(name) => name.map_or_else(|| "the bot".into(), Into::into),
-            By::System => return Err(nothing_to_read()),
-            By::Other(author) => {
+        let bot = self.discord.bot().await.map_err(|_| Answer::Failed(words::NOT_SAID.to_owned()))?;
+        let us = OwnIds { bot: bot.user, application: bot.application, webhooks: &std::collections::BTreeSet::new() };
+        let author: Arc<str> = match sender(&content.origin, &us) {
+            Sender::Ours(name) => name.map_or_else(|| "the bot".into(), Into::into),
+            Sender::System => return Err(nothing_to_read()),
+            Sender::Other(author) => {
                 if self.opt_outs.is_ignored(&here.guild_id(), &content.origin.author.id.person()) {
                     return Err(Answer::Refused(
                         "The author of this message does not want companions to listen to them.".to_owned(),
@@ -142,7 +142,7 @@ impl CommandHandler {
                 author.name
             }
         };
-        let (text_for_model, _) = in_words(&content, &self.discord.known().names(here.guild)).ok_or_else(nothing_to_read)?;
+        let (text_for_model, _) = readable_text(&content, &self.discord.cache().names(here.guild)).ok_or_else(nothing_to_read)?;
         let quote: String = text_for_model.chars().take(LONGEST_QUOTE).collect();
         let text = format!("What do you say to this message by {author}?\n{}", quoted(&quote));
         let guild = here.guild.map_or_else(|| "@me".to_owned(), |guild| guild.to_string());
@@ -263,7 +263,7 @@ impl CommandHandler {
         };
         match result {
             Ok(Acceptance::New(_) | Acceptance::Duplicate(_)) => {
-                self.discord.known().spoke(here.guild, here.channel, person.id, &person.name);
+                self.discord.cache().person_spoke(here.guild, here.channel, person.id, &person.name);
                 Ok(shown)
             }
             Ok(Acceptance::Ignored) => Err(Answer::Refused("No companion is here who could read that.".to_owned())),

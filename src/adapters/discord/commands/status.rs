@@ -10,7 +10,6 @@ use super::words::{self, channel, listed, when};
 use super::{Answer, CommandHandler};
 use crate::adapters::discord::permissions::Need;
 use crate::adapters::discord::snowflake::Snowflake;
-use crate::adapters::discord::troubles::Trouble;
 use crate::domain::closing::Stage;
 use crate::domain::moment::Moment;
 use crate::ports::backend::room::{CompanionView, Room, RoomCompanion, RoomId};
@@ -65,7 +64,7 @@ impl CommandHandler {
             all: if is_empty { self.backend.companions().await?.companions } else { Vec::new() },
             missing: here.missing(),
             reads_all: self.discord.reads_all(),
-            delivery_error: self.discord.troubles().last(here.channel),
+            delivery_error: self.discord.delivery_errors().last(here.channel),
             store_is_ready: is_ready("store"),
             models_are_ready: is_ready("models"),
             quarantined_until: self.quarantined_until(here).await,

@@ -114,7 +114,7 @@ pub(super) fn without_settings(text: &str) -> String {
 
 /// The missing permissions, as lines that say what to click.
 pub(super) fn needs(missing: &[Need]) -> Vec<String> {
-    let needs = missing.iter().map(|need| need.told());
+    let needs = missing.iter().map(|need| need.explanation());
     needs.map(|(problem, click)| format!("• {problem} *What to do:* {click}")).collect()
 }
 

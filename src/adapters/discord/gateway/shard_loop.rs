@@ -112,7 +112,7 @@ impl<'a> ShardLoop<'a> {
             let url = own.unwrap_or_else(|| self.shared.url());
             let intents = requested.intents().unwrap_or(intents::BASE);
             // The session keeps the intents with which it began.
-            self.shared.discord.will_read_all(intents::has_content(session.intents));
+            self.shared.discord.set_reads_all(intents::has_content(session.intents));
             return Ok(Plan { url, intents, session: Some(session), slot: None, lost: self.lost });
         }
         self.session = None;
@@ -121,7 +121,7 @@ impl<'a> ShardLoop<'a> {
             (Err(failed), None) => Err(disconnected(failed)),
             (_, Some(intents)) => {
                 let slot = self.identify_slot().await?;
-                self.shared.discord.will_read_all(intents::has_content(intents));
+                self.shared.discord.set_reads_all(intents::has_content(intents));
                 Ok(Plan { url: self.shared.url(), intents, session: None, slot: Some(slot), lost: self.lost })
             }
             (Ok(()), None) => {

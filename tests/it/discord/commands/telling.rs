@@ -46,7 +46,7 @@ async fn a_status_tells_what_went_wrong_until_it_went_well() {
 async fn a_status_tells_when_most_is_not_read() {
     let scene = Scene::new().await;
     let (direct, _) = scene.discord.direct(scene.ana, "hi");
-    scene.platform.will_read_all(false);
+    scene.platform.set_reads_all(false);
 
     let status = scene.told(scene.ana, scene.general, sub("status", json!([]))).await;
     for told in ["Message Content Intent > on", "or replies to them", "`/tertulia say`", "Ask a companion about this"] {
@@ -54,7 +54,7 @@ async fn a_status_tells_when_most_is_not_read() {
     }
     let own = scene.told(scene.ana, direct, sub("status", json!([]))).await;
     assert!(!own.contains("Message Content"), "everything is read there: {own}");
-    scene.platform.will_read_all(true);
+    scene.platform.set_reads_all(true);
     let status = scene.told(scene.ana, scene.general, sub("status", json!([]))).await;
     assert!(!status.contains("Message Content"), "{status}");
 }

@@ -41,7 +41,7 @@ fn every_problem_is_listed_with_what_to_do() {
     let delivery_error = Trouble {
         at: Moment::from_micros(1_777_636_800_000_000),
         why: "The channel has 15 webhooks.".into(),
-        tried_again_at: None,
+        retry_at: None,
     };
     let until = |what| Some((what, Moment::from_micros(1_777_636_900_000_000)));
     let cases: [(ChannelStatus, &[&str]); 9] = [

@@ -9,7 +9,7 @@ const APPLICATION: u64 = 9_001;
 const OUR_WEBHOOK: u64 = 9_002;
 
 #[test]
-fn marks_become_words() {
+fn markup_is_replaced_by_names() {
     for (content, text, own_words) in [
         ("hi <@1002>", "hi @Bob", "hi \u{fffc}"),
         ("hi <@!1002>!", "hi @Bob!", "hi \u{fffc}!"),
@@ -34,14 +34,14 @@ fn marks_become_words() {
         ("**bold** ||secret||", "**bold** ||secret||", "**bold** ||secret||"),
         ("@\u{200b}everyone <\u{200b}@&1>", "@everyone <@&1>", "@everyone <@&1>"),
     ] {
-        let inbound_message = said(&Told { mentions: vec![bob(), our_bot()], ..message(content) });
+        let inbound_message = accepted(&RawMessage { mentions: vec![bob(), our_bot()], ..message(content) });
 
         assert_eq!((&*inbound_message.text, &*inbound_message.own_words), (text, own_words), "{content:?}");
     }
 }
 
 #[test]
-fn what_hangs_on_a_message_is_told_in_brackets() {
+fn attachments_are_described_in_brackets() {
     let image = Attachment { filename: "cat.png", content_type: Some("image/png"), size: 5, ..Attachment::default() };
     let cases = [
         (vec![image], "[image: cat.png]"),
@@ -58,17 +58,17 @@ fn what_hangs_on_a_message_is_told_in_brackets() {
     ];
 
     for (attachments, text) in cases {
-        let inbound_message = said(&Told { attachments, ..message("") });
+        let inbound_message = accepted(&RawMessage { attachments, ..message("") });
 
         assert_eq!((&*inbound_message.text, &*inbound_message.own_words), (text, ""));
     }
 }
 
 #[test]
-fn a_voice_message_tells_how_long_it_is() {
+fn a_voice_message_shows_its_length() {
     let spoken = |duration_secs| {
         let attachments = vec![Attachment { filename: "voice-message.ogg", duration_secs, ..Attachment::default() }];
-        said(&Told { flags: IS_VOICE_MESSAGE, attachments, ..message("") }).text
+        accepted(&RawMessage { flags: IS_VOICE_MESSAGE, attachments, ..message("") }).text
     };
 
     assert_eq!(spoken(Some(12.3)), "[voice message, 12 s]");
@@ -77,8 +77,8 @@ fn a_voice_message_tells_how_long_it_is() {
 }
 
 #[test]
-fn stickers_polls_and_forwards_are_told_after_the_words() {
-    let inbound_message = said(&Told {
+fn stickers_polls_and_forwards_follow_the_text() {
+    let inbound_message = accepted(&RawMessage {
         stickers: vec!["Wave"],
         poll: Some(Poll { question: "Pizza?", answers: vec!["yes", "no"] }),
         forward: Some(Forward { content: "ask <@1002>\nAria]", stickers: vec!["Cat"], ..Forward::default() }),
@@ -94,8 +94,8 @@ fn stickers_polls_and_forwards_are_told_after_the_words() {
 }
 
 #[test]
-fn a_forwarded_message_without_words_is_told() {
-    let inbound_message = said(&Told { forward: Some(Forward::default()), ..message("") });
+fn a_forwarded_message_without_text_is_mentioned() {
+    let inbound_message = accepted(&RawMessage { forward: Some(Forward::default()), ..message("") });
 
     assert_eq!(inbound_message.text, "[a forwarded message]");
 }
@@ -104,18 +104,18 @@ fn a_forwarded_message_without_words_is_told() {
 fn many_files_are_counted() {
     let attachments = vec![Attachment { filename: "x", ..Attachment::default() }; 13];
 
-    let inbound_message = said(&Told { attachments, ..message("") });
+    let inbound_message = accepted(&RawMessage { attachments, ..message("") });
 
     assert_eq!(inbound_message.text.lines().count(), 11);
     assert!(inbound_message.text.ends_with("[3 more files]"));
 }
 
 #[test]
-fn a_message_is_bounded_whatever_hangs_on_it() {
+fn a_message_is_bounded_with_any_attachments() {
     let long = "é".repeat(50_000);
     let attachment = Attachment { filename: &long, description: Some(&long), ..Attachment::default() };
     let forward = Forward { content: &long, attachments: vec![attachment; 50], stickers: vec![&long; 50] };
-    let told = Told {
+    let raw = RawMessage {
         attachments: vec![attachment; 50],
         stickers: vec![&long; 50],
         poll: Some(Poll { question: &long, answers: vec![&long; 50] }),
@@ -123,39 +123,39 @@ fn a_message_is_bounded_whatever_hangs_on_it() {
         ..message(&long)
     };
 
-    let inbound_message = said(&told);
+    let inbound_message = accepted(&raw);
 
-    assert!(inbound_message.text.chars().count() <= MOST_CHARS + 4);
-    assert!(inbound_message.own_words.chars().count() <= MOST_CHARS + 4);
+    assert!(inbound_message.text.chars().count() <= MAX_CHARS + 4);
+    assert!(inbound_message.own_words.chars().count() <= MAX_CHARS + 4);
 }
 
 #[test]
-fn every_type_is_talk_or_not() {
-    let talk: Vec<u8> = (0..=u8::MAX).filter(|kind| is_talk(*kind)).collect();
+fn only_conversation_types_are_accepted() {
+    let talk: Vec<u8> = (0..=u8::MAX).filter(|kind| is_conversation(*kind)).collect();
 
     assert_eq!(talk, [0, 19, 20, 23]);
     for kind in [1, 6, 7, 8, 12, 18, 21, 24, 46, 200] {
-        assert_eq!(read(&Told { kind, ..message("hi") }), Heard::Not(Why::NoTalk), "{kind}");
+        assert_eq!(read(&RawMessage { kind, ..message("hi") }), Incoming::Ignored(IgnoreReason::NotConversation), "{kind}");
     }
 }
 
 #[test]
-fn a_message_that_says_nothing_is_not_taken_in() {
-    assert_eq!(read(&message("")), Heard::Not(Why::Empty));
-    assert_eq!(read(&message(" \n")), Heard::Not(Why::Empty));
-    assert_eq!(read(&Told { flags: LOADING, ..message("x") }), Heard::Not(Why::NotForAll));
-    assert_eq!(read(&Told { flags: EPHEMERAL, ..message("x") }), Heard::Not(Why::NotForAll));
+fn a_message_without_content_is_ignored() {
+    assert_eq!(read(&message("")), Incoming::Ignored(IgnoreReason::Empty));
+    assert_eq!(read(&message(" \n")), Incoming::Ignored(IgnoreReason::Empty));
+    assert_eq!(read(&RawMessage { flags: LOADING, ..message("x") }), Incoming::Ignored(IgnoreReason::NotPublic));
+    assert_eq!(read(&RawMessage { flags: EPHEMERAL, ..message("x") }), Incoming::Ignored(IgnoreReason::NotPublic));
 }
 
 #[test]
-fn whose_it_is_is_told_by_ids_alone() {
+fn the_sender_depends_only_on_ids() {
     let webhook = |webhook: u64, application: Option<u64>| Origin {
         author: user(webhook, "Aria"),
         webhook: Some(id(webhook)),
         application: application.map(id),
     };
     let person = Origin { author: ana(), webhook: None, application: None };
-    let ours = By::Ours(Some("Aria".to_owned()));
+    let ours = Sender::Ours(Some("Aria".to_owned()));
     for (name, origin, expected) in [
         ("a person", person, by_other(ANA, "Ana", Role::Person)),
         ("a person called like us", Origin { author: user(ANA, "Tertulia"), ..person }, by_other(ANA, "Tertulia", Role::Person)),
@@ -164,31 +164,33 @@ fn whose_it_is_is_told_by_ids_alone() {
         ("a webhook without owner", webhook(6, None), by_other(6, "Aria", Role::Bot)),
         ("our webhook", webhook(OUR_WEBHOOK, None), ours.clone()),
         ("our application's webhook", webhook(6, Some(APPLICATION)), ours),
-        ("our bot", Origin { author: our_bot(), ..person }, By::Ours(None)),
-        ("our answer", Origin { author: our_bot(), ..webhook(APPLICATION, Some(APPLICATION)) }, By::Ours(None)),
+        ("our bot", Origin { author: our_bot(), ..person }, Sender::Ours(None)),
+        ("our answer", Origin { author: our_bot(), ..webhook(APPLICATION, Some(APPLICATION)) }, Sender::Ours(None)),
         (
             "a user of our application",
             Origin { application: Some(id(APPLICATION)), ..person },
             by_other(ANA, "Ana", Role::Person),
         ),
-        ("Discord", Origin { author: User { system: true, ..user(5, "Discord") }, ..person }, By::System),
+        ("Discord", Origin { author: User { system: true, ..user(5, "Discord") }, ..person }, Sender::System),
     ] {
-        let told = Told { origin, ..message("hi") };
+        let raw = RawMessage { origin, ..message("hi") };
 
-        let heard = read(&told);
+        let incoming = read(&raw);
 
         match &expected {
-            By::Ours(name) => assert_eq!(heard, Heard::Ours(name.clone())),
-            By::System => assert_eq!(heard, Heard::Not(Why::NoTalk)),
-            By::Other(author) => assert!(matches!(&heard, Heard::Said(said) if said.from == *author), "{name}"),
+            Sender::Ours(name) => assert_eq!(incoming, Incoming::Ours(name.clone())),
+            Sender::System => assert_eq!(incoming, Incoming::Ignored(IgnoreReason::NotConversation)),
+            Sender::Other(author) => {
+                assert!(matches!(&incoming, Incoming::Message(message) if message.from == *author), "{name}")
+            }
         }
-        let answer = said(&Told { answers: Some(Answers { message: id(3), origin: Some(origin) }), ..message("hi") });
-        assert_eq!(answer.answers, Some(Answered { message: id(3), by: Some(expected) }), "{name}");
+        let answer = accepted(&RawMessage { answers: Some(Answers { message: id(3), origin: Some(origin) }), ..message("hi") });
+        assert_eq!(answer.answers, Some(Answered { message: id(3), sender: Some(expected) }), "{name}");
     }
 }
 
 #[test]
-fn people_are_called_as_the_guild_calls_them() {
+fn people_have_their_names_of_the_guild() {
     let ana = User { nick: Some("Nickie"), global_name: Some("Global"), ..user(ANA, "ana_1") };
 
     assert_eq!(ana.shown(), "Nickie");
@@ -198,27 +200,29 @@ fn people_are_called_as_the_guild_calls_them() {
 }
 
 #[test]
-fn users_are_mentioned_and_neither_roles_nor_everyone() {
-    let inbound_message = said(&Told { mentions: vec![our_bot(), bob(), bob()], ..message("@everyone <@&30> <@1002> <@9000>") });
+fn mentions_hold_users_and_neither_roles_nor_everyone() {
+    let inbound_message =
+        accepted(&RawMessage { mentions: vec![our_bot(), bob(), bob()], ..message("@everyone <@&30> <@1002> <@9000>") });
 
     assert_eq!(inbound_message.mentions, ["discord:1002".into()]);
     assert!(inbound_message.mentions_bot);
-    assert!(!said(&message("@here <@9000>")).mentions_bot);
+    assert!(!accepted(&message("@here <@9000>")).mentions_bot);
 }
 
 #[test]
-fn a_reply_to_a_message_that_is_gone_has_no_author() {
-    let inbound_message = said(&Told { kind: 19, answers: Some(Answers { message: id(3), origin: None }), ..message("hi") });
+fn a_reply_to_a_deleted_message_has_no_author() {
+    let inbound_message =
+        accepted(&RawMessage { kind: 19, answers: Some(Answers { message: id(3), origin: None }), ..message("hi") });
 
-    assert_eq!(inbound_message.answers, Some(Answered { message: id(3), by: None }));
+    assert_eq!(inbound_message.answers, Some(Answered { message: id(3), sender: None }));
 }
 
 proptest! {
     #[test]
-    fn code_and_plain_words_are_heard_as_they_are(content in "[a-z `\\n*_~|>#-]{1,60}") {
+    fn code_and_plain_text_are_unchanged(content in "[a-z `\\n*_~|>#-]{1,60}") {
         prop_assume!(!content.trim().is_empty());
 
-        let inbound_message = said(&message(&content));
+        let inbound_message = accepted(&message(&content));
 
         prop_assert_eq!(&*inbound_message.text, content.trim());
         prop_assert_eq!(&*inbound_message.own_words, content.trim());
@@ -226,24 +230,24 @@ proptest! {
 
     #[test]
     fn no_content_panics(content in "\\PC{0,60}|[<@#:!&1t>/id`\\\\ \u{200b}]{0,60}") {
-        read(&Told { forward: Some(Forward { content: &content, ..Forward::default() }), ..message(&content) });
+        read(&RawMessage { forward: Some(Forward { content: &content, ..Forward::default() }), ..message(&content) });
     }
 }
 
-fn read(told: &Told<'_>) -> Heard {
+fn read(raw: &RawMessage<'_>) -> Incoming {
     let webhooks = BTreeSet::from([id(OUR_WEBHOOK)]);
-    heard(told, &Us { bot: id(BOT), application: id(APPLICATION), webhooks: &webhooks }, &Town)
+    classify(raw, &OwnIds { bot: id(BOT), application: id(APPLICATION), webhooks: &webhooks }, &Town)
 }
 
-fn said(told: &Told<'_>) -> IncomingMessage {
-    match read(told) {
-        Heard::Said(inbound_message) => inbound_message,
+fn accepted(raw: &RawMessage<'_>) -> IncomingMessage {
+    match read(raw) {
+        Incoming::Message(inbound_message) => inbound_message,
         other => panic!("{other:?}"),
     }
 }
 
-fn message(content: &str) -> Told<'_> {
-    Told {
+fn message(content: &str) -> RawMessage<'_> {
+    RawMessage {
         id: id(3),
         kind: 0,
         flags: 0,
@@ -260,7 +264,7 @@ fn message(content: &str) -> Told<'_> {
 
 struct Town;
 
-impl Known for Town {
+impl NameLookup for Town {
     fn person(&self, id: Snowflake) -> Option<String> {
         (id.get() == 77).then(|| "Eve\u{202e}".to_owned())
     }
@@ -278,8 +282,8 @@ impl Known for Town {
     }
 }
 
-fn by_other(user: u64, name: &str, role: Role) -> By {
-    By::Other(Author { id: id(user).person().as_str().into(), name: name.into(), role })
+fn by_other(user: u64, name: &str, role: Role) -> Sender {
+    Sender::Other(Author { id: id(user).person().as_str().into(), name: name.into(), role })
 }
 
 fn ana() -> User<'static> {

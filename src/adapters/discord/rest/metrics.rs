@@ -1,4 +1,4 @@
-//! What is measured of requests: what they are for, what comes of them, how long they take and wait.
+//! Metrics of requests: class, outcome, duration, wait for rate limits.
 
 use std::time::Duration;
 
@@ -6,30 +6,28 @@ use crate::adapters::discord::limits::{Answer, InvalidRequests, Route};
 use crate::adapters::discord::refusals::Refusal;
 use crate::telemetry::instruments::{Instruments, NONE};
 
-/// Where it is measured.
 #[derive(Debug, Default)]
-pub(super) struct Measures(pub Instruments);
+pub(super) struct Metrics(pub Instruments);
 
-impl Measures {
-    /// A request waited so long for the limits.
+impl Metrics {
+    /// A request waited for the rate limits.
     pub fn waited(&self, route: &Route, waited: Duration) {
         self.0.discord_waits.add(1, [class(route.name)]);
         self.0.discord_waited.add(waited.as_secs_f64(), NONE);
     }
 
-    /// A request did not leave: it would have had to wait too long.
-    pub fn held_back(&self, route: &Route) {
+    /// A request was not sent, because it would have waited too long.
+    pub fn rejected_by_limits(&self, route: &Route) {
         self.0.discord_requests.add(1, [class(route.name), "held_back"]);
     }
 
-    /// Discord answered.
     pub fn answered(&self, route: &Route, took: Duration, answer: &Answer, is_whole: bool) {
         let outcome = match answer.status {
             200..=299 if is_whole => "2xx",
             200..=299 => "broken",
             429 => "429",
             408 | 500.. => "5xx",
-            // A redirect is refused as well.
+            // A redirect counts as a refusal.
             _ => "4xx",
         };
         self.ended(route, took, outcome);
@@ -38,25 +36,24 @@ impl Measures {
         }
     }
 
-    /// A request ended, with an answer or without.
+    /// A request ended, with a response or without.
     pub fn ended(&self, route: &Route, took: Duration, outcome: &'static str) {
         self.0.discord_requests.add(1, [class(route.name), outcome]);
         self.0.discord_request_duration.record(took.as_secs_f64(), [class(route.name)]);
     }
 
-    /// Discord refused something for good.
     pub fn refused(&self, refusal: &Refusal) {
         self.0.discord_refusals.add(1, [refusal.kind()]);
     }
 }
 
-/// What a route is for, by its name: one of a closed list.
+/// The class of a route, by its name: one of a closed list.
 fn class(name: &str) -> &'static str {
     let path = name.split_once(' ').map_or(name, |(_, path)| path);
     let has = |part: &str| path.split('/').any(|found| found == part);
     match path.split('/').nth(1).unwrap_or_default() {
         "interactions" => "interaction",
-        // An answer to an interaction goes through a webhook of the application's.
+        // The response to an interaction goes through a webhook of the application.
         "webhooks" if path.contains("{application}") => "interaction",
         "webhooks" => "webhook",
         _ if has("webhooks") => "webhook",
@@ -75,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_route_is_of_a_class() {
+    fn every_route_has_a_class() {
         for (name, expected) in [
             ("GET /users/@me", "account"),
             ("GET /applications/@me", "account"),

@@ -1,4 +1,4 @@
-//! Lets requests leave when they may, each resource by itself.
+//! Delays requests until the rate limits allow them. Resources wait independently of each other.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,33 +9,33 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::super::limits::{Answer, Ask, Caution, Limits, Route};
 use crate::domain::moment::Moment;
 
-/// The limits that all requests share, and word of their changes.
-pub(super) struct Passages {
+/// The limits that all requests share. Waiting requests are notified when they change.
+pub(super) struct RateLimiter {
     limits: Mutex<Limits>,
     changed: Notify,
-    /// Limits count from here: no clock that may jump.
+    /// The origin of the limits' times. It is monotonic, because the system clock may jump.
     began: Instant,
 }
 
-/// A request on its way. Dropped without an answer, it ended without one.
-pub(super) struct Passage<'a> {
-    passages: &'a Passages,
+/// Allows one request. Dropping it without [`Permit::answered`] reports that no response came.
+pub(super) struct Permit<'a> {
+    rate_limiter: &'a RateLimiter,
     route: &'a Route,
     is_open: bool,
-    /// It could not leave at once.
+    /// Whether the request had to wait.
     pub has_waited: bool,
 }
 
-impl Passages {
+impl RateLimiter {
     pub fn new(limits: Limits) -> Self {
         Self { limits: Mutex::new(limits), changed: Notify::new(), began: Instant::now() }
     }
 
-    /// Waits until a request may leave.
+    /// Waits until a request may be sent.
     ///
     /// # Errors
-    /// It may not by then: how long it would have to wait from now, if that is known.
-    pub async fn enter<'a>(&'a self, route: &'a Route, by: Instant) -> Result<Passage<'a>, Option<Duration>> {
+    /// It may not be sent before `by`. The error is the wait from now, if that is known.
+    pub async fn acquire<'a>(&'a self, route: &'a Route, by: Instant) -> Result<Permit<'a>, Option<Duration>> {
         let mut has_waited = false;
         loop {
             let changed = self.changed.notified();
@@ -43,7 +43,7 @@ impl Passages {
             changed.as_mut().enable();
             let ask = self.lock().ask(route, self.now());
             match ask {
-                Ask::Go => return Ok(Passage { passages: self, route, is_open: true, has_waited }),
+                Ask::Go => return Ok(Permit { rate_limiter: self, route, is_open: true, has_waited }),
                 Ask::WaitUntil(moment) => {
                     let at = self.began + moment.since(Moment::ZERO);
                     if at > by {
@@ -57,41 +57,41 @@ impl Passages {
         }
     }
 
-    /// Lets a request leave that nobody needs, if it may at once and there is no trouble.
-    pub fn enter_now<'a>(&'a self, route: &'a Route) -> Option<Passage<'a>> {
+    /// Allows an optional request, if it may be sent now and the limits are not under caution.
+    pub fn try_acquire<'a>(&'a self, route: &'a Route) -> Option<Permit<'a>> {
         let mut limits = self.lock();
         let now = self.now();
         if limits.caution(now) != Caution::None || limits.ask(route, now) != Ask::Go {
             return None;
         }
         drop(limits);
-        Some(Passage { passages: self, route, is_open: true, has_waited: false })
+        Some(Permit { rate_limiter: self, route, is_open: true, has_waited: false })
     }
 
     fn now(&self) -> Moment {
         Moment::ZERO + self.began.elapsed()
     }
 
-    // Whoever panics in between leaves a count behind, at worst.
+    // A poisoned lock is safe to use: a panic leaves a wrong count at worst.
     fn lock(&self) -> MutexGuard<'_, Limits> {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Passage<'_> {
-    /// An answer came.
+impl Permit<'_> {
+    /// Reports the response.
     pub fn answered(mut self, answer: &Answer) {
         self.is_open = false;
-        self.passages.lock().answered(self.route, answer, self.passages.now());
-        self.passages.changed.notify_waiters();
+        self.rate_limiter.lock().answered(self.route, answer, self.rate_limiter.now());
+        self.rate_limiter.changed.notify_waiters();
     }
 }
 
-impl Drop for Passage<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         if self.is_open {
-            self.passages.lock().unanswered(self.route);
-            self.passages.changed.notify_waiters();
+            self.rate_limiter.lock().unanswered(self.route);
+            self.rate_limiter.changed.notify_waiters();
         }
     }
 }
@@ -102,16 +102,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_that_may_not_leave_now_is_held_back_and_holds_nobody_up() {
-        let passages = Passages::new(Limits::default());
+    fn an_optional_request_that_would_wait_gets_no_permit() {
+        let rate_limiter = RateLimiter::new(Limits::default());
         let route = Route { name: "POST /channels/{channel}/typing", resource: "1".to_owned(), account: Account::Bot };
 
-        // Until the first answer tells its limits, a route lets one request out at a time.
-        let first = passages.enter_now(&route);
-        let second = passages.enter_now(&route);
+        // Until the first response shows its limits, a route allows one request at a time.
+        let first = rate_limiter.try_acquire(&route);
+        let second = rate_limiter.try_acquire(&route);
 
         assert!(first.is_some() && second.is_none());
         drop(first);
-        assert!(passages.enter_now(&route).is_some());
+        assert!(rate_limiter.try_acquire(&route).is_some());
     }
 }
