@@ -24,7 +24,7 @@ fn main() -> anyhow::Result<ExitCode> {
         println!("\n{load}");
         let cli = Cli::try_parse_from(["tertulia", "bench", "--secs=5", "--warm-up-secs=2", load])?;
         let sources = cli.sources().map_err(|problems| anyhow::anyhow!("{problems}"))?;
-        let Command::Bench(asked) = cli.asked() else { anyhow::bail!("that is asked for above") };
+        let Command::Bench(asked) = cli.command_or_default() else { anyhow::bail!("that is asked for above") };
         let code = bench::run(&sources, &asked);
         if code != ExitCode::SUCCESS {
             return Ok(code);

@@ -252,7 +252,7 @@ fn report_copy(json: bool, data: &Path, copied: &Copied, mut object: Value) -> R
 /// Reports a file that is not a backup, or is too damaged to rely on.
 fn report_unusable(json: bool, what: &str, detail: &str) -> Result<(), Failure> {
     report_damage(json, detail)?;
-    Err(Failure::Failed(format!("{what} is not a usable backup: {detail}")))
+    Err(Failure::Failed(format!("{what} is not a backup that can be used: {detail}")))
 }
 
 /// Reports damage that kept the rest from being read.
