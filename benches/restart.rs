@@ -108,7 +108,7 @@ impl World {
     ) -> anyhow::Result<Self> {
         if on_disk {
             let folder = tempfile::tempdir()?;
-            let instruments = Instruments::unread();
+            let instruments = Instruments::noop();
             let options =
                 OpenOptions { accept_loss: false, deadline: PATIENCE, cache_bytes: 16 << 20, new_id: 1, instruments, held: None };
             let store = Arc::new(SledStore::open(&folder.path().join("data"), &options)?);

@@ -130,7 +130,7 @@ pub async fn open(data: &Path) -> anyhow::Result<Arc<SledStore>> {
         deadline: Duration::from_secs(600),
         cache_bytes: 128 << 20,
         new_id: 1,
-        instruments: Instruments::unread(),
+        instruments: Instruments::noop(),
     };
     // One that was just let go may still be closing.
     let until = Instant::now() + Duration::from_secs(60);

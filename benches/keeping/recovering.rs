@@ -38,7 +38,7 @@ pub async fn measure(rounds: usize) -> anyhow::Result<()> {
     println!("{:>16} {:>16} {:>28}", "messages before", "after snapshot", "read and folded");
     for (before, after) in HISTORIES {
         let folder = tempfile::tempdir()?;
-        let store: Arc<dyn Store> = Arc::new(open(folder.path(), Instruments::unread())?);
+        let store: Arc<dyn Store> = Arc::new(open(folder.path(), Instruments::noop())?);
         let channel_key = ChannelKey::new(&"home".into(), &"console:bench".into());
         write(&*store, &channel_key, before, after).await?;
         let mut took = Vec::new();

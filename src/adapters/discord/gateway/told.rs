@@ -185,7 +185,7 @@ mod tests {
     }
 
     fn set(standing: &Standing, number: u32, doing: Doing) {
-        standing.set(shard(number), doing, &Instruments::unread());
+        standing.set(shard(number), doing, &Instruments::noop());
     }
 
     fn shard(number: u32) -> Shard {
