@@ -160,7 +160,7 @@ impl World {
 
     /// The next event of the measured room.
     async fn event(&mut self) -> anyhow::Result<Value> {
-        Ok(serde_json::from_str(&self.live.next().await.context("nobody tells any more")??.json)?)
+        Ok(serde_json::from_str(&self.live.next().await.context("the live feed ended")??.json)?)
     }
 
     /// Sends a message to Aria until it is accepted, and waits for her decision. Returns both times, from now on.
@@ -168,7 +168,7 @@ impl World {
         let began = Instant::now();
         let text = format!("aria, {text}");
         while say(&self.backend, MEASURED, &text).await.is_err() {
-            anyhow::ensure!(began.elapsed() < PATIENCE, "nothing is accepted");
+            anyhow::ensure!(began.elapsed() < PATIENCE, "no message was accepted in time");
             sleep(TRY_AGAIN_AFTER).await;
         }
         let accepted = began.elapsed();

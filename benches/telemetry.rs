@@ -37,7 +37,7 @@ use tertulia::telemetry::{self, Telemetry};
 use tokio::time::Instant;
 
 /// Decisions that are recorded in a row when only the recording is measured.
-const TOLD: u64 = 100_000;
+const RECORDED: u64 = 100_000;
 /// Messages, one after the other, when the whole path is measured.
 const DECIDED: usize = 2_000;
 
@@ -166,7 +166,7 @@ async fn deciding(recorder: Recorder) -> anyhow::Result<Vec<Duration>> {
     for number in 0..DECIDED {
         let began = Instant::now();
         say(&backend, "lobby", &format!("aria, {number}")).await?;
-        while serde_json::from_str::<Value>(&live.next().await.context("nobody tells any more")??.json)?["event"] != "decision" {}
+        while serde_json::from_str::<Value>(&live.next().await.context("the live feed ended")??.json)?["event"] != "decision" {}
         took.push(began.elapsed());
     }
     root.stop(None);
@@ -197,13 +197,13 @@ fn main() -> anyhow::Result<()> {
     let collectors = Collectors::start()?;
     let runtime = tokio::runtime::Runtime::new()?;
 
-    let mut told: [Vec<f64>; 4] = Default::default();
+    let mut recording: [Vec<f64>; 4] = Default::default();
     let mut decided: [(Vec<f64>, Vec<f64>); 4] = Default::default();
     for round in 0..rounds as usize {
         for turn in 0..Collector::ALL.len() {
             let way = (round + turn) % Collector::ALL.len();
             let telemetry = collectors.telemetry(Collector::ALL[way])?;
-            told[way].push(telling(&telemetry.recorder(), TOLD));
+            recording[way].push(telling(&telemetry.recorder(), RECORDED));
             let took = runtime.block_on(deciding(telemetry.recorder()))?;
             decided[way].0.push(millis(&took, 0.5) * 1e3);
             decided[way].1.push(millis(&took, 0.99) * 1e3);
@@ -211,14 +211,14 @@ fn main() -> anyhow::Result<()> {
         }
     }
     println!("median of {rounds} rounds (least – most)");
-    println!("{:<16} {:>30} {:>32} {:>32}", "", "telling a decision, ns", "message to decision, µs, 50 %", "99 %");
+    println!("{:<16} {:>30} {:>32} {:>32}", "", "recording a decision, ns", "message to decision, µs, 50 %", "99 %");
     for (way, collector) in Collector::ALL.into_iter().enumerate() {
         let show = |measured: &[f64]| {
             let (middle, least, most) = spread(measured.to_vec());
             format!("{middle:.0} ({least:.0} – {most:.0})")
         };
         let (half, nearly_all) = &decided[way];
-        println!("{:<16} {:>30} {:>32} {:>32}", collector.name(), show(&told[way]), show(half), show(nearly_all));
+        println!("{:<16} {:>30} {:>32} {:>32}", collector.name(), show(&recording[way]), show(half), show(nearly_all));
     }
 
     for collector in [Collector::Down, Collector::Hangs] {
@@ -231,7 +231,7 @@ fn main() -> anyhow::Result<()> {
         }
         let (ledger, spans) = (telemetry.ledger(), 2 * millions * 1_000_000);
         println!(
-            "{}: {spans} spans of {millions} million decisions; memory {before:.1} MiB before, {most:.1} MiB at most; {} dropped, {} sent in vain, {} waiting",
+            "{}: {spans} spans of {millions} million decisions; memory {before:.1} MiB before, {most:.1} MiB at most; {} dropped, {} failed, {} waiting",
             collector.name(),
             ledger.dropped(),
             ledger.failed(),

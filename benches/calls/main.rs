@@ -89,7 +89,7 @@ fn measure(chats: impl Fn(usize) -> anyhow::Result<Vec<Script>>) -> anyhow::Resu
             differences += &compare(size, (Way::ALL[from], &bills[from]), (Way::ALL[to], &bills[to]));
         }
     }
-    println!("\nWhat was said differently:\n\n{differences}");
+    println!("\nDifferent statements:\n\n{differences}");
     Ok(())
 }
 
@@ -173,7 +173,7 @@ fn compare(size: usize, (one_way, one): (Way, &Bill), (other_way, other): (Way, 
     let before = only_in(one, other, "only before");
     let after = only_in(other, one, "only after");
     let for_a_person = |some: &[(ChannelRef, Said, &str)]| some.iter().filter(|(_, said, _)| said.is_for_a_person).count();
-    let mut told = format!(
+    let mut text = format!(
         "* {size} present, from \"{}\" to \"{}\": {} statements by the same companion after the same message; {} only before, {} of them \
          after a message for one person; {} only after, {} of them after such a message.\n",
         one_way.name(),
@@ -191,7 +191,7 @@ fn compare(size: usize, (one_way, one): (Way, &Bill), (other_way, other): (Way, 
         first.entry(channel_ref.0).or_insert((channel_ref.2, said, when));
     }
     for (companion, said, when) in first.into_values().take(EXAMPLES) {
-        told += &format!("  * after “{}”, {when}: {companion}: “{}”\n", said.after, said.text);
+        text += &format!("  * after “{}”, {when}: {companion}: “{}”\n", said.after, said.text);
     }
-    told
+    text
 }

@@ -40,7 +40,7 @@ enum When {
 pub fn measure(limit: usize) -> anyhow::Result<()> {
     let channels = CHANNELS.min(limit);
     let stock = Stock { channels, guilds: (channels / 50).max(1), companions: 1, messages: 40 };
-    println!("\nwhat a channel takes, bytes: {channels} channels, 50 in a guild, each with a companion and 40 messages before");
+    println!("\nmemory of a channel, bytes: {channels} channels, 50 in a guild, each with a companion and 40 messages before");
     let line = |what: &str, bytes: f64| println!("{what:<64} {bytes:>9.0}");
     line("asleep since the start", each(stock, 0, When::AtOnce)?);
     for messages in [1, 10, 40, 200] {

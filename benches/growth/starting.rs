@@ -26,15 +26,15 @@ pub fn measure(limit: usize) -> anyhow::Result<()> {
     let began = Instant::now();
     runtime.block_on(async { stock.put(&*open(&data).await?, SystemClock.now()).await })?;
     println!(
-        "\na start with {} messages in {channels} channels of {} guilds, {PENDING} of them pending; milliseconds (put on record in {:.0} s)",
+        "\na start with {} messages in {channels} channels of {} guilds, {PENDING} of them pending; milliseconds (stored in {:.0} s)",
         channels * stock.messages,
         stock.guilds,
         began.elapsed().as_secs_f64()
     );
-    println!("{:<24} {:>12} {:>12} {:>16} {:>16}", "", "store open", "actors there", "first decision", "all decisions");
+    println!("{:<24} {:>12} {:>12} {:>16} {:>16}", "", "store open", "actors run", "first decision", "all decisions");
     for _ in 0..STARTS {
         runtime.block_on(async { stock.call(&*open(&data).await?, PENDING, SystemClock.now()).await })?;
-        tell("after an orderly end", runtime.block_on(start(&data, stock))?);
+        tell("after a clean stop", runtime.block_on(start(&data, stock))?);
     }
     for _ in 0..STARTS {
         let killed = folder.path().join("killed");
@@ -43,7 +43,7 @@ pub fn measure(limit: usize) -> anyhow::Result<()> {
             stock.call(&*store, PENDING, SystemClock.now()).await?;
             copy(&data, &killed)
         })?;
-        tell("as after a kill", runtime.block_on(start(&killed, stock))?);
+        tell("after a kill", runtime.block_on(start(&killed, stock))?);
         // The message is pending in the original too. Handle it, so that the next start begins without pending messages.
         runtime.block_on(start(&data, stock))?;
         std::fs::remove_dir_all(&killed)?;

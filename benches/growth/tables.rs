@@ -46,7 +46,7 @@ pub fn measure(table: &str, limit: usize) -> anyhow::Result<()> {
         "companions" => ("companions in each of 100 channels of 10 guilds, 40 messages in each", [1, 2, 4, 8]),
         _ => ("messages on record in each of 100 channels of 10 guilds", [10, 100, 1_000, 10_000]),
     };
-    println!("\ngrowth with {what}; {ROOMS} channels are talked in, {TIMES} messages in each");
+    println!("\ngrowth with {what}; {ROOMS} channels get {TIMES} messages each");
     print!("{:>9}", "");
     COSTS.iter().for_each(|cost| print!(" {cost:>15}"));
     println!();
@@ -56,7 +56,7 @@ pub fn measure(table: &str, limit: usize) -> anyhow::Result<()> {
         ask(folder.path(), [PUT, table, &size.to_string()])?;
         let costs = ask(folder.path(), [ROW, table, &size.to_string()])?;
         let costs: Vec<f64> = costs.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
-        anyhow::ensure!(costs.len() == COSTS.len(), "the row of {size} told {costs:?}");
+        anyhow::ensure!(costs.len() == COSTS.len(), "the row of {size} has {costs:?}");
         print!("{size:>9}");
         costs.iter().for_each(|cost| print!(" {cost:>15.2}"));
         println!();
@@ -71,9 +71,9 @@ pub fn measure(table: &str, limit: usize) -> anyhow::Result<()> {
 /// Runs a child process, and returns its output.
 fn ask(folder: &Path, asked: [&str; 3]) -> anyhow::Result<String> {
     let mut process = Command::new(std::env::current_exe()?);
-    let told = process.args(asked).current_dir(folder).stderr(Stdio::inherit()).output()?;
-    anyhow::ensure!(told.status.success(), "{} failed", asked.join(" "));
-    Ok(String::from_utf8(told.stdout)?)
+    let output = process.args(asked).current_dir(folder).stderr(Stdio::inherit()).output()?;
+    anyhow::ensure!(output.status.success(), "{} failed", asked.join(" "));
+    Ok(String::from_utf8(output.stdout)?)
 }
 
 /// Stores the history of a row in this folder.

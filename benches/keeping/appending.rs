@@ -49,8 +49,8 @@ const WAYS: [Way; 6] = [
 ];
 
 pub async fn measure(rounds: usize) -> anyhow::Result<()> {
-    println!("keeping messages, median of {rounds} rounds (least – most)");
-    println!("{:<24} {:>10} {:>28} {:>28} {:>20}", "", "at a time", "messages/s", "a message takes, µs, 50 %", "in a commit");
+    println!("storing messages, median of {rounds} rounds (least – most)");
+    println!("{:<24} {:>10} {:>28} {:>28} {:>20}", "", "in flight", "messages/s", "latency, µs, 50 %", "per commit");
     let mut figures: [(Vec<f64>, Vec<f64>, Vec<f64>); WAYS.len()] = Default::default();
     for _ in 0..rounds {
         for (way, (rates, times, groups)) in WAYS.into_iter().zip(&mut figures) {

@@ -23,7 +23,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 pub(super) async fn measure(on_disk: bool) -> anyhow::Result<()> {
     println!(
-        "\nmilliseconds from saying something until it is accepted, and until the decision on it, beside a guild with {} rooms that are talked in",
+        "\nmilliseconds from a message until it is accepted, and until the decision about it, beside a guild with {} busy rooms",
         DOOMED.len()
     );
     println!("that guild      messages  accepted: 50 %    99 %      max  decided: 50 %    99 %      max     deaths  quarantines");
@@ -40,7 +40,7 @@ pub(super) async fn measure(on_disk: bool) -> anyhow::Result<()> {
         quarantines += kept_away;
     }
     tell("lives", beside_living, (0, 0));
-    tell("dies and dies", beside_dying, (deaths, quarantines));
+    tell("keeps dying", beside_dying, (deaths, quarantines));
     let [half, most] = [0, 1].map(|which| {
         let mut ratios: Vec<f64> = ratios.iter().map(|ratio| ratio[which]).collect();
         ratios.sort_unstable_by(f64::total_cmp);

@@ -129,8 +129,8 @@ impl World {
     /// Addresses Aria, kills the work in flight if it should be killed, and waits for her statement. Returns the time from then on. `None` if the
     /// machine was too busy to check while the work was in flight.
     async fn words(&mut self, text: &str, in_flight: InFlight, is_killed: bool) -> anyhow::Result<Option<Duration>> {
-        let whom = if in_flight == InFlight::Manager { "aria and bruno" } else { "aria" };
-        say(&self.backend, MEASURED, &format!("{whom}, in hand: {text}")).await?;
+        let names = if in_flight == InFlight::Manager { "aria and bruno" } else { "aria" };
+        say(&self.backend, MEASURED, &format!("{names}, in hand: {text}")).await?;
         let channel = self.context.directory.find(&ChannelActorKey(room(MEASURED).channel()));
         let channel = channel.ok_or_else(|| anyhow::anyhow!("the room is not awake"))?;
         let said = Instant::now();
@@ -158,10 +158,10 @@ impl World {
 
 pub(super) async fn measure(kills: usize, on_disk: bool) -> anyhow::Result<()> {
     println!(
-        "\nmilliseconds until the words are on record, from a moment in the {} ms that it takes to make them",
+        "\nmilliseconds until the statement is journaled, from a moment in the {} ms that writing it takes",
         TAKES.as_millis()
     );
-    println!("in hand       times  not killed: 50 %   99 %      max  killed: 50 %    99 %      max  never  too late to look");
+    println!("in flight     times  not killed: 50 %   99 %      max  killed: 50 %    99 %      max  never  too late to look");
     for in_flight in [InFlight::Reply, InFlight::Delivery, InFlight::Manager] {
         let (mut left, mut killed, mut lost, mut missed) = (Vec::new(), Vec::new(), 0, 0);
         for kill in 0..kills {
