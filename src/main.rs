@@ -1,4 +1,4 @@
-//! The program: parses the command line, runs the command and returns its exit code.
+//! The program: reads the command line, runs the command, and returns its exit code.
 
 use std::process::ExitCode;
 
@@ -10,9 +10,9 @@ use tertulia::server::growing;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // Two libraries may each bring a provider. Without a default, the first use of TLS panics.
+    // Two libraries may each bring a TLS provider. Without a default, the first use of TLS panics.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    // All files that are written, by sled too, are readable by their owner only.
+    // Only the owner may read the files that are written here and by sled.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let cli = Cli::read();
     growing::fail_softly();
@@ -20,15 +20,15 @@ fn main() -> ExitCode {
         Ok(sources) => sources,
         Err(problem) => return check::complain(&problem),
     };
-    match cli.asked() {
-        Command::Bench(asked) => bench::run(&sources, &asked),
+    match cli.command_or_default() {
+        Command::Bench(options) => bench::run(&sources, &options),
         Command::Check { json } => check::run(&sources, json),
-        Command::Discord(asked) => discord::run(&sources, asked),
+        Command::Discord(command) => discord::run(&sources, command),
         Command::Replay { file, json } => replay::run(&file, json),
-        Command::Why(asked) => why::run(&sources, asked),
+        Command::Why(options) => why::run(&sources, options),
         Command::Health { server, json } => health::run(&sources, server.as_deref(), json),
-        Command::History(asked) => history::run(&sources, asked),
-        Command::Usage(asked) => usage::run(&sources, &asked),
+        Command::History(command) => history::run(&sources, command),
+        Command::Usage(options) => usage::run(&sources, &options),
         Command::Serve { accept_loss } => serve::run(&sources, accept_loss),
     }
 }

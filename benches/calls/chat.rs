@@ -1,4 +1,4 @@
-//! What people say in the measurement: the human side of the recorded talks, and evenings of a group chat made up by a seed.
+//! The messages by people in the measurement: the human side of the recorded talks, and evenings of a group chat generated from a seed.
 
 use std::fs;
 use std::path::Path;
@@ -8,20 +8,20 @@ use tertulia::domain::message::Modality;
 use tertulia::domain::moment::Moment;
 use tertulia::replay::{Action, Script, ScriptedEvent, ScriptedMessage};
 
-/// One evening after the other, each a conversation of its own.
+/// The number of evenings. Each is a separate conversation.
 pub const EVENINGS: u64 = 24;
 /// Messages of an evening.
 const MESSAGES: usize = 25;
 
-/// Gaps between messages that are longer than ten seconds: 70 to 72 of a hundred in public logs.
+/// The share of gaps between messages that are longer than ten seconds. Measured in public logs: 70 to 72 in a hundred.
 const LONG_GAPS: f64 = 0.71;
-/// One who wrote goes on writing: 27 to 53 of a hundred messages go on with the author's own.
+/// The share of messages by the author of the message before. Measured: 27 to 53 in a hundred.
 const GOES_ON: f64 = 0.35;
-/// A person who is addressed answers: 54 to 65 times of a hundred.
+/// How often an addressed person answers. Measured: 54 to 65 times in a hundred.
 const ANSWERS: f64 = 0.6;
-/// Messages meant for one person, by a mention or as a reply. Not measured: chosen.
+/// The share of messages for one person, by a mention or as a reply. Chosen, not measured.
 const FOR_A_PERSON: f64 = 0.35;
-/// Messages that name a companion, and of them those that name a second one. Not measured: chosen.
+/// The share of messages that name a companion, and of these the share that names a second one. Chosen, not measured.
 const FOR_A_COMPANION: f64 = 0.15;
 const FOR_TWO: f64 = 0.15;
 
@@ -94,12 +94,12 @@ pub fn recorded() -> anyhow::Result<Vec<Script>> {
     paths.iter().map(|path| human_side(path)).collect()
 }
 
-/// Evenings of a group chat in which so many companions are present.
+/// Evenings of a group chat with this number of companions.
 pub fn evenings(present: usize) -> anyhow::Result<Vec<Script>> {
     (0..EVENINGS).map(|evening| scripted(Evening::new(evening, present).messages())).collect()
 }
 
-/// The proportions that came of it, in words.
+/// The actual proportions of the generated evenings, in words.
 pub fn proportions(evenings: &[Script]) -> String {
     let (mut gaps, mut long, mut went_on, mut personal, mut answered, mut called) = (0, 0, 0, 0, 0, 0);
     for evening in evenings {
@@ -128,7 +128,7 @@ pub fn proportions(evenings: &[Script]) -> String {
     )
 }
 
-/// When somebody says something, and what.
+/// The time and content of a message.
 pub fn saying_of(event: &ScriptedEvent) -> Option<(Moment, &ScriptedMessage)> {
     match &event.action {
         Action::Say(saying) => Some((event.at, saying)),
@@ -141,7 +141,7 @@ fn scripted(events: Vec<ScriptedEvent>) -> anyhow::Result<Script> {
     Ok(Script { events, ..empty })
 }
 
-/// One evening in the making.
+/// Generates one evening.
 struct Evening<'a> {
     dice: Dice,
     companions: &'a [&'a str],
@@ -157,10 +157,10 @@ impl Evening<'_> {
     fn messages(mut self) -> Vec<ScriptedEvent> {
         let mut said: Vec<ScriptedEvent> = Vec::new();
         let mut last = PEOPLE[0];
-        // Who was meant by the last message, by whom.
+        // The person whom the last message addresses, and its author.
         let mut asked: Option<(&str, &str)> = None;
         while said.len() < MESSAGES {
-            // Each message takes the same numbers whatever comes of them, so that other casts hear the same chat.
+            // Each message uses the same number of random numbers in every case, so that all casts get the same chat.
             let [gap, length, answers, who, whom, aim, form, companion, second, text] = [(); 10].map(|()| self.dice.fraction());
             self.secs += if gap < LONG_GAPS { 10.0 - 35.0 * (1.0 - length).ln() } else { 1.0 + 9.0 * length };
             let answering = asked.take().filter(|_| answers < ANSWERS);
@@ -218,11 +218,11 @@ fn pick<'a>(list: &[&'a str], fraction: f64) -> &'a str {
     list[((fraction * list.len() as f64) as usize).min(list.len() - 1)]
 }
 
-/// SplitMix64: a generator whose numbers are the same with every version of every crate.
+/// SplitMix64. It is written here, so that its numbers do not change with a crate's version.
 struct Dice(u64);
 
 impl Dice {
-    /// From 0, included, to 1, excluded.
+    /// A number from 0 (included) to 1 (excluded).
     fn fraction(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

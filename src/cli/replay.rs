@@ -1,4 +1,4 @@
-//! `tertulia replay`: runs a script and prints what happened.
+//! `tertulia replay`: runs a script and prints the events.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use super::{EXIT_USAGE, visible};
 use crate::replay::{self, ReplayEvent, Script};
 
-/// Runs the script in this file; one line for each thing that happened, or one JSON object.
+/// Runs the script in this file. Prints one line, or one JSON object, for each event.
 pub fn run(file: &Path, json: bool) -> ExitCode {
     if file.is_dir() {
-        return complain(file, &"it is a folder: name a script in it, JSON or TOML");
+        return complain(file, &"this is a folder: name a script in it, JSON or TOML");
     }
     let script = match Script::read(file) {
         Ok(script) => script,
@@ -21,7 +21,7 @@ pub fn run(file: &Path, json: bool) -> ExitCode {
     }
     match replay::run(&script) {
         Ok(events) => match print(&events, json) {
-            // Whoever reads has seen enough.
+            // The reader closed the pipe.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("tertulia: standard output: {error}");

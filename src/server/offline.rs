@@ -32,7 +32,7 @@ pub fn open_options() -> OpenOptions {
         deadline: OPEN_DEADLINE,
         cache_bytes: CACHE_BYTES,
         new_id: SystemRng.id(),
-        instruments: Instruments::unread(),
+        instruments: Instruments::noop(),
         held: None,
     }
 }

@@ -248,7 +248,7 @@ mod tests {
             detail(r#"{"companions": {"aria": {"text_lull_timeout": "x"}}}"#).1,
             "companions.aria.text_lull_timeout is \"x\", must be a number"
         );
-        assert_eq!(detail(r#"{"paused": true, "paused": false}"#).1, "paused is there twice");
+        assert_eq!(detail(r#"{"paused": true, "paused": false}"#).1, "paused appears twice");
         assert_eq!(
             detail(r#"{"companions": {"aria": {"chatiness": "x"}}}"#).1,
             "companions.aria.chatiness is not known; did you mean chattiness?"
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(detail("rom=lobby"), "rom is not known; did you mean room?");
         assert_eq!(detail("room=lobby&as=x"), "as is \"x\", must be one of json, replay");
         assert_eq!(detail("as=json"), "room is missing");
-        assert_eq!(detail("room=a&room=b"), "room is there twice");
+        assert_eq!(detail("room=a&room=b"), "room appears twice");
         assert_eq!(detail("room=a&limit=x"), "limit is not a whole number from 0 up");
     }
 

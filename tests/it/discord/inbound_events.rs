@@ -66,7 +66,7 @@ impl Process {
             notes: Arc::<Core>::clone(core),
             clock: Arc::new(SystemClock),
             settings,
-            instruments: Instruments::unread(),
+            instruments: Instruments::noop(),
             interactions: Arc::new(|_| {}),
         });
         Self { shared, discord }

@@ -58,7 +58,7 @@ async fn a_backup_goes_into_a_folder_that_is_there_or_into_a_file_that_is_called
 
     for (Ran { code, stderr, .. }, expected) in refused.iter().zip([2, 2, 1, 2]) {
         assert_eq!(*code, Some(expected), "{stderr}");
-        assert!(stderr.contains("there is no folder") && stderr.contains("make it first"), "{stderr}");
+        assert!(stderr.contains("there is no folder") && stderr.contains("create it first"), "{stderr}");
     }
     assert!(!premises.path().join("missing").exists());
     assert_eq!([first.code, second.code, third.code], [Some(0); 3], "{first:?} {second:?} {third:?}");

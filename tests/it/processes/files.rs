@@ -66,9 +66,10 @@ async fn a_folder_in_the_place_of_a_backup_is_told_with_what_was_meant() {
     let to_restore = premises.run(&["history", "restore", "."]).await;
     let nothing = premises.run(&["history", "verify", "monday.backup", "--json"]).await;
 
-    let alone = "data is a folder, and a backup is a file: it is a data folder; `tertulia history verify` alone reads the store";
+    let alone =
+        "data is a folder, and a backup is a file: it is a data folder; `tertulia history verify` without BACKUP reads the store";
     assert_told(&of_a_store, 2, alone);
-    assert!(of_a_store.stderr.contains("with TERTULIA__STORAGE__PATH=data this one"), "{of_a_store:?}");
+    assert!(of_a_store.stderr.contains("set TERTULIA__STORAGE__PATH=data to read this one"), "{of_a_store:?}");
     for told in [&of_backups, &to_restore] {
         assert_told(told, 2, ". is a folder, and a backup is a file: name one of the backups in it");
     }

@@ -83,7 +83,7 @@ async fn that_nothing_can_be_copied_to_be_read_is_told_as_json_too() {
     fs::write(premises.data().join("manifest"), "torn").expect("a file");
     let opened = premises.run(&["history", "verify", "--json"]).await;
 
-    for (ran, words) in [(running, "event 3 cannot be read; with the server stopped"), (opened, "its manifest cannot be read")] {
+    for (ran, words) in [(running, "event 3 cannot be read; stop the server"), (opened, "its manifest cannot be read")] {
         let told = ran.object();
         assert!(ran.code == Some(3) && told["sound"] == false && told["problem_count"] == 1, "{ran:?}");
         let problem = told["problems"][0].as_str().unwrap_or_default();

@@ -78,7 +78,7 @@ async fn a_file_that_nobody_writes_holds_up_neither_reading_companions_again_nor
     server.signal("TERM").await;
     let (status, _) = server.ended().await;
 
-    assert!(line.contains("bruno.toml") && line.contains("is no regular file"), "{line}");
+    assert!(line.contains("bruno.toml") && line.contains("is not a regular file"), "{line}");
     assert_eq!(status.code(), Some(0));
 }
 

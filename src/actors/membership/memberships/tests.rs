@@ -157,7 +157,7 @@ fn share(memberships: &Memberships, one: &str, other: &str) -> bool {
 
 fn memberships(companions: &[(&str, &[&str])]) -> Memberships {
     let defaults = Settings::overlay(serde_json::json!({})).unwrap().companion_defaults;
-    Memberships::new(cast(companions), defaults, Instruments::unread())
+    Memberships::new(cast(companions), defaults, Instruments::noop())
 }
 
 fn with_external(id: &str, external: External) -> Membership {

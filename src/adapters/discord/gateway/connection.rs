@@ -308,7 +308,7 @@ impl<'a> Connection<'a> {
         let attempt = self.attempt();
         recorder.attempted(&attempt);
         if let Some(Lost { cause, at, attempts }) = self.lost.take() {
-            recorder.came_back(&Absence { shard, shards: of.get(), cause, attempts, began: at, ended: attempt.ended });
+            recorder.reconnected(&Absence { shard, shards: of.get(), cause, attempts, began: at, ended: attempt.ended });
         }
     }
 

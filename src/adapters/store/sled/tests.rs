@@ -53,7 +53,7 @@ pub(super) fn options() -> OpenOptions {
         deadline: Duration::from_secs(60),
         cache_bytes: 16 << 20,
         new_id: 42,
-        instruments: Instruments::unread(),
+        instruments: Instruments::noop(),
     }
 }
 

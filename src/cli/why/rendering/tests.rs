@@ -3,8 +3,8 @@ use serde_json::{Value, json};
 use super::*;
 
 #[test]
-fn a_story_is_told_one_step_a_line_with_the_day_once() {
-    let told = told(json!({
+fn a_story_has_one_step_per_line_and_each_day_once() {
+    let explanation = explanation(json!({
         "companion": "aria",
         "name": "Aria",
         "story": [
@@ -16,7 +16,7 @@ fn a_story_is_told_one_step_a_line_with_the_day_once() {
         "waiting_for": { "text": "8 more messages, or its name", "messages": 8, "unsettled": 1 },
     }));
 
-    let text = tell(&told, &asked(), true, 100);
+    let text = render(&explanation, &options(), true, 100);
 
     let expected = "\
 Aria in lobby, decision 5: NO (lull, model_no)
@@ -28,7 +28,7 @@ Aria in lobby, decision 5: NO (lull, model_no)
   2026-05-02 UTC
   00:00:01  A NO.
 
-It has heard one message that is not settled. It waits for 8 more messages, or its name.
+One message is unsettled. It waits for 8 more messages, or its name.
 
 trace abc
 ";
@@ -36,13 +36,13 @@ trace abc
 }
 
 #[test]
-fn a_long_step_is_wrapped_under_its_own_words() {
-    let told = told(json!({
+fn a_long_step_is_wrapped_and_indented() {
+    let explanation = explanation(json!({
         "companion": "aria",
         "story": [{ "at": "2026-05-01T22:14:00.250Z", "text": "one two three four five six seven eight nine ten eleven twelve" }],
     }));
 
-    let text = tell(&told, &asked(), true, 50);
+    let text = render(&explanation, &options(), true, 50);
 
     let steps: Vec<_> = text.lines().skip(3).collect();
     assert_eq!(steps, ["  22:14:00  one two three four five six seven", "            eight nine ten eleven twelve"]);
@@ -50,23 +50,23 @@ fn a_long_step_is_wrapped_under_its_own_words() {
 }
 
 #[test]
-fn nothing_that_people_wrote_is_obeyed_by_a_terminal() {
+fn text_from_people_cannot_control_the_terminal() {
     let text = "Ana said: “\u{1b}[2J\u{1b}]0;x\u{7} \r\nAria in lobby\u{202e}\u{9b}31m”";
-    let told = told(json!({
+    let explanation = explanation(json!({
         "companion": "aria",
         "name": "A\u{1b}[31m",
         "story": [{ "at": "2026\u{1b}c-05-01T22:14:00.250Z", "text": text }],
         "companions": [],
     }));
 
-    let text = tell(&told, &asked(), true, 100);
+    let text = render(&explanation, &options(), true, 100);
 
     assert!(text.chars().all(|char| char == '\n' || !char.is_control()), "{text:?}");
     assert!(!text.contains('\u{202e}') && text.contains("\\u{1b}[2J") && text.contains("\\r\\nAria in lobby"), "{text}");
 }
 
 #[test]
-fn everybody_is_told_of_in_short_and_how_to_hear_more() {
+fn all_companions_are_shown_in_short_with_the_command_for_more() {
     let brief = |id: &str, name: &str| {
         json!({
             "companion": id,
@@ -78,32 +78,32 @@ fn everybody_is_told_of_in_short_and_how_to_hear_more() {
             "waiting_for": null,
         })
     };
-    let told = told(json!({
+    let explanation = explanation(json!({
         "message": 3,
         "story": [],
         "companions": [brief("aria", "Aria"), brief("ben", "Benedict")],
     }));
 
-    let text = tell(&told, &Why { message: Some("3".into()), ..asked() }, false, 100);
+    let text = render(&explanation, &Why { message: Some("3".into()), ..options() }, false, 100);
 
     let expected = "\
 Message 3 in lobby
 
-Aria stayed silent on it, decision 7, 2026-05-01 22:14:00 UTC
+Aria stayed silent about it, decision 7, 2026-05-01 22:14:00 UTC
   It stayed silent on it.
 
-Benedict (ben) stayed silent on it, decision 7, 2026-05-01 22:14:00 UTC
+Benedict (ben) stayed silent about it, decision 7, 2026-05-01 22:14:00 UTC
   It stayed silent on it.
 
-The whole story of one of them: tertulia why lobby aria --message 3
+For the whole story of one companion: tertulia why lobby aria --message 3
 
-No server runs here: this is what the store tells.
+No server is running here. This was read from the store.
 ";
     assert_eq!(text, expected);
 }
 
 #[test]
-fn lines_are_as_wide_as_the_terminal_within_reason() {
+fn lines_are_as_wide_as_the_terminal_within_limits() {
     assert_eq!(
         [
             width(None, None),
@@ -118,11 +118,11 @@ fn lines_are_as_wide_as_the_terminal_within_reason() {
 }
 
 #[test]
-fn a_trigger_that_is_a_formality_is_not_told() {
+fn a_trigger_without_meaning_is_not_shown() {
     let head = |reason: &str| {
         let decision = json!({ "seq": 5, "decision": "NO", "trigger": "lull", "reason": reason });
-        let told = told(json!({ "companion": "aria", "decision": decision }));
-        tell(&told, &asked(), true, 100).lines().next().unwrap_or_default().to_owned()
+        let explanation = explanation(json!({ "companion": "aria", "decision": decision }));
+        render(&explanation, &options(), true, 100).lines().next().unwrap_or_default().to_owned()
     };
 
     for reason in ["closed", "paused", "overflow", "stale"] {
@@ -131,10 +131,10 @@ fn a_trigger_that_is_a_formality_is_not_told() {
     assert_eq!(head("model_no"), "aria in lobby, decision 5: NO (lull, model_no)");
 }
 
-fn told(json: Value) -> Told {
-    Told::read(&json.to_string()).unwrap()
+fn explanation(json: Value) -> Explanation {
+    Explanation::parse(&json.to_string()).unwrap()
 }
 
-fn asked() -> Why {
+fn options() -> Why {
     Why { room: "lobby".into(), companion: None, at: None, message: None, server: None, json: false }
 }

@@ -1,20 +1,20 @@
-//! A story as text: one step a line, wrapped, with nothing in it that a terminal would obey.
+//! Renders a story as text: one step per line, wrapped, with terminal control characters escaped.
 
 use std::fmt::Write as _;
 
 use serde::Deserialize;
 
 use super::Why;
-use crate::cli::visible::line as harmless;
+use crate::cli::visible::line as escaped;
 
-/// Columns of a line where the terminal does not say.
+/// The width of a line, in columns, when the terminal's width is not known.
 const WIDTH: usize = 100;
-/// Columns before the words of a step: two, the time, two more.
+/// The indent of a step's text, in columns: two, the time, and two more.
 const INDENT: usize = 12;
 
-/// What `/api/why` answers, as far as it is told.
+/// The part of the answer of `/api/why` that is rendered.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Told {
+pub(super) struct Explanation {
     companion: Option<String>,
     name: Option<String>,
     message: Option<u64>,
@@ -59,100 +59,102 @@ struct Brief {
     waiting_for: Option<Waiting>,
 }
 
-impl Told {
-    pub(super) fn read(json: &str) -> serde_json::Result<Self> {
+impl Explanation {
+    pub(super) fn parse(json: &str) -> serde_json::Result<Self> {
         serde_json::from_str(json)
     }
 }
 
-/// Columns of a line, as `COLUMNS` says it, else the terminal, within reason.
+/// The width of a line: from `COLUMNS`, else from the terminal, limited to 50 to 160.
 pub(super) fn width(columns: Option<&str>, terminal: Option<usize>) -> usize {
     columns.and_then(|columns| columns.trim().parse().ok()).or(terminal).map_or(WIDTH, |columns| columns.clamp(50, 160))
 }
 
-/// The story as text.
-pub(super) fn tell(told: &Told, asked: &Why, is_served: bool, width: usize) -> String {
+pub(super) fn render(explanation: &Explanation, options: &Why, is_from_server: bool, width: usize) -> String {
     let mut page = Page { text: String::new(), width, day: String::new() };
-    match &told.companion {
-        Some(companion) => one(&mut page, told, companion, &asked.room),
-        None => everybody(&mut page, told, asked),
+    match &explanation.companion {
+        Some(companion) => one_companion(&mut page, explanation, companion, &options.room),
+        None => all_companions(&mut page, explanation, options),
     }
-    if !is_served {
+    if !is_from_server {
         page.gap();
-        page.wrap(0, "No server runs here: this is what the store tells.");
+        page.wrap(0, "No server is running here. This was read from the store.");
     }
     page.text
 }
 
-fn one(page: &mut Page, told: &Told, companion: &str, room: &str) {
-    let called = called(told.name.as_deref().unwrap_or(companion), companion);
-    let about = told.message.map(|seq| format!(", message {seq}")).unwrap_or_default();
-    let head = match &told.decision {
+fn one_companion(page: &mut Page, explanation: &Explanation, companion: &str, room: &str) {
+    let name = display_name(explanation.name.as_deref().unwrap_or(companion), companion);
+    let about = explanation.message.map(|seq| format!(", message {seq}")).unwrap_or_default();
+    let head = match &explanation.decision {
         Some(Decision { seq, decision, trigger, reason, .. }) => {
-            // Nothing triggered these: the trigger on record is a formality.
+            // Nothing triggers such a decision. Its recorded trigger has no meaning.
             let is_bookkeeping = matches!(reason.as_str(), "closed" | "paused" | "overflow" | "stale");
             let trigger = if is_bookkeeping { String::new() } else { format!("{trigger}, ") };
-            format!("{called} in {room}{about}, decision {seq}: {decision} ({trigger}{reason})")
+            format!("{name} in {room}{about}, decision {seq}: {decision} ({trigger}{reason})")
         }
-        None if told.message.is_some() => format!("{called} in {room}{about}"),
-        None => format!("{called} in {room}: nothing was decided yet"),
+        None if explanation.message.is_some() => format!("{name} in {room}{about}"),
+        None => format!("{name} in {room}: no decision yet"),
     };
     page.wrap(0, &head);
-    page.story(&told.story);
-    if let Some(brief) = told.companions.first().filter(|_| told.message.is_some()) {
+    page.story(&explanation.story);
+    if let Some(brief) = explanation.companions.first().filter(|_| explanation.message.is_some()) {
         page.gap();
         page.wrap(0, &outcome(brief));
-        // Of a decision, the story has told the rest.
-        if told.decision.is_none() {
+        // If there is a decision, the story contains this text.
+        if explanation.decision.is_none() {
             page.wrap(2, &brief.text);
         }
     }
-    if let Some(waiting) = told.waiting_for.as_ref().filter(|_| told.message.is_none()) {
+    if let Some(waiting) = explanation.waiting_for.as_ref().filter(|_| explanation.message.is_none()) {
         page.gap();
         page.wrap(0, &waits(waiting));
     }
-    if let Some(trace) = told.decision.as_ref().and_then(|decision| decision.trace.as_ref()) {
+    if let Some(trace) = explanation.decision.as_ref().and_then(|decision| decision.trace.as_ref()) {
         page.gap();
         page.wrap(0, &format!("trace {trace}"));
     }
 }
 
-fn everybody(page: &mut Page, told: &Told, asked: &Why) {
-    let room = &asked.room;
-    match told.message {
+fn all_companions(page: &mut Page, explanation: &Explanation, options: &Why) {
+    let room = &options.room;
+    match explanation.message {
         Some(seq) => page.wrap(0, &format!("Message {seq} in {room}")),
         None => page.wrap(
             0,
-            &format!("Everybody in {room}: the newest decision of each{}", if asked.at.is_some() { " then" } else { "" }),
+            &format!(
+                "The latest decision of each companion in {room}{}",
+                if options.at.is_some() { " at that time" } else { "" }
+            ),
         ),
     }
-    page.story(&told.story);
-    for brief in &told.companions {
+    page.story(&explanation.story);
+    for brief in &explanation.companions {
         page.gap();
-        let told_as = match &brief.outcome {
+        let head = match &brief.outcome {
             Some(_) => outcome(brief),
-            None => called(&brief.name, &brief.companion),
+            None => display_name(&brief.name, &brief.companion),
         };
         let decision = brief.seq.map(|seq| format!(", decision {seq}")).unwrap_or_default();
         let at =
             brief.at.as_deref().map(|at| format!(", {} UTC", at.get(..19).unwrap_or(at).replace('T', " "))).unwrap_or_default();
-        page.wrap(0, &format!("{told_as}{decision}{at}"));
+        page.wrap(0, &format!("{head}{decision}{at}"));
         page.wrap(2, &brief.text);
         if let Some(waiting) = brief.waiting_for.as_ref().filter(|_| brief.outcome.is_none()) {
             page.wrap(2, &waits(waiting));
         }
     }
-    let Some(brief) = told.companions.iter().find(|brief| brief.seq.is_some()) else { return };
-    let option = match (&asked.at, &asked.message) {
+    let Some(brief) = explanation.companions.iter().find(|brief| brief.seq.is_some()) else { return };
+    let option = match (&options.at, &options.message) {
         (Some(at), _) => format!(" --at '{at}'"),
         (None, Some(id)) => format!(" --message {id}"),
         (None, None) => String::new(),
     };
     page.gap();
-    page.wrap(0, &format!("The whole story of one of them: tertulia why {room} {}{option}", brief.companion));
+    page.wrap(0, &format!("For the whole story of one companion: tertulia why {room} {}{option}", brief.companion));
 }
 
-fn called(name: &str, id: &str) -> String {
+fn display_name(name: &str, id: &str) -> String {
     if name.to_lowercase() == id.to_lowercase() { name.to_owned() } else { format!("{name} ({id})") }
 }
 
@@ -160,34 +162,34 @@ fn outcome(brief: &Brief) -> String {
     let outcome = match brief.outcome.as_deref().unwrap_or_default() {
         "answered" => "answered it",
         "speaking" => "is about to answer it",
-        "failed" => "wanted to answer it, and no statement was made",
-        "silent" => "stayed silent on it",
+        "failed" => "wanted to answer it, but made no statement",
+        "silent" => "stayed silent about it",
         "waiting" => "has not decided about it yet",
         "own" => "said it",
-        "taken_back" => "never got to answer it: it was taken back or forgotten",
-        "cleared" => "never got to answer it: the room was cleared",
-        "left" => "never got to answer it: it left",
-        "absent" => "was not there",
-        "set_aside" => "never considered it: it was set aside",
-        _ => "is not told of",
+        "taken_back" => "did not answer it: the message was deleted",
+        "cleared" => "did not answer it: the room was cleared",
+        "left" => "did not answer it: the companion left the room",
+        "absent" => "was not in the room",
+        "set_aside" => "did not consider it: the message is a dead letter",
+        _ => "has an outcome that this version does not know",
     };
-    format!("{} {outcome}", called(&brief.name, &brief.companion))
+    format!("{} {outcome}", display_name(&brief.name, &brief.companion))
 }
 
 fn waits(waiting: &Waiting) -> String {
-    let heard = match waiting.unsettled {
+    let unsettled = match waiting.unsettled {
         0 => String::new(),
-        1 => "It has heard one message that is not settled. ".to_owned(),
-        count => format!("It has heard {count} messages that are not settled. "),
+        1 => "One message is unsettled. ".to_owned(),
+        count => format!("{count} messages are unsettled. "),
     };
-    format!("{heard}It waits for {}.", waiting.text)
+    format!("{unsettled}It waits for {}.", waiting.text)
 }
 
-/// The text in the making.
+/// The text so far.
 struct Page {
     text: String,
     width: usize,
-    /// The day that the last step was told of.
+    /// The day of the last step.
     day: String,
 }
 
@@ -219,18 +221,18 @@ impl Page {
     }
 
     fn lines(&mut self, lead: &str, rest: &str, text: &str) {
-        let text = harmless(text);
+        let text = escaped(text);
         let room = self.width.saturating_sub(rest.len()).max(20);
         let mut lead = lead;
         for line in wrapped(&text, room) {
-            // Writing to a text cannot fail.
-            let _ = writeln!(self.text, "{}{line}", harmless(lead));
+            // Writing to a String does not fail.
+            let _ = writeln!(self.text, "{}{line}", escaped(lead));
             lead = rest;
         }
     }
 }
 
-/// Breaks a text at spaces into lines of so many characters; what has no space is broken anywhere.
+/// Breaks a text into lines of at most this width. It breaks at spaces, and inside a word only if the word is longer than a line.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
@@ -241,7 +243,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
             used = 0;
         }
         if used > 0 {
-            lines.last_mut().expect("there is always one").push(' ');
+            lines.last_mut().expect("there is always a line").push(' ');
             used += 1;
         }
         for char in word.chars() {
@@ -249,7 +251,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
                 lines.push(String::new());
                 used = 0;
             }
-            lines.last_mut().expect("there is always one").push(char);
+            lines.last_mut().expect("there is always a line").push(char);
             used += 1;
         }
     }

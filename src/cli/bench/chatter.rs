@@ -1,15 +1,15 @@
-//! What people say under load: the same talk for the same seed, in the proportions of public group chats.
+//! Generates people's messages for a load, in the proportions of public group chats. The same seed gives the same messages.
 
 use std::sync::Arc;
 
-/// One who wrote goes on writing: 27 to 53 of a hundred messages go on with the author's own.
-const GOES_ON: f64 = 0.35;
-/// Messages that a companion should answer: 6 to 14 of a hundred; here each of them names one.
+/// The share of messages by the author of the message before. Measured: 27 to 53 in a hundred.
+const SAME_AUTHOR: f64 = 0.35;
+/// The share of messages that a companion should answer. Measured: 6 to 14 in a hundred. Here each of them names a companion.
 const FOR_A_COMPANION: f64 = 0.10;
-/// Messages meant for another person, by a mention. Not measured: chosen.
+/// The share of messages that mention another person. Chosen, not measured.
 const FOR_A_PERSON: f64 = 0.25;
 
-/// So many people talk in each room.
+/// The people of each room.
 const PEOPLE: [&str; 6] = ["Rosa", "Duarte", "Ines", "Tome", "Vera", "Kai"];
 const OPENINGS: [&str; 12] = [
     "the bus was late again this morning",
@@ -40,39 +40,38 @@ const ENDINGS: [&str; 12] = [
     "sorry, had to say it",
 ];
 
-/// Something that somebody says somewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Said {
-    /// Which room, by its number.
+pub(super) struct Message {
+    /// The room's number.
     pub room: usize,
     pub from: &'static str,
     pub text: Arc<str>,
-    /// Whom it mentions, if it is meant for another person.
+    /// The mentioned person, if the message is meant for one.
     pub mention: Option<&'static str>,
 }
 
-/// Talk without end in so many rooms, each as likely as the other.
-pub(super) struct Talk {
+/// Endless messages in a number of rooms, all equally likely.
+pub(super) struct Chatter {
     dice: Dice,
-    /// Who spoke last in each room, by number.
+    /// The last speaker of each room, as an index into [`PEOPLE`].
     last: Vec<u8>,
-    /// The companions that are called.
+    /// The names of companions that messages address.
     companions: Vec<String>,
 }
 
-impl Talk {
+impl Chatter {
     pub(super) fn new(seed: u64, rooms: usize, companions: Vec<String>) -> Self {
         Self { dice: Dice(seed), last: vec![0; rooms], companions }
     }
 
-    /// The next message, some 80 characters long.
-    pub(super) fn next(&mut self) -> Said {
+    /// Generates the next message, about 80 characters long.
+    pub(super) fn next(&mut self) -> Message {
         let room = self.dice.below(self.last.len());
-        let speaker = if self.dice.fraction() < GOES_ON { self.last[room].into() } else { self.dice.below(PEOPLE.len()) };
+        let speaker = if self.dice.fraction() < SAME_AUTHOR { self.last[room].into() } else { self.dice.below(PEOPLE.len()) };
         self.last[room] = u8::try_from(speaker).unwrap_or_default();
         let (opening, ending) = (OPENINGS[self.dice.below(OPENINGS.len())], ENDINGS[self.dice.below(ENDINGS.len())]);
-        let (aim, whom) = (self.dice.fraction(), self.dice.fraction());
-        let pick = |length: usize| ((whom * length as f64) as usize).min(length.saturating_sub(1));
+        let (aim, choice) = (self.dice.fraction(), self.dice.fraction());
+        let pick = |length: usize| ((choice * length as f64) as usize).min(length.saturating_sub(1));
         let number = self.dice.below(10_000);
         let mut mention = None;
         let text = if aim < FOR_A_COMPANION && !self.companions.is_empty() {
@@ -82,15 +81,15 @@ impl Talk {
             mention = (aim < FOR_A_COMPANION + FOR_A_PERSON && person != PEOPLE[speaker]).then_some(person);
             format!("{opening}, {ending} ({number})")
         };
-        Said { room, from: PEOPLE[speaker], text: text.into(), mention }
+        Message { room, from: PEOPLE[speaker], text: text.into(), mention }
     }
 }
 
-/// SplitMix64: a generator whose numbers are the same with every version of every crate.
+/// SplitMix64. It is written here, so that its numbers do not change with a crate's version.
 struct Dice(u64);
 
 impl Dice {
-    /// From 0, included, to 1, excluded.
+    /// A number from 0 (included) to 1 (excluded).
     fn fraction(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -98,7 +97,7 @@ impl Dice {
         ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A number below this one, which is not 0.
+    /// A number below the bound. The bound must not be 0.
     fn below(&mut self, bound: usize) -> usize {
         ((self.fraction() * bound as f64) as usize).min(bound - 1)
     }
@@ -109,27 +108,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_talks_the_same() {
-        let (mut one, mut other) = (talk(7), talk(7));
+    fn the_same_seed_gives_the_same_messages() {
+        let (mut one, mut other) = (chatter(7), chatter(7));
 
         assert!((0..100).all(|_| one.next() == other.next()));
     }
 
     #[test]
-    fn talk_keeps_its_proportions() {
-        let mut talk = talk(1);
+    fn messages_have_the_intended_proportions() {
+        let mut chatter = chatter(1);
 
-        let said: Vec<_> = (0..10_000).map(|_| talk.next()).collect();
+        let messages: Vec<_> = (0..10_000).map(|_| chatter.next()).collect();
 
-        let share = |is: &dyn Fn(&Said) -> bool| said.iter().filter(|said| is(said)).count() as f64 / 10_000.0;
-        assert!((0.08..0.12).contains(&share(&|said| said.text.starts_with("Aria, "))));
-        assert!((0.15..0.25).contains(&share(&|said| said.mention.is_some())));
-        let length = said.iter().map(|said| said.text.len()).sum::<usize>() / said.len();
+        let share = |is: &dyn Fn(&Message) -> bool| messages.iter().filter(|message| is(message)).count() as f64 / 10_000.0;
+        assert!((0.08..0.12).contains(&share(&|message| message.text.starts_with("Aria, "))));
+        assert!((0.15..0.25).contains(&share(&|message| message.mention.is_some())));
+        let length = messages.iter().map(|message| message.text.len()).sum::<usize>() / messages.len();
         assert!((60..100).contains(&length), "{length}");
-        assert!((0..10).all(|room| said.iter().any(|said| said.room == room)));
+        assert!((0..10).all(|room| messages.iter().any(|message| message.room == room)));
     }
 
-    fn talk(seed: u64) -> Talk {
-        Talk::new(seed, 10, vec!["Aria".to_owned()])
+    fn chatter(seed: u64) -> Chatter {
+        Chatter::new(seed, 10, vec!["Aria".to_owned()])
     }
 }

@@ -1,4 +1,4 @@
-//! An exporter of metrics whose trouble is told when it begins and when it is over: the SDK itself says nothing.
+//! A metrics exporter that logs when failures begin and end. The SDK itself logs nothing.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -9,38 +9,38 @@ use opentelemetry_sdk::metrics::data::ResourceMetrics;
 use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
 use tokio::time::Instant;
 
-use crate::telemetry::export::{Losses, Word};
+use crate::telemetry::export::{Change, Losses};
 
-/// Sends through another, and tells of it.
+/// Wraps an exporter.
 #[derive(Debug)]
-pub(super) struct Watched<E> {
+pub(super) struct Monitored<E> {
     exporter: E,
-    /// Exports that failed, and what was said of them.
+    /// The number of failed exports, and what was logged about them.
     failed: Mutex<(u64, Losses)>,
 }
 
-impl<E> Watched<E> {
+impl<E> Monitored<E> {
     pub(super) fn new(exporter: E) -> Self {
         Self { exporter, failed: Mutex::default() }
     }
 
-    fn tell(&self, outcome: &OTelSdkResult) {
+    fn log(&self, outcome: &OTelSdkResult) {
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         let (exports, losses) = &mut *failed;
         *exports += u64::from(outcome.is_err());
-        match (losses.learn(*exports, Instant::now()), outcome) {
-            // What was measured is sent with the next one.
-            (Some(Word::Begins), Err(error)) => tracing::warn!(%error, "the OTLP endpoint does not take metrics"),
-            (Some(Word::Ends), _) => tracing::info!(failed = *exports, "the OTLP endpoint takes metrics again"),
+        match (losses.update(*exports, Instant::now()), outcome) {
+            // Nothing is lost yet: the next export sends the new totals.
+            (Some(Change::Begin), Err(error)) => tracing::warn!(%error, "metrics cannot be exported to the OTLP endpoint"),
+            (Some(Change::End), _) => tracing::info!(failed = *exports, "metrics are exported to the OTLP endpoint again"),
             _ => {}
         }
     }
 }
 
-impl<E: PushMetricExporter> PushMetricExporter for Watched<E> {
+impl<E: PushMetricExporter> PushMetricExporter for Monitored<E> {
     async fn export(&self, metrics: &ResourceMetrics) -> OTelSdkResult {
         let outcome = self.exporter.export(metrics).await;
-        self.tell(&outcome);
+        self.log(&outcome);
         outcome
     }
 
@@ -70,22 +70,22 @@ mod tests {
     async fn an_hour_without_a_collector_of_metrics_is_two_lines_of_log() {
         let lines = Lines::default();
         let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
-        let _told = tracing::subscriber::set_default(subscriber);
-        let watched = Watched::new(Endpoint(AtomicBool::new(false)));
+        let _guard = tracing::subscriber::set_default(subscriber);
+        let monitored = Monitored::new(Endpoint(AtomicBool::new(false)));
 
         for minute in 0..120 {
-            watched.exporter.0.store(minute >= 60, Ordering::Relaxed);
-            let _ = watched.export(&ResourceMetrics::default()).await;
+            monitored.exporter.0.store(minute >= 60, Ordering::Relaxed);
+            let _ = monitored.export(&ResourceMetrics::default()).await;
             tokio::time::advance(Duration::from_secs(60)).await;
         }
 
-        let said = lines.text();
-        let levels: Vec<_> = said.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
-        assert_eq!(levels, ["WARN", "INFO"], "{said}");
-        assert!(said.contains("it is off"), "{said}");
+        let log = lines.text();
+        let levels: Vec<_> = log.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
+        assert_eq!(levels, ["WARN", "INFO"], "{log}");
+        assert!(log.contains("it is off"), "{log}");
     }
 
-    /// Takes metrics, or not.
+    /// Accepts metrics if the flag is set.
     struct Endpoint(AtomicBool);
 
     impl PushMetricExporter for Endpoint {
