@@ -50,7 +50,11 @@ pub struct Took {
 
 impl World {
     /// Starts a system on this store.
-    pub async fn on<S: Store + StoreMaintenance>(store: Arc<S>, stock: Stock, clock: Option<Arc<dyn Clock>>) -> anyhow::Result<Self> {
+    pub async fn on<S: Store + StoreMaintenance>(
+        store: Arc<S>,
+        stock: Stock,
+        clock: Option<Arc<dyn Clock>>,
+    ) -> anyhow::Result<Self> {
         let metrics = Metrics::local();
         let generous = json!({ "gate": {
             "addresses_per_minute": u32::MAX, "evaluations_per_hour": u32::MAX, "guild_evaluations_per_hour": u32::MAX,

@@ -31,7 +31,7 @@ pub(super) fn are_enough() -> bool {
 /// The limit is below the minimum of files.
 pub(super) fn connections(wanted: usize) -> Result<usize, TooFewFiles> {
     let limit = getrlimit(Resource::Nofile);
-    let enough = (wanted + turned_away_at_once(wanted)) as u64 + RESERVED;
+    let enough = (wanted + max_rejections(wanted)) as u64 + RESERVED;
     let open = raised(limit, enough);
     if let Some(files) = open.filter(|files| *files < MIN_FILES) {
         return Err(TooFewFiles(files));
@@ -65,7 +65,7 @@ fn room(open: Option<u64>, wanted: usize) -> usize {
     let Some(open) = open else { return wanted };
     let left = usize::try_from(open.saturating_sub(RESERVED)).unwrap_or(usize::MAX);
     // A rejected connection also takes a descriptor while it receives its rejection.
-    let left = left.saturating_sub(turned_away_at_once(left.min(wanted)));
+    let left = left.saturating_sub(max_rejections(left.min(wanted)));
     left.max(MIN_CONNECTIONS).min(wanted)
 }
 

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use ractor::Actor;
 
 use super::{CACHE_BYTES, Ended, OPEN_DEADLINE, cannot_load_rooms, open};
-use crate::actors::erasure::retention::{self, Passed};
+use crate::actors::erasure::retention::{self, PassReport};
 use crate::actors::models::Models;
 use crate::actors::runtime::actor_keys::WriterKey;
 use crate::actors::runtime::context::{ActorContext, Environment};
@@ -61,7 +61,7 @@ pub enum Age {
 ///
 /// # Errors
 /// As for [`ask`]; [`Refused::NotFound`] if there is no such guild.
-pub fn expire(loaded: Loaded, guild: Option<GuildId>, age: Age) -> Result<Result<Passed, Refused>, Ended> {
+pub fn expire(loaded: Loaded, guild: Option<GuildId>, age: Age) -> Result<Result<PassReport, Refused>, Ended> {
     with_backend(loaded, async |backend, context| {
         if let Some(guild) = &guild {
             backend.check_guild(guild).await?;

@@ -35,8 +35,9 @@ impl Notes for StoredNotes {
         let stored = Reader::new(&*self.context.store).all(key::notes_beginning(guild, beginning)).await.map_err(note_error)?;
         let mut notes = Vec::with_capacity(stored.len());
         for (key, value) in stored {
-            let name = key::name_of_note(guild, &key).ok_or_else(|| NoteError(format!("the key {key} is not the key of a note")))?;
-            notes.push((name, decode_bytes(&key, &value).map_err(unkept)?));
+            let name =
+                key::name_of_note(guild, &key).ok_or_else(|| NoteError(format!("the key {key} is not the key of a note")))?;
+            notes.push((name, decode_bytes(&key, &value).map_err(note_error)?));
         }
         Ok(notes)
     }
@@ -51,7 +52,7 @@ impl Notes for StoredNotes {
             note.map_or_else(|| Write::Remove(key.clone()), |note| Write::Put(key.clone(), encode_bytes(&note)))
         };
         let writes = notes.into_iter().map(to_write).collect();
-        write_meta(&self.context, ward, writes).await.map_err(unkept)
+        write_meta(&self.context, ward, writes).await.map_err(note_error)
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) struct JournalPosition {
     /// The low-water mark. Events that are missing below it were deleted or have expired.
     lowest: Seq,
     /// The people that are known to be in the index of persons.
-    listed: Listed,
+    listed: IndexedPeople,
 }
 
 /// The batch of a request, and its events.

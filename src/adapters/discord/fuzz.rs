@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 
 pub(crate) use super::commands::fuzz::{interaction, interactions};
 use super::gateway::fuzz as gateway;
-use super::heard::{By, Heard, Us, heard};
 use super::identify::IdentifyHistory;
+use super::incoming::{Incoming, OwnIds, Sender, classify};
 use super::limits::{Account, Ask, Limits, Route};
 use super::markup::pieces;
 use super::names;
@@ -75,9 +75,9 @@ pub(crate) fn event(bytes: &[u8]) {
     read::<wire::RoleDeleted>(bytes, |_| {});
     read::<wire::Emojis>(bytes, |_| {});
     read::<wire::WebhooksChanged>(bytes, |_| {});
-    read::<wire::Whereabouts>(bytes, |_| {});
-    read::<wire::Bulk>(bytes, |_| {});
-    read::<wire::Gone>(bytes, |_| {});
+    read::<wire::MessageLocation>(bytes, |_| {});
+    read::<wire::MessagesDeleted>(bytes, |_| {});
+    read::<wire::MessageDeleted>(bytes, |_| {});
     read::<IdentifyHistory>(bytes, |history| {
         assert_eq!(&serde_json::from_str::<IdentifyHistory>(&serde_json::to_string(history).unwrap()).unwrap(), history)
     });
@@ -109,8 +109,8 @@ pub(crate) fn message(bytes: &[u8]) {
     let us = OwnIds { bot: id(BOT), application: id(APPLICATION), webhooks: &webhooks };
     let told = message.raw();
 
-    match heard(&told, &us, &()) {
-        Heard::Said(inbound_message) => {
+    match classify(&told, &us, &()) {
+        Incoming::Message(inbound_message) => {
             // The author and role of the message match its origin.
             assert_eq!(inbound_message.id, message.id());
             let author = told.origin.author.id;
@@ -210,7 +210,7 @@ pub(crate) fn said(bytes: &[u8]) {
             "{:?}",
             part.content
         );
-        assert!(part.calls.iter().all(|user| mentioned.insert(*user)), "somebody is mentioned twice");
+        assert!(part.mentions.iter().all(|user| mentioned.insert(*user)), "somebody is mentioned twice");
         let low = part.content.to_lowercase();
         assert!(!low.contains("@everyone") && !low.contains("@here"), "everybody is mentioned: {:?}", part.content);
         assert!(!mentions_role(&part.content), "a role is mentioned: {:?}", part.content);

@@ -51,7 +51,7 @@ async fn probes_accept_any_host() {
 async fn a_page_behind_a_rebound_name_gets_no_details_from_readiness() {
     let world = World::new().await;
     *world.backend.not_ready_because.lock().unwrap() = Some("/secret/path is full".into());
-    let asked = |name: &'static str, value: &'static str| {
+    let readiness_with = |name: &'static str, value: &'static str| {
         let request = world.request(Method::GET, "/readyz").header(name, value);
         async { answer(request.send().await.unwrap()).await }
     };

@@ -8,6 +8,7 @@ use super::interaction::ChannelContext;
 use super::members::line;
 use super::words::{self, channel, listed, when};
 use super::{Answer, CommandHandler};
+use crate::adapters::discord::delivery_errors::DeliveryError;
 use crate::adapters::discord::permissions::Need;
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::domain::closing::Stage;
@@ -33,7 +34,7 @@ pub(super) struct ChannelStatus {
     /// What the bot lacks here. `None` if that is unknown.
     pub missing: Option<Vec<Need>>,
     pub reads_all: Option<bool>,
-    pub delivery_error: Option<Trouble>,
+    pub delivery_error: Option<DeliveryError>,
     /// Whether the store is ready.
     pub store_is_ready: bool,
     /// Whether the models are ready.
@@ -178,7 +179,7 @@ fn obstacles(status: &ChannelStatus) -> Vec<String> {
             when(delivery_error.at),
             delivery_error.why
         ));
-        if let Some(at) = delivery_error.tried_again_at {
+        if let Some(at) = delivery_error.retry_at {
             lines.push(format!(
                 "• Until permissions change here, companions stay silent without thinking about an answer. They try again {}.",
                 when(at)

@@ -203,7 +203,7 @@ impl<'a> Connection<'a> {
                 match kind.as_str() {
                     "READY" => {
                         let Some(ready) = frame::parse_ready(&data) else { return Some(End::InvalidData) };
-                        self.shared.discord.is(Bot { application: ready.application, user: ready.user });
+                        self.shared.discord.set_bot(Bot { application: ready.application, user: ready.user });
                         self.session.send_replace(Some(Session {
                             id: ready.session,
                             resume_url: ready.resume_url,

@@ -66,7 +66,7 @@ impl Intents {
             return Ok(());
         }
         let application: Application = discord.rest().ask(Request::application()).await?;
-        discord.is(Bot { application: application.id, user: application.bot.map_or(application.id, |user| user.id) });
+        discord.set_bot(Bot { application: application.id, user: application.bot.map_or(application.id, |user| user.id) });
         self.change(|state| {
             state.application = Some(application.id);
             state.is_enabled = Some(application.flags & CONTENT_FLAGS != 0);

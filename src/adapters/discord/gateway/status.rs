@@ -186,7 +186,7 @@ mod tests {
     }
 
     fn set(statuses: &Statuses, number: u32, status: ShardStatus) {
-        statuses.set(shard(number), status, &Instruments::unread());
+        statuses.set(shard(number), status, &Instruments::noop());
     }
 
     fn shard(number: u32) -> Shard {

@@ -38,7 +38,7 @@ fn a_new_thread_lists_the_companions_that_will_join() {
 #[test]
 fn every_problem_is_listed_with_what_to_do() {
     let here = ChannelContext { bot_permissions: Some(Permissions::VIEW_CHANNEL), ..here() };
-    let delivery_error = Trouble {
+    let delivery_error = DeliveryError {
         at: Moment::from_micros(1_777_636_800_000_000),
         why: "The channel has 15 webhooks.".into(),
         retry_at: None,
