@@ -391,7 +391,7 @@ async fn beside_what_was_set_aside_and_cannot_be_read_the_rest_is_listed() {
 
     assert_eq!(listed.messages, []);
     let [entry] = &listed.channels[..] else { panic!("its room is not listed: {listed:?}") };
-    assert!(entry.detail.contains(&format!("why event {} was set aside of channel console:lobby", said[0])), "{}", entry.detail);
+    assert!(entry.detail.contains(&format!("the dead letter of event {} of channel console:lobby", said[0])), "{}", entry.detail);
 }
 
 #[tokio::test(start_paused = true)]

@@ -81,7 +81,7 @@ async fn a_channel_whose_record_cannot_be_read_is_left_alone_shown_and_back_once
     let [alone] = &channels[..] else { panic!("it is not listed: {channels:?}") };
     assert_eq!((&*alone.id, alone.guild.as_str(), &*alone.room), ("channel:console:lobby", "home", "lobby"));
     assert_eq!(alone.until.0.since(alone.since.0), Duration::from_secs(300));
-    let named = format!("event {seq} of channel console:lobby of guild home cannot be read: it is no JSON");
+    let named = format!("event {seq} of channel console:lobby of guild home cannot be read: it is not JSON");
     assert!(alone.detail.contains(&named) && alone.detail.contains("history verify"), "{}", alone.detail);
     assert!(world.history("den").await.contains(&("bruno".into(), "Hello!".into())));
 

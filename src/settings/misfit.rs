@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(message::<Sample>("{}"), "is missing");
         assert_eq!(message::<Sample>(r#"{"count": 1, "count": 2}"#), "appears twice");
         assert_eq!(message::<Sample>(r#"{"pausd": true}"#), "is not known; did you mean paused?");
-        assert_eq!(message::<Sample>(r#"{"zzz": true}"#), "is not known; known here are paused, count, share, names, level");
+        assert_eq!(message::<Sample>(r#"{"zzz": true}"#), "is not known; known keys: paused, count, share, names, level");
     }
 
     #[test]
