@@ -1,4 +1,4 @@
-//! How the ports are served: stores, models, platforms.
+//! Implementations of the ports: stores, models, platforms.
 
 pub mod console;
 pub mod discord;

@@ -1,12 +1,13 @@
-//! The command line: what can be asked for, and how the answer is given.
+//! The command line: commands, options and exit codes.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage or wrong settings, 3 the store cannot be used; of a server also 70 (its runtime hung) and 130
-//! (told to stop twice).
+//! Exit codes: 0 done, 1 failed, 2 wrong usage or wrong settings, 3 the store cannot be used. A server also exits with 70 (its runtime hung) and
+//! 130 (it received a second signal to stop).
 
-mod asking;
+mod access;
 pub mod bench;
 pub mod check;
 mod client;
+mod command_io;
 pub mod discord;
 mod failure;
 #[cfg(test)]
@@ -17,7 +18,6 @@ pub mod replay;
 pub mod serve;
 pub mod usage;
 mod visible;
-mod whom;
 pub mod why;
 
 use std::path::PathBuf;
@@ -29,30 +29,30 @@ use crate::settings::{Located, Problems, Sources};
 /// The exit code for wrong usage and wrong settings; clap uses it too.
 pub const EXIT_USAGE: u8 = 2;
 
-/// The exit code for a store that cannot be opened, or takes no more.
+/// The exit code for a store that cannot be opened, or that accepts no more writes.
 pub const EXIT_STORE: u8 = 3;
 
 const EXAMPLES: &str = "\
 Examples:
-  tertulia                                  start; the companions are at http://127.0.0.1:7878
-  tertulia check                            tell whether the settings are good
-  tertulia check --config /etc/tertulia     the same for another folder
-  tertulia serve --profile production       lay production.toml over default.toml
+  tertulia                                  start the server; its page is at http://127.0.0.1:7878
+  tertulia check                            check the settings
+  tertulia check --config /etc/tertulia     check the settings in another folder
+  tertulia serve --profile production       apply production.toml on top of default.toml
   TERTULIA__GATE__MAX_BUFFER=100 tertulia   change one setting for one run
-  tertulia discord check                    tell whether Discord would work, and what to click
+  tertulia discord check                    check whether Discord would work, and what to change
   tertulia replay night.json --json         run a scripted conversation in virtual time
-  tertulia why lobby aria                   tell why a companion spoke, or did not
-  tertulia health                           ask the running server whether it can be talked to
-  tertulia history backup /backups          copy what is stored, while the server runs
-  tertulia usage --last 7d                  what the last week cost, by guild
-  tertulia bench --rate 1000                how this machine bears a thousand messages a second
+  tertulia why lobby aria                   explain why a companion spoke or stayed silent
+  tertulia health                           check whether the running server is ready
+  tertulia history backup /backups          back up the store while the server runs
+  tertulia usage --last 7d                  show what the last week cost, by guild
+  tertulia bench --rate 1000                measure this machine at a thousand messages a second
 
 Exit codes:
   0  done
   1  failed
   2  wrong usage or wrong settings
-  3  the store cannot be opened, or takes no more
-  70, 130  a server that hung, and one that was told twice to stop";
+  3  the store cannot be opened, or accepts no more writes
+  70, 130  only a server: it hung, or received a second signal to stop";
 
 /// Hosts AI companions, and decides when they speak, who speaks next, and when to stop.
 #[derive(Clone, Debug, Parser)]
@@ -62,7 +62,7 @@ pub struct Cli {
     #[arg(long, global = true, value_name = "DIR")]
     pub config: Option<PathBuf>,
 
-    /// The profile: PROFILE.toml in that folder is laid over default.toml
+    /// The profile: PROFILE.toml in that folder overrides default.toml
     #[arg(long, global = true, value_name = "PROFILE", env = "TERTULIA_PROFILE")]
     pub profile: Option<String>,
 
@@ -71,23 +71,22 @@ pub struct Cli {
     pub command: Option<Command>,
 }
 
-/// What can be asked for.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
     /// Start the server
     Serve {
-        /// Go on with what is there, though the store holds less than it should
+        /// Start although the store has lost data: continue with what is left
         #[arg(long)]
         accept_loss: bool,
     },
-    /// Tell whether the settings are good, and what they amount to
+    /// Check the settings, and show the settings in force
     #[command(after_help = "Examples:\n  tertulia check\n  tertulia check --config /etc/tertulia --profile production --json")]
     Check {
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Look whether Discord would work
+    /// Check whether Discord would work
     #[command(subcommand)]
     Discord(discord::Discord),
     /// Run a scripted conversation in virtual time and print what happened
@@ -96,15 +95,15 @@ pub enum Command {
         /// The script, JSON or TOML
         #[arg(value_name = "FILE")]
         file: PathBuf,
-        /// Print one JSON object a line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// Tell why a companion spoke, or did not, and what became of a message
+    /// Explain why a companion spoke or stayed silent, and what happened to a message
     Why(why::Why),
-    /// Tell whether the server can be talked to
+    /// Check whether the server is ready
     #[command(after_help = "Examples:\n  tertulia health\n  tertulia health --server http://127.0.0.1:7878 --json\n\n\
-                            Exit codes:\n  0  ready\n  1  not ready, not there, or not reached\n  2  wrong usage or wrong settings")]
+                            Exit codes:\n  0  ready\n  1  not ready, not running, or not reachable\n  2  wrong usage or wrong settings")]
     Health {
         /// Ask this server [default: the one that runs on the data folder]
         #[arg(long, value_name = "URL")]
@@ -113,38 +112,38 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Read out, copy, check, and forget what is stored
+    /// Export, back up, check and delete stored data
     History(history::History),
-    /// Talk to a server as many people would, and tell how much it takes and how long that takes
+    /// Send messages as many people would, and measure throughput and latency
     Bench(bench::Bench),
-    /// Tell what guilds used: calls, tokens and what they cost, and how they stand with their caps
+    /// Show what guilds used: calls, tokens, their cost, and how much of each daily cap
     Usage(usage::Usage),
 }
 
 impl Cli {
-    /// What the process was started with. What cannot be understood is told, and so is help; then the process ends.
+    /// Parses the process's arguments. Prints help, or what is wrong with the arguments, and then exits.
     pub fn read() -> Self {
         Self::try_parse().unwrap_or_else(|error| {
-            // What is told repeats what was given: here without what a terminal would obey.
-            let given = std::env::args_os().map(|given| visible::line(&given.to_string_lossy()));
-            Self::try_parse_from(given).err().unwrap_or(error).exit()
+            // The error message repeats the arguments. So it is built again from arguments without terminal control characters.
+            let arguments = std::env::args_os().map(|argument| visible::line(&argument.to_string_lossy()));
+            Self::try_parse_from(arguments).err().unwrap_or(error).exit()
         })
     }
 
-    /// What is asked for: without a command, to serve.
-    pub fn asked(&self) -> Command {
+    /// The given command. Without one it is `serve`.
+    pub fn command_or_default(&self) -> Command {
         self.command.clone().unwrap_or(Command::Serve { accept_loss: false })
     }
 
-    /// Where the settings come from, the process's environment included.
+    /// The sources of the settings, including the process's environment.
     ///
     /// # Errors
-    /// A variable that is meant for the settings and is no text.
+    /// The value of a `TERTULIA__` variable is not UTF-8.
     pub fn sources(&self) -> Result<Sources, Problems> {
         let mut environment = Vec::new();
         let mut problems = Vec::new();
         for (name, value) in std::env::vars_os() {
-            // A variable whose name is no text is nobody's setting.
+            // No setting has a name that is not UTF-8.
             let Ok(name) = name.into_string() else { continue };
             match value.into_string() {
                 Ok(value) => environment.push((name, value)),
@@ -179,20 +178,20 @@ mod tests {
     fn without_a_command_the_server_is_started() {
         let cli = Cli::parse_from(["tertulia"]);
 
-        assert!(matches!(cli.asked(), Command::Serve { accept_loss: false }));
+        assert!(matches!(cli.command_or_default(), Command::Serve { accept_loss: false }));
     }
 
     #[test]
-    fn options_are_taken_before_and_after_the_command() {
+    fn options_are_accepted_before_and_after_the_command() {
         let before = Cli::parse_from(["tertulia", "--config", "here", "check", "--json"]);
         let after = Cli::parse_from(["tertulia", "check", "--json", "--config", "here"]);
 
         assert_eq!(before.config, after.config);
-        assert!(matches!(after.asked(), Command::Check { json: true }));
+        assert!(matches!(after.command_or_default(), Command::Check { json: true }));
     }
 
     #[test]
-    fn a_folder_that_was_not_named_may_be_missing() {
+    fn the_default_folder_is_not_marked_as_named() {
         let cli = Cli::parse_from(["tertulia"]);
 
         let sources = cli.sources().expect("the environment of tests is text");

@@ -1,4 +1,4 @@
-//! What is decided, pure and synchronous: no runtime, no clock, no randomness, no IO.
+//! The decisions of the server, pure and synchronous: no runtime, no clock, no randomness, no IO.
 
 #![warn(missing_docs)]
 

@@ -1,31 +1,31 @@
-//! Hostile input for everything that reads what comes from outside.
+//! Fuzzing: hostile input for every parser of outside data.
 //!
-//! A target is a function over bytes that panics when a rule is broken: not only "nothing panics", but what is read is bounded, reads again
-//! as it was written, and decides for nobody else. Its inputs are valid ones that were changed somewhere, some put together from what parsers
-//! choke on, and some that are nothing but bytes; what was found once is kept under `tests/fuzzing/<target>/` and read every time.
+//! A target is a function over bytes that panics when a rule is broken. The rules are more than "nothing panics": results are bounded, can be written
+//! and read back, and never affect anyone else. Most inputs are valid ones with random changes, some are assembled from difficult fragments, and some
+//! are random bytes. Inputs that once broke a rule are stored under `tests/fuzzing/<target>/` and run every time.
 //!
-//! * `cargo test --lib fuzzing` is the short form: the same seeds every time.
-//! * `TERTULIA_FUZZ_RUNS=100000 cargo test --release --lib fuzzing -- --nocapture` is the long one; `TERTULIA_FUZZ_FROM=1000` begins at another
-//!   seed, `TERTULIA_FUZZ_TARGET=vote` keeps to one target.
-//! * `cargo test --release --lib fuzzing::work -- --ignored` looks whether work grows faster than the input, on any machine and in seconds.
-//! * `TERTULIA_FUZZ_TARGET=vote TERTULIA_FUZZ_SEED=7 cargo test --lib fuzzing::one_seed` is what a failure tells to run again;
-//!   `TERTULIA_FUZZ_INPUT=FILE` in the place of the seed runs one input.
+//! * `cargo test --lib fuzzing` is the short run, with the same seeds every time.
+//! * `TERTULIA_FUZZ_RUNS=100000 cargo test --release --lib fuzzing -- --nocapture` is the long run. `TERTULIA_FUZZ_FROM=1000` begins at another seed,
+//!   and `TERTULIA_FUZZ_TARGET=vote` selects one target.
+//! * `cargo test --release --lib fuzzing::work -- --ignored` checks whether work grows faster than the input, on any machine and in seconds.
+//! * `TERTULIA_FUZZ_TARGET=vote TERTULIA_FUZZ_SEED=7 cargo test --lib fuzzing::one_seed` repeats a failure, as its message says.
+//!   `TERTULIA_FUZZ_INPUT=FILE` instead of the seed runs one input.
 //!
-//! To add a target, write its function beside the others of its kind (or, where it needs what is private, in a `fuzz.rs` beside that) with a
-//! function that gives valid inputs, and its line in [`targets`].
+//! To add a target, write its function beside similar ones (or, if it needs private items, in a `fuzz.rs` beside these), with a function that returns
+//! valid inputs, and add its line to [`targets`].
 
 mod answers;
 mod change;
 mod growth;
 mod hunt;
+mod long_statements;
 mod names;
 mod prompts;
 mod records;
 mod rules;
 mod scripts;
 mod settings;
-mod spoken;
-mod telling;
+mod times_and_words;
 mod words;
 
 pub(crate) use rules::{is_bounded, is_plain_line, parts, text, texts};
@@ -35,14 +35,14 @@ use std::path::PathBuf;
 use crate::adapters::{console, discord, llm, store};
 use crate::cli;
 
-/// A parser of something from outside, and the rules for what it reads.
+/// A parser of outside data, with the rules for its results.
 pub(crate) struct Target {
     name: &'static str,
     run: fn(&[u8]),
     valid: fn() -> Vec<Vec<u8>>,
-    /// One run of it takes as long as so many of others.
+    /// The cost of one run, relative to a cheap target.
     costs: u64,
-    /// As long as an input grows when it is looked whether work grows faster than the input, in bytes.
+    /// The length of the longest input in the check whether work grows faster than the input, in bytes.
     longest: usize,
 }
 
@@ -55,22 +55,22 @@ impl Target {
         Self { costs, ..self }
     }
 
-    /// Where longer inputs never come.
+    /// For targets whose inputs are never longer.
     const fn up_to(self, longest: usize) -> Self {
         Self { longest, ..self }
     }
 
-    /// What was found once.
-    fn found(&self) -> Vec<(PathBuf, Vec<u8>)> {
+    /// The stored inputs that once broke a rule.
+    fn stored_failures(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fuzzing").join(self.name);
         let Ok(files) = std::fs::read_dir(folder) else { return Vec::new() };
-        let mut paths: Vec<PathBuf> = files.map(|file| file.expect("a folder that can be read").path()).collect();
+        let mut paths: Vec<PathBuf> = files.map(|file| file.expect("the folder can be read").path()).collect();
         paths.sort();
-        paths.into_iter().map(|path| (path.clone(), std::fs::read(path).expect("a file that can be read"))).collect()
+        paths.into_iter().map(|path| (path.clone(), std::fs::read(path).expect("the file can be read"))).collect()
     }
 }
 
-/// Every target, once.
+/// The list of all targets.
 fn targets() -> Vec<Target> {
     vec![
         Target::new("answer", answers::answer, answers::two_lines),
@@ -84,7 +84,7 @@ fn targets() -> Vec<Target> {
         Target::new("name_lists", names::lists, names::lists_of_names).up_to(256),
         Target::new("address", names::address, names::talk),
         Target::new("prompt", prompts::prompt, prompts::talk).costing(8).up_to(8 << 10),
-        Target::new("split", spoken::split, spoken::statements).up_to(16 << 10),
+        Target::new("split", long_statements::split, long_statements::statements).up_to(16 << 10),
         Target::new("event", records::event, records::events).costing(2),
         Target::new("record", records::record, records::all).costing(2),
         Target::new("key", records::key, records::keys),
@@ -93,10 +93,10 @@ fn targets() -> Vec<Target> {
         Target::new("environment", settings::environment, settings::variables).costing(60).up_to(4 << 10),
         Target::new("script_json", scripts::json, scripts::in_json).costing(30).up_to(8 << 10),
         Target::new("script_toml", scripts::toml, scripts::in_toml).costing(30).up_to(8 << 10),
-        Target::new("times", telling::times, telling::moments),
-        Target::new("log_words", telling::plain, spoken::statements),
+        Target::new("times", times_and_words::times, times_and_words::moments),
+        Target::new("log_words", times_and_words::plain, long_statements::statements),
         Target::new("arguments", cli::fuzz::arguments, cli::fuzz::command_lines).costing(16).up_to(4 << 10),
-        Target::new("command_times", cli::fuzz::times, telling::moments),
+        Target::new("command_times", cli::fuzz::times, times_and_words::moments),
         Target::new("stream", llm::openai::fuzz::stream, llm::openai::fuzz::streams).costing(2),
         Target::new("whole_answer", llm::openai::fuzz::whole, llm::openai::fuzz::wholes),
         Target::new("model_error", llm::openai::fuzz::error, llm::openai::fuzz::errors),
@@ -106,7 +106,7 @@ fn targets() -> Vec<Target> {
         Target::new("discord_message", discord::fuzz::message, discord::fuzz::messages).costing(2),
         Target::new("discord_markup", discord::fuzz::markup, discord::fuzz::contents),
         Target::new("discord_names", discord::fuzz::names, discord::fuzz::contents),
-        Target::new("discord_said", discord::fuzz::said, spoken::statements).costing(4),
+        Target::new("discord_said", discord::fuzz::said, long_statements::statements).costing(4),
         Target::new("discord_limits", discord::fuzz::limits, discord::fuzz::heads).up_to(4 << 10),
         Target::new("discord_refusal", discord::fuzz::refusal, discord::fuzz::refusals),
         Target::new("interaction", discord::fuzz::interaction, discord::fuzz::interactions).costing(2),
@@ -116,13 +116,13 @@ fn targets() -> Vec<Target> {
         Target::new("server_note", crate::server::fuzz::note, crate::server::fuzz::notes).costing(8),
         Target::new("request", console::fuzz::request, console::fuzz::requests).costing(24).up_to(8 << 10),
         Target::new("connection", console::fuzz::connection, console::fuzz::connections).costing(60).up_to(8 << 10),
-        Target::new("console_words", console::fuzz::words, spoken::statements),
+        Target::new("console_words", console::fuzz::words, long_statements::statements),
     ]
 }
 
-/// Runs of each target in one `cargo test` that cost 1, unless `TERTULIA_FUZZ_RUNS` says otherwise.
+/// The number of runs of a target of cost 1 in one `cargo test`, unless `TERTULIA_FUZZ_RUNS` sets another.
 const RUNS: u64 = 128;
-/// The functions below share the targets and run side by side.
+/// The number of test functions below that share the targets, so that they run in parallel.
 const SHARES: usize = 3;
 
 #[test]
@@ -141,14 +141,14 @@ fn hostile_input_breaks_no_rule_third_share() {
 }
 
 #[test]
-fn what_was_found_once_stays_mended() {
+fn stored_failures_stay_fixed() {
     all(targets().iter().flat_map(|target| {
-        target.found().into_iter().map(move |(path, input)| hunt::one(target, &input, &path.display().to_string()))
+        target.stored_failures().into_iter().map(move |(path, input)| hunt::one(target, &input, &path.display().to_string()))
     }));
 }
 
 #[test]
-fn what_is_valid_breaks_no_rule() {
+fn valid_inputs_break_no_rule() {
     all(targets().iter().flat_map(|target| {
         let inputs = (target.valid)().into_iter().enumerate();
         inputs.map(move |(number, input)| hunt::one(target, &input, &format!("the valid input {number}")))
@@ -156,13 +156,13 @@ fn what_is_valid_breaks_no_rule() {
 }
 
 #[test]
-#[ignore = "judges by the processor's time, which nothing in `cargo test` does"]
+#[ignore = "measures processor time, which no other test in `cargo test` does"]
 fn work_grows_no_faster_than_the_input() {
-    all(chosen().iter().flat_map(growth::faster).map(Err));
+    all(chosen().iter().flat_map(growth::first_superlinear).map(Err));
 }
 
 #[test]
-fn every_target_has_a_name_of_its_own_and_valid_inputs() {
+fn every_target_has_a_unique_name_and_valid_inputs() {
     let targets = targets();
     let names: std::collections::BTreeSet<_> = targets.iter().map(|target| target.name).collect();
     assert_eq!(names.len(), targets.len());
@@ -181,18 +181,18 @@ fn one_seed() {
     }));
 }
 
-fn share(which: usize) {
+fn share(index: usize) {
     let runs = variable("TERTULIA_FUZZ_RUNS").unwrap_or(RUNS);
     let from = variable("TERTULIA_FUZZ_FROM").unwrap_or(1);
-    let of_targets = chosen();
-    all(of_targets.iter().skip(which).step_by(SHARES).map(|target| {
-        let told = hunt::target(target, from, runs)?;
-        println!("{told}");
+    let targets_to_run = chosen();
+    all(targets_to_run.iter().skip(index).step_by(SHARES).map(|target| {
+        let summary = hunt::target(target, from, runs)?;
+        println!("{summary}");
         Ok(())
     }));
 }
 
-/// Every one is run before anything is told, so that one rule that is broken hides no other.
+/// Runs all before it fails, so that one broken rule does not hide another.
 fn all(outcomes: impl Iterator<Item = Result<(), String>>) {
     let broken: Vec<String> = outcomes.filter_map(Result::err).collect();
     assert!(broken.is_empty(), "\n{}\n", broken.join("\n\n"));

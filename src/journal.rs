@@ -1,6 +1,6 @@
-//! What is kept of every channel, and how it is read: keys, records, and a reader over any store.
+//! The journal of every channel: keys, records, and a reader over any store.
 //!
-//! The one writer is [`writer`](crate::actors::writer).
+//! Only the [`writer`](crate::actors::writer) writes it.
 
 pub mod account;
 pub mod channel_key;

@@ -1,18 +1,18 @@
-//! The program: reads what it is asked for, does it, and says with its exit code how that went.
+//! The program: reads the command line, runs the command, and returns its exit code.
 
 use std::process::ExitCode;
 
 use tertulia::cli::{Cli, Command, bench, check, discord, health, history, replay, serve, usage, why};
 use tertulia::server::growing;
 
-// A fifth of what a message costs was allocating (docs/capacity.md).
+// With the system's allocator, a fifth of the cost of a message was allocation (docs/capacity.md).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // Two libraries may each bring a provider; whoever asks first without this panics.
+    // Two libraries may each bring a TLS provider. Without a default, the first use of TLS panics.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    // Whatever is written, by sled too, is its owner's alone.
+    // Only the owner may read the files that are written here and by sled.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let cli = Cli::read();
     growing::fail_softly();
@@ -20,15 +20,15 @@ fn main() -> ExitCode {
         Ok(sources) => sources,
         Err(problem) => return check::complain(&problem),
     };
-    match cli.asked() {
-        Command::Bench(asked) => bench::run(&sources, &asked),
+    match cli.command_or_default() {
+        Command::Bench(options) => bench::run(&sources, &options),
         Command::Check { json } => check::run(&sources, json),
-        Command::Discord(asked) => discord::run(&sources, asked),
+        Command::Discord(command) => discord::run(&sources, command),
         Command::Replay { file, json } => replay::run(&file, json),
-        Command::Why(asked) => why::run(&sources, asked),
+        Command::Why(options) => why::run(&sources, options),
         Command::Health { server, json } => health::run(&sources, server.as_deref(), json),
-        Command::History(asked) => history::run(&sources, asked),
-        Command::Usage(asked) => usage::run(&sources, &asked),
+        Command::History(command) => history::run(&sources, command),
+        Command::Usage(options) => usage::run(&sources, &options),
         Command::Serve { accept_loss } => serve::run(&sources, accept_loss),
     }
 }

@@ -1,14 +1,14 @@
-//! Runs a scripted conversation through the real one, in virtual time: without a network, a runtime or a store.
+//! Runs a script through the real conversation code, in virtual time: without a network, a runtime or a store.
 //!
-//! A tuning tool, the format of the recorded talks under `tests/conversations/`, and how checks from outside drive the engine
+//! This is a tool for tuning, the format of the recorded talks in `tests/conversations/`, and the way in which external checks drive the engine
 //! (docs/design/replay.md).
 
-mod happening;
-mod players;
+mod replay_event;
+mod responder;
 mod run;
 mod script;
 
-pub use happening::{Happening, What};
-pub use players::{Players, Question};
-pub use run::{Impossible, run, run_with};
-pub use script::{Answer, Answers, Deed, Saying, Script, ScriptError, Scripted};
+pub use replay_event::{ReplayEvent, ReplayEventKind};
+pub use responder::{Question, Responder};
+pub use run::{RunError, run, run_with};
+pub use script::{Action, Answer, Answers, Script, ScriptError, ScriptedEvent, ScriptedMessage};

@@ -1,4 +1,4 @@
-//! The composition root: settings → store → models → actors → console → run → stop. The only file that knows everyone.
+//! The composition root: settings → store → models → actors → console → run → stop. The only file that knows all parts.
 
 mod address;
 pub mod apart;
@@ -36,7 +36,7 @@ use crate::adapters::console::{CannotServe, Console};
 use crate::adapters::llm::{self, arrivals::Arrivals};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::manifest::FORMAT;
-use crate::adapters::store::sled::{self, OpenOptions, Renewed, SledStore, disk_bytes, disk_free};
+use crate::adapters::store::sled::{self, OpenOptions, SledStore, Upgraded, disk_bytes, disk_free};
 use crate::adapters::system::{SystemClock, SystemRng};
 use crate::domain::id::ModelName;
 use crate::journal::record::NEWEST_VERSION;
@@ -45,7 +45,7 @@ use crate::journal::upgrade;
 use crate::ports::clock::Clock as _;
 use crate::ports::language_model::ModelRole;
 use crate::ports::rng::Rng as _;
-use crate::ports::store::keeper::Keeper;
+use crate::ports::store::maintenance::StoreMaintenance;
 use crate::settings::{self, Loaded, Settings, Sources};
 use crate::telemetry::Telemetry;
 use crate::telemetry::recorder::Recorder;
@@ -54,14 +54,14 @@ use self::signals::Signals;
 
 pub use address::{Running, running};
 
-/// How long opening a damaged store may take before it is given up.
+/// The timeout for opening a damaged store.
 const OPEN_DEADLINE: Duration = Duration::from_secs(60);
-/// Pages that sled keeps in memory.
+/// The size of sled's page cache.
 pub const CACHE_BYTES: u64 = 128 << 20;
-/// How long the tree may take to stop.
+/// The timeout for the runtime's shutdown.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Why the server could not start, or had to end.
+/// Why the server could not start, or had to stop.
 #[derive(Debug, thiserror::Error)]
 pub enum Ended {
     /// The store cannot be used. Exit code 3.
@@ -78,23 +78,23 @@ pub enum Ended {
     Failed(anyhow::Error),
 }
 
-/// Runs the server until it is told to stop: by SIGTERM or Ctrl-C, softly; by a second one, at once.
+/// Runs the server until SIGTERM or Ctrl-C. The first signal stops it gracefully, the second at once.
 ///
 /// # Errors
-/// It cannot start, or the store took no more.
+/// It cannot start, or the store accepts no more writes.
 pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_loss: bool) -> Result<(), Ended> {
     let connections = descriptors::connections(loaded.settings.server.max_connections);
     loaded.settings.server.max_connections = connections.map_err(|few| Ended::Failed(few.into()))?;
-    let mut signals = Signals::listen().context("signals cannot be heard").map_err(Ended::Failed)?;
+    let mut signals = Signals::listen().context("signal handlers cannot be installed").map_err(Ended::Failed)?;
     let data = loaded.settings.storage.path.clone();
-    // Held for as long as the process runs: it opens the store more than once.
+    // Held as long as the process runs, because it opens the store more than once.
     let held = sled::lock(&data).map_err(|error| Ended::Store(error.into()))?;
     let mut options = OpenOptions { held: Some(held), ..opening(telemetry, accept_loss) };
     let Some(opened) = signals.interruptible(|| open(&data, &options)) else { return Ok(()) };
     let mut store = opened?;
     options.accept_loss = false;
-    address::clear(&data).context("the note of a killed server cannot be taken away").map_err(Ended::Failed)?;
-    // By its path: whoever still reads metrics at the end must not keep the store open.
+    address::clear(&data).context("the address file of a killed server cannot be removed").map_err(Ended::Failed)?;
+    // The metrics use the path and not the store: a late reader of metrics must not keep the store open.
     let (used, free) = (data.clone(), data.clone());
     telemetry.metrics().observe_disk(move || disk_bytes(&used).ok(), move || disk_free(&free).ok());
     let compaction_failed = Arc::new(AtomicBool::new(false));
@@ -109,14 +109,14 @@ pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_
                         open(&data, &options)
                     });
                     let Some(reopened) = reopened else { return Ok(()) };
-                    // Whoever asked meanwhile has it.
+                    // A request that came meanwhile is done.
                     signals.compact.mark_unchanged();
                     reopened?
                 }
                 Err(store) => {
                     compaction_failed.store(true, Ordering::Relaxed);
                     tracing::error!(
-                        "the store is still in use, perhaps by a backup, and was not compacted; it is compacted another day"
+                        "the store is still in use, perhaps by a backup, and was not compacted; the next attempt is on another day"
                     );
                     store
                 }
@@ -128,40 +128,40 @@ pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
-            .context("the runtime cannot be made")
+            .context("the runtime cannot be created")
             .map_err(Ended::Failed)?;
         let serving = serve(loaded.clone(), sources, telemetry, store.clone(), compaction_failed.clone(), &mut signals);
         let outcome = runtime.block_on(serving);
-        // Whatever still runs is on record; the store is closed last, when nobody holds it any more.
+        // Unfinished work is on record. The store closes last, when nothing holds it any more.
         runtime.shutdown_timeout(STOP_DEADLINE);
         match outcome? {
-            Over::Stopped => return Ok(()),
-            Over::Compact(companions) => loaded.companions = companions,
+            Outcome::Stopped => return Ok(()),
+            Outcome::Compact(companions) => loaded.companions = companions,
         }
         must_compact = true;
     }
 }
 
 /// Why the server stopped serving.
-enum Over {
-    /// It was told to stop.
+enum Outcome {
+    /// A stop signal came.
     Stopped,
-    /// To compact the store and serve again, with these companions.
+    /// It must compact the store and then serve again with these companions.
     Compact(CompanionSet),
 }
 
-/// Why the server is to stop serving.
+/// Why the server must stop serving.
 enum Stop {
     Shutdown,
     Compact,
 }
 
-/// Closes the store, so that it can be opened again. A store that is still in use is returned as it is.
+/// Closes the store, so that it can be opened again. Returns a store that is still in use.
 fn close(store: Arc<SledStore>) -> Result<(), Arc<SledStore>> {
     Arc::try_unwrap(store).map(drop)
 }
 
-/// The newest records of the journal are those of a store in this version's format.
+/// The journal's newest record version must equal the store's format.
 const _: () = assert!(FORMAT == NEWEST_VERSION as u64);
 
 fn opening(telemetry: &Telemetry, accept_loss: bool) -> OpenOptions {
@@ -175,22 +175,29 @@ fn opening(telemetry: &Telemetry, accept_loss: bool) -> OpenOptions {
     }
 }
 
-/// Opens the store of a data folder, in the format of this version: one of an older format is written anew first.
+/// Opens the store of a data folder. A store in an older format is first rewritten in this version's format.
 fn open(data: &Path, options: &OpenOptions) -> Result<Arc<SledStore>, Ended> {
-    let told = |records| tracing::info!(records, "the store is being written anew in the format of this version");
-    match sled::renew(data, options, upgrade::renewed, told).map_err(|error| Ended::Store(error.into()))? {
+    let log_start = |records| tracing::info!(records, "rewriting the store in this version's format");
+    match sled::upgrade(data, options, upgrade::upgraded_value, log_start).map_err(|error| Ended::Store(error.into()))? {
         None => {}
-        Some(Renewed { from, records, left: 0, .. }) => {
-            tracing::info!(from, to = FORMAT, records, "the store was written anew in the format of this version");
+        Some(Upgraded { from, records, left: 0, .. }) => {
+            tracing::info!(from, to = FORMAT, records, "the store was rewritten in this version's format");
         }
-        Some(Renewed { from, records, left, first }) => {
+        Some(Upgraded { from, records, left, first }) => {
             let first = first.unwrap_or_default();
-            tracing::error!(from, to = FORMAT, records, left, first, "the store was written anew, but for what cannot be read");
+            tracing::error!(
+                from,
+                to = FORMAT,
+                records,
+                left,
+                first,
+                "the store was rewritten in this version's format, without the records that cannot be read"
+            );
         }
     }
-    let opened = match SledStore::open_completed(data, options, Salvaged::default()) {
+    let opened = match SledStore::open_repaired(data, options, Salvaged::default()) {
         Err(refused @ OpenError::Holes { .. }) if options.accept_loss => {
-            tracing::warn!("{refused}; what can be read is copied");
+            tracing::warn!("{refused}; copying the readable records");
             sled::salvage(data, options, &mut Salvaged::default(), |_| {}).map_err(|error| Ended::Store(error.into()))?;
             SledStore::open(data, options)
         }
@@ -206,10 +213,10 @@ async fn serve(
     store: Arc<SledStore>,
     compaction_failed: Arc<AtomicBool>,
     signals: &mut Signals,
-) -> Result<Over, Ended> {
+) -> Result<Outcome, Ended> {
     let stalls = stalls::Stalls::of(&loaded.settings.storage.path);
-    let noting = stalls.clone();
-    let watchdog = Watchdog::start_noting(STALLED_AFTER_TICKS, move |stall| noting.note(stall));
+    let stall_log = stalls.clone();
+    let watchdog = Watchdog::start_noting(STALLED_AFTER_TICKS, move |stall| stall_log.note(stall));
     let _watchdog = watchdog.context("the watchdog cannot be started").map_err(Ended::Failed)?;
     let (failed, mut store_failed) = watch::channel(None::<String>);
     let rooms = loaded.settings.console.rooms.clone();
@@ -217,60 +224,63 @@ async fn serve(
     let arrivals = Arrivals::open(&data, SystemClock.now());
     let models = models(&loaded.settings, &arrivals).map_err(Ended::Failed)?;
     let context = context(loaded, models, telemetry.recorder(), store.clone(), failed, compaction_failed);
-    let keeper: Arc<dyn Keeper> = store.clone();
-    let context = discord::join(context, &keeper).map_err(Ended::Discord)?;
+    let maintenance: Arc<dyn StoreMaintenance> = store.clone();
+    let context = discord::join(context, &maintenance).map_err(Ended::Discord)?;
     let (root, tree) = Actor::spawn(None, Root, context.clone())
         .await
         .map_err(|error| Ended::Failed(anyhow::anyhow!("the actors cannot be started: {error}")))?;
-    // Who lives where is known before anybody is woken.
-    load_rooms(&context, &rooms).await.map_err(|error| not_moved_in(error, "the rooms cannot be set up"))?;
-    let asleep = context.memberships.all().iter().filter(|(channel, _)| context.platforms.is_away(channel)).count();
+    // The memberships are loaded before any channel starts.
+    load_rooms(&context, &rooms).await.map_err(|error| cannot_load_rooms(error, "the rooms cannot be set up"))?;
+    let asleep = context.memberships.all().iter().filter(|(channel, _)| context.platforms.is_disabled(channel)).count();
     if asleep > 0 {
-        tracing::warn!(channels = asleep, "companions live in channels of Discord, which sleep: give discord.token to wake them");
+        tracing::warn!(
+            channels = asleep,
+            "companions are members of Discord channels, which do not start without discord.token: set it to start them"
+        );
     }
     startup_log::note(&context).await;
     stalls.record_dead_letters(&context).await;
-    retention::keep(context.clone());
+    retention::run_daily(context.clone());
     tokio::spawn(cleanup::keep_cleaning_up(context.clone()));
-    root.cast(RootMessage::WakePending).context("the actors are gone").map_err(Ended::Failed)?;
-    let backend = ActorBackend::new(context.clone(), keeper);
+    root.cast(RootMessage::WakePending).context("the actors have stopped").map_err(Ended::Failed)?;
+    let backend = ActorBackend::new(context.clone(), maintenance);
     let console = Console::bind(&context.settings.server, Arc::new(backend), context.rng.clone(), telemetry.metrics())
         .await
         .map_err(cannot_serve)?;
     let address = console.address();
-    let _note = address::leave(&data, address).context("the server's address cannot be noted").map_err(Ended::Failed)?;
-    let stop_asked = wait_for_stop(context.clone(), store, sources.clone(), signals);
+    let _note = address::write(&data, address).context("the server's address file cannot be written").map_err(Ended::Failed)?;
+    let stop_requested = wait_for_stop(context.clone(), store, sources.clone(), signals);
     announce(address);
     tracing::info!(%address, "ready");
 
     let mut tree = tree;
     let stop = async {
         tokio::select! {
-            stop = stop_asked => Ok(stop),
+            stop = stop_requested => Ok(stop),
             _ = store_failed.changed() => {
                 let detail = store_failed.borrow().clone().unwrap_or_default();
-                Err(Ended::Store(anyhow::anyhow!("the store takes no more: {detail}; make room, repair the disk, or mend what `tertulia history verify` names, then start again: what was accepted is kept")))
+                Err(Ended::Store(anyhow::anyhow!("the store accepts no more writes: {detail}; make room, repair the disk, or repair what `tertulia history verify` names, then start again; everything that was accepted is stored")))
             }
-            _ = &mut tree => Err(Ended::Failed(anyhow::anyhow!("the actors failed too often; look at the log"))),
+            _ = &mut tree => Err(Ended::Failed(anyhow::anyhow!("the actors failed too often; see the log"))),
         }
     };
-    let (tell, ended) = tokio::sync::oneshot::channel();
+    let (report_outcome, reported_outcome) = tokio::sync::oneshot::channel();
     let served = console.serve(async move {
         let outcome = stop.await;
-        // The receiver is there until the console has served.
-        let _ = tell.send(outcome);
+        // The receiver lives until the console has stopped serving.
+        let _ = report_outcome.send(outcome);
     });
     served.await;
-    let outcome = ended.await.unwrap_or(Ok(Stop::Shutdown));
+    let outcome = reported_outcome.await.unwrap_or(Ok(Stop::Shutdown));
     root.stop(None);
     Ok(match outcome? {
         Stop::Compact => {
-            tracing::info!("stopped to compact the store; what is owed is made afterwards");
-            Over::Compact(CompanionSet::clone(&context.memberships.companions()))
+            tracing::info!("stopped to compact the store; pending replies are made afterwards");
+            Outcome::Compact(CompanionSet::clone(&context.memberships.companions()))
         }
         Stop::Shutdown => {
-            tracing::info!("stopped; what is owed is made after the next start");
-            Over::Stopped
+            tracing::info!("stopped; pending replies are made after the next start");
+            Outcome::Stopped
         }
     })
 }
@@ -282,8 +292,8 @@ fn cannot_serve(error: CannotServe) -> Ended {
     }
 }
 
-/// Why nobody could move in: where the store cannot be read, only something done to that helps.
-fn not_moved_in(error: LoadRoomsError, what: &'static str) -> Ended {
+/// The error of loading the rooms. It is an error of the store if records cannot be read: then only a repair of the store helps.
+fn cannot_load_rooms(error: LoadRoomsError, what: &'static str) -> Ended {
     let is_unreadable = matches!(error, LoadRoomsError::Read(_));
     let error = anyhow::Error::from(error).context(what);
     if is_unreadable { Ended::Store(error) } else { Ended::Failed(error) }
@@ -296,7 +306,7 @@ fn models(settings: &Settings, arrivals: &Arc<Arrivals>) -> anyhow::Result<Model
     };
     let own = |role: ModelRole| model(role, &role.into());
     let mut models = Models::new(own(ModelRole::Side)?, own(ModelRole::Main)?);
-    // All in both roles: companions that are read again may name any.
+    // Every model is available in both roles, because reloaded companions may name any of them.
     for role in [ModelRole::Side, ModelRole::Main] {
         let is_rehearsal = |name: &ModelName| settings.models.served(role, name).endpoint.is_none();
         for name in settings.models.names().filter(|name| *name != role.into() && !is_rehearsal(name)) {
@@ -318,7 +328,7 @@ fn context(
     ActorContext {
         compaction_failed,
         store_failed: Arc::new(move |detail| {
-            tracing::error!(detail, "the store takes no more");
+            tracing::error!(detail, "the store accepts no more writes");
             failed.send_replace(Some(detail));
         }),
         ..ActorContext::new(Environment {
@@ -333,31 +343,31 @@ fn context(
     }
 }
 
-/// The line that others wait for, on standard output.
+/// Prints the line on standard output that the starting program waits for.
 fn announce(address: std::net::SocketAddr) {
     let mut out = std::io::stdout();
-    // Whoever started the server may have closed its output; it serves all the same.
+    // The starting program may have closed the output; the server runs regardless.
     let _ = writeln!(out, "ready http://{address}").and_then(|()| out.flush());
 }
 
-/// Waits for SIGTERM or Ctrl-C, and for SIGUSR2 or the time to compact. Reloads the companions at SIGHUP.
+/// Waits for SIGTERM, Ctrl-C, SIGUSR2 or the time to compact. Reloads the companions at SIGHUP.
 async fn wait_for_stop(context: ActorContext, store: Arc<SledStore>, sources: Sources, signals: &mut Signals) -> Stop {
     let mut shutdown = signals.stop();
     let Signals { compact, reload, .. } = signals;
     let due =
         compacting::due(&*store, &*context.clock, &context.settings.storage, || store.is_copying(), &context.compaction_failed);
-    let asked_to_compact = async {
+    let compact_requested = async {
         // The thread that sends lives as long as the process.
         let _ = compact.changed().await;
         if store.is_copying() {
-            tracing::info!("the store is compacted when the backup that is being written is done");
+            tracing::info!("the store is compacted after the current backup");
             store.wait_for_copies().await;
         }
     };
     let stop = tokio::select! {
         biased;
         _ = shutdown.wait_for(|stop| *stop) => Stop::Shutdown,
-        () = asked_to_compact => Stop::Compact,
+        () = compact_requested => Stop::Compact,
         () = due => Stop::Compact,
         () = reload::at_each(reload, &context, &sources) => Stop::Shutdown,
     };
@@ -367,7 +377,7 @@ async fn wait_for_stop(context: ActorContext, store: Arc<SledStore>, sources: So
     stop
 }
 
-/// Whether a folder looks like a store's.
+/// Whether a folder seems to hold a store.
 pub fn holds_a_store(data: &Path) -> bool {
     data.join("manifest").exists() || data.join("store").exists()
 }

@@ -1,4 +1,4 @@
-//! What an operator can set: one file per section, the defaults in `config/default.toml` alone.
+//! The settings: one file per section. The defaults are in `config/default.toml` only.
 //!
 //! A section is a module with a struct and its `check`, and one line in `sections!` below.
 
@@ -36,7 +36,7 @@ pub use roster::{Origin, Roster, SharedName, shared_names};
 /// Declares every section once: the field of [`Settings`] and its check.
 macro_rules! sections {
     ($($(#[$doc:meta])* $name:ident: $section:ty,)+) => {
-        /// Everything that is set, checked.
+        /// All settings. Values from [`load`] are checked.
         #[derive(Clone, Debug, serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct Settings {
@@ -44,7 +44,7 @@ macro_rules! sections {
         }
 
         impl Settings {
-            /// What the sections object to, each with its section's name.
+            /// The problems that sections report, each with its section's name.
             fn check(&self) -> Vec<(&'static str, Problem)> {
                 [$((stringify!($name), self.$name.check()),)+]
                     .into_iter()
@@ -56,9 +56,9 @@ macro_rules! sections {
 }
 
 sections! {
-    /// When a conversation is over.
+    /// When a conversation ends and reopens.
     closing: closing::Closing,
-    /// What a companion's file leaves out.
+    /// Defaults for keys that a companion's file does not set.
     companion_defaults: companion::CompanionDefaults,
     /// The rooms of the console.
     console: console::Console,
@@ -66,29 +66,32 @@ sections! {
     discord: discord::Discord,
     /// Whether and when companions speak.
     gate: gate::Gate,
-    /// The models, and how they are shared.
+    /// The models, and their limits.
     models: models::Models,
-    /// How models are asked.
+    /// The texts and sizes of prompts.
     prompt: prompt::Prompt,
-    /// Noticing that companions go in circles.
+    /// Detection of conversations that repeat themselves.
     repetition: repetition::Repetition,
-    /// Where the console listens, and what it allows.
+    /// The console's address, access and limits.
     server: server::Server,
-    /// Where histories are kept.
+    /// Where and for how long histories are stored.
     storage: storage::Storage,
-    /// Logs, spans and what they may hold.
+    /// Logs and spans.
     telemetry: telemetry::Telemetry,
     /// Who speaks next when several companions want to.
     turn_taking: turn_taking::TurnTaking,
 }
 
-/// A number of seconds, as settings have them, as a duration in whole microseconds; nothing for what is not above zero.
+/// A number of seconds as a duration in whole microseconds. Zero for negative numbers and NaN.
 pub fn duration(secs: f64) -> Duration {
-    // The cast saturates, and takes NaN for zero.
+    // The cast saturates, and turns NaN into zero.
     Duration::from_micros((secs * 1e6).round() as u64)
 }
 
-/// Holds a value to its range; the problem names both ends.
+/// Checks that a value is in its range.
+///
+/// # Errors
+/// The value is out of range, or NaN. The message names both ends.
 pub fn within<T: PartialOrd + Display>(key: &str, value: T, range: RangeInclusive<T>) -> Result<(), Problem> {
     if range.contains(&value) {
         return Ok(());

@@ -1,7 +1,7 @@
-//! Spans, logs and their export: each name once.
+//! Spans, logs and their export. Each name is defined once.
 //!
-//! Spans are the record. Those of a turn are written from what is finished, with their own times ([`recorder`]), so none is held
-//! open across actors; [`decisions`] is the one place where a gate's decision is recorded. Logs are for people, on stderr.
+//! Spans of a turn are written when their work is finished, with their own times ([`recorder`]). So no span is held open across actors.
+//! A gate's decision is recorded in one place, [`decisions`]. Logs are for people, and go to stderr.
 
 use std::io::IsTerminal;
 use std::sync::mpsc;
@@ -47,7 +47,7 @@ use sampling::Sampling;
 /// The instrumentation scope of our spans, and the root of our targets.
 const SCOPE: &str = "tertulia";
 
-/// How long a shutdown waits for what is still to be exported.
+/// How long a shutdown waits for pending exports.
 const FLUSH_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Why telemetry cannot start.
@@ -57,44 +57,38 @@ pub enum TelemetryError {
     #[error(
         "telemetry.log = \"{directives}\" is not a list of log directives such as \"info\" or \"warn,tertulia=debug\": {error}"
     )]
-    Directives {
-        /// What was given.
-        directives: String,
-        /// What is wrong with it.
-        error: ParseError,
-    },
-    /// The exporter cannot be made.
+    Directives { directives: String, error: ParseError },
+    /// The span exporter cannot be created.
     #[error(transparent)]
     Export(#[from] ExportError),
-    /// Metrics cannot be read.
+    /// A metrics reader cannot be created.
     #[error(transparent)]
     Metrics(#[from] MetricsError),
-    /// Somebody else in this process has set a subscriber.
+    /// Another subscriber is installed in this process.
     #[error("logging is already set up in this process: {0}")]
     AlreadySet(#[from] tracing::subscriber::SetGlobalDefaultError),
 }
 
-/// Telemetry at work. Shut it down on every way out of `main`, after the runtime; dropping it does the same.
+/// Running telemetry. Shut it down on every path out of `main`, after the runtime. Dropping it does the same.
 #[derive(Debug)]
 pub struct Telemetry {
     recorder: Recorder,
     ledger: Ledger,
     metrics: Metrics,
     provider: Option<SdkTracerProvider>,
-    patience: Duration,
+    flush_timeout: Duration,
 }
 
-/// Where spans and metrics go; nowhere by default.
+/// Where spans and metrics are exported to. The default is nowhere.
 #[derive(Clone, Debug, Default)]
 pub struct Plans {
-    /// Where spans go.
     pub spans: Option<ExportPlan>,
-    /// Where metrics go besides `/metrics`.
+    /// The export of metrics, besides `/metrics`.
     pub metrics: Option<MetricsPlan>,
 }
 
 impl Plans {
-    /// What the standard variables say.
+    /// Reads the standard OTEL variables.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         Self { spans: ExportPlan::from_variables(&variable), metrics: MetricsPlan::from_variables(&variable) }
     }
@@ -106,10 +100,10 @@ impl From<Option<ExportPlan>> for Plans {
     }
 }
 
-/// Sets the process's subscriber: log lines to stderr, spans to the OTLP endpoint that the environment names, if it names one.
+/// Installs the process's subscriber. Log lines go to stderr, and spans to the OTLP endpoint in the environment, if there is one.
 ///
 /// # Errors
-/// The directives or the endpoint are wrong, or a subscriber is set already.
+/// The directives or the endpoint are invalid, or a subscriber is installed already.
 pub fn init(options: &Settings) -> Result<Telemetry, TelemetryError> {
     let plans = Plans::from_variables(|name| std::env::var(name).ok());
     let colours = std::io::stderr().is_terminal();
@@ -121,10 +115,10 @@ pub fn init(options: &Settings) -> Result<Telemetry, TelemetryError> {
     Ok(telemetry)
 }
 
-/// Makes a subscriber that writes log lines to `writer`, without setting it: for tests, which share a process.
+/// Builds a subscriber that writes log lines to `writer`, without installing it: for tests, which share a process.
 ///
 /// # Errors
-/// The directives or the endpoint are wrong.
+/// The directives or the endpoint are invalid.
 pub fn build<W, P>(
     options: &Settings,
     plans: P,
@@ -139,10 +133,10 @@ where
     let filter = log_filter(&options.log)?;
     let ledger = Ledger::default();
     let sampling = Sampling::share(share(options, plans.spans.as_ref()), options.span_queue);
-    let plan = plans.spans.map(|plan| plan.called(&options.service_name));
+    let plan = plans.spans.map(|plan| plan.with_default_name(&options.service_name));
     let provider = plan.map(|plan| plan.provider(options.span_queue, &ledger)).transpose()?;
-    let named = plans.metrics.as_ref().and_then(|plan| plan.service_name.as_deref());
-    let resource = export::resource(named.unwrap_or(&options.service_name));
+    let name = plans.metrics.as_ref().and_then(|plan| plan.service_name.as_deref());
+    let resource = export::resource(name.unwrap_or(&options.service_name));
     let metrics = Metrics::new(resource, plans.metrics.as_ref())?;
     metrics.observe_process(&ledger);
     let tracer = provider.as_ref().map(|provider| provider.tracer(SCOPE));
@@ -160,26 +154,24 @@ where
     };
     let subscriber = Registry::default().with(spans).with(lines.with_filter(filter));
     let recorder = Recorder::new(tracer, options.capture_content, metrics.instruments()).sampled(sampling);
-    Ok((subscriber, Telemetry { recorder, ledger, metrics, provider, patience: FLUSH_DEADLINE }))
+    Ok((subscriber, Telemetry { recorder, ledger, metrics, provider, flush_timeout: FLUSH_DEADLINE }))
 }
 
 impl Telemetry {
-    /// Writes spans; to be handed to whoever records something.
     pub fn recorder(&self) -> Recorder {
         self.recorder.clone()
     }
 
-    /// What became of the spans.
+    /// The counts of exported and lost spans.
     pub fn ledger(&self) -> Ledger {
         self.ledger.clone()
     }
 
-    /// What is measured.
     pub fn metrics(&self) -> Metrics {
         self.metrics.clone()
     }
 
-    /// Exports what waits, for at most five seconds, and ends. Blocks: not to be called on an async thread.
+    /// Exports pending spans and metrics for at most five seconds, and ends. Blocks: do not call it on an async thread.
     pub fn shutdown(mut self) {
         self.flush_and_end();
     }
@@ -187,17 +179,17 @@ impl Telemetry {
     fn flush_and_end(&mut self) {
         let provider = self.provider.take();
         let metrics = self.metrics.clone();
-        // On a thread of its own, because the blocking HTTP client must not meet a runtime, and to be sure of the deadline.
+        // On a separate thread, because the blocking HTTP client must not run inside a runtime, and to enforce the deadline.
         let (done, finished) = mpsc::channel();
-        let patience = self.patience;
+        let flush_timeout = self.flush_timeout;
         let flushing = thread::Builder::new().name("telemetry-flush".to_owned()).spawn(move || {
-            let flushed = provider.map_or(Ok(()), |provider| provider.shutdown_with_timeout(patience));
-            metrics.shutdown(patience);
+            let flushed = provider.map_or(Ok(()), |provider| provider.shutdown_with_timeout(flush_timeout));
+            metrics.shutdown(flush_timeout);
             let _ = done.send(flushed);
         });
-        let outcome = flushing.map(|_| finished.recv_timeout(patience + patience / 5));
+        let outcome = flushing.map(|_| finished.recv_timeout(flush_timeout + flush_timeout / 5));
         if !matches!(outcome, Ok(Ok(Ok(())))) {
-            tracing::warn!(waiting = self.ledger.waiting(), "spans that were not exported in time are lost");
+            tracing::warn!(waiting = self.ledger.waiting(), "spans were not exported in time and are lost");
         }
     }
 }
@@ -208,23 +200,23 @@ impl Drop for Telemetry {
     }
 }
 
-/// The share of traces that is exported: the environment's, if it names one.
+/// The share of traces that is exported. The environment overrides the settings.
 fn share(options: &Settings, plan: Option<&ExportPlan>) -> f64 {
     plan.and_then(|plan| plan.sample_ratio).unwrap_or(options.sample_ratio)
 }
 
-/// Says where spans go.
+/// Logs where spans are exported to.
 fn announce(options: &Settings, plan: Option<&ExportPlan>) {
-    let Some(known) = plan else {
-        tracing::debug!("spans go nowhere; OTEL_EXPORTER_OTLP_ENDPOINT names a collector for them");
+    let Some(export) = plan else {
+        tracing::debug!("spans are not exported; set OTEL_EXPORTER_OTLP_ENDPOINT to export them to a collector");
         return;
     };
-    if let Some(sampler) = &known.unknown_sampler {
+    if let Some(sampler) = &export.unknown_sampler {
         let known = "always_on, always_off, traceidratio with a ratio from 0 to 1, or one of these with parentbased_";
-        tracing::warn!(sampler, known, "the sampler in OTEL_TRACES_SAMPLER is not known, telemetry.sample_ratio decides");
+        tracing::warn!(sampler, known, "the sampler in OTEL_TRACES_SAMPLER is not known; using telemetry.sample_ratio");
     }
     let content = options.capture_content;
-    tracing::info!(endpoint = known.shown_endpoint(), sample_ratio = share(options, plan), content, "spans are exported");
+    tracing::info!(endpoint = export.shown_endpoint(), sample_ratio = share(options, plan), content, "spans are exported");
 }
 
 fn log_filter(directives: &str) -> Result<EnvFilter, TelemetryError> {
@@ -232,13 +224,14 @@ fn log_filter(directives: &str) -> Result<EnvFilter, TelemetryError> {
         .with_default_directive(LevelFilter::INFO.into())
         .parse(directives)
         .map_err(|error| TelemetryError::Directives { directives: directives.to_owned(), error })?;
-    // ractor keeps a span open for as long as an actor lives; nothing should be logged inside it, whatever was asked for.
+    // ractor keeps a span open for the lifetime of an actor. Nothing may be logged inside it, whatever the settings say.
     let ractor =
         "ractor=warn".parse().map_err(|error| TelemetryError::Directives { directives: "ractor=warn".to_owned(), error })?;
     Ok(filter.add_directive(ractor))
 }
 
-/// Only what this crate opens: above all not ractor's lifelong span of each actor, which would become the parent of all it does.
+/// Selects the spans of this crate. Above all it excludes ractor's span for the lifetime of an actor, which would become the parent of all its
+/// spans.
 fn is_our_span(metadata: &Metadata<'_>) -> bool {
     let target = metadata.target();
     let is_ours = target.strip_prefix(SCOPE).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"));

@@ -1,4 +1,4 @@
-//! What deciding allocates: the benchmarks of `deciding`, with an allocator that counts. Its times are longer by the counting.
+//! The benchmarks of `deciding` with an allocator that counts allocations. Counting makes their times longer.
 //!
 //! `cargo bench --bench allocations -- [FILTER]`.
 

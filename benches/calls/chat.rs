@@ -1,4 +1,4 @@
-//! What people say in the measurement: the human side of the recorded talks, and evenings of a group chat made up by a seed.
+//! The messages by people in the measurement: the human side of the recorded talks, and evenings of a group chat generated from a seed.
 
 use std::fs;
 use std::path::Path;
@@ -6,22 +6,22 @@ use std::path::Path;
 use anyhow::Context as _;
 use tertulia::domain::message::Modality;
 use tertulia::domain::moment::Moment;
-use tertulia::replay::{Deed, Saying, Script, Scripted};
+use tertulia::replay::{Action, Script, ScriptedEvent, ScriptedMessage};
 
-/// One evening after the other, each a conversation of its own.
+/// The number of evenings. Each is a separate conversation.
 pub const EVENINGS: u64 = 24;
 /// Messages of an evening.
 const MESSAGES: usize = 25;
 
-/// Gaps between messages that are longer than ten seconds: 70 to 72 of a hundred in public logs.
+/// The share of gaps between messages that are longer than ten seconds. Measured in public logs: 70 to 72 in a hundred.
 const LONG_GAPS: f64 = 0.71;
-/// One who wrote goes on writing: 27 to 53 of a hundred messages go on with the author's own.
+/// The share of messages by the author of the message before. Measured: 27 to 53 in a hundred.
 const GOES_ON: f64 = 0.35;
-/// A person who is addressed answers: 54 to 65 times of a hundred.
+/// How often an addressed person answers. Measured: 54 to 65 times in a hundred.
 const ANSWERS: f64 = 0.6;
-/// Messages meant for one person, by a mention or as a reply. Not measured: chosen.
+/// The share of messages for one person, by a mention or as a reply. Chosen, not measured.
 const FOR_A_PERSON: f64 = 0.35;
-/// Messages that name a companion, and of them those that name a second one. Not measured: chosen.
+/// The share of messages that name a companion, and of these the share that names a second one. Chosen, not measured.
 const FOR_A_COMPANION: f64 = 0.15;
 const FOR_TWO: f64 = 0.15;
 
@@ -88,18 +88,18 @@ pub fn recorded() -> anyhow::Result<Vec<Script>> {
     paths.sort();
     let human_side = |path: &Path| {
         let script = Script::from_toml(&fs::read_to_string(path)?).with_context(|| format!("{} is no script", path.display()))?;
-        let people = script.events.into_iter().filter(|event| matches!(&event.deed, Deed::Say(saying) if !saying.bot));
+        let people = script.events.into_iter().filter(|event| matches!(&event.action, Action::Say(saying) if !saying.bot));
         scripted(people.collect())
     };
     paths.iter().map(|path| human_side(path)).collect()
 }
 
-/// Evenings of a group chat in which so many companions are present.
+/// Evenings of a group chat with this number of companions.
 pub fn evenings(present: usize) -> anyhow::Result<Vec<Script>> {
     (0..EVENINGS).map(|evening| scripted(Evening::new(evening, present).messages())).collect()
 }
 
-/// The proportions that came of it, in words.
+/// The actual proportions of the generated evenings, in words.
 pub fn proportions(evenings: &[Script]) -> String {
     let (mut gaps, mut long, mut went_on, mut personal, mut answered, mut called) = (0, 0, 0, 0, 0, 0);
     for evening in evenings {
@@ -128,20 +128,20 @@ pub fn proportions(evenings: &[Script]) -> String {
     )
 }
 
-/// When somebody says something, and what.
-pub fn saying_of(event: &Scripted) -> Option<(Moment, &Saying)> {
-    match &event.deed {
-        Deed::Say(saying) => Some((event.at, saying)),
+/// The time and content of a message.
+pub fn saying_of(event: &ScriptedEvent) -> Option<(Moment, &ScriptedMessage)> {
+    match &event.action {
+        Action::Say(saying) => Some((event.at, saying)),
         _ => None,
     }
 }
 
-fn scripted(events: Vec<Scripted>) -> anyhow::Result<Script> {
+fn scripted(events: Vec<ScriptedEvent>) -> anyhow::Result<Script> {
     let empty = Script::from_toml("companions = []").context("a script without anything cannot be read")?;
     Ok(Script { events, ..empty })
 }
 
-/// One evening in the making.
+/// Generates one evening.
 struct Evening<'a> {
     dice: Dice,
     companions: &'a [&'a str],
@@ -154,13 +154,13 @@ impl Evening<'_> {
         Self { dice: Dice(seed), companions: &COMPANIONS[..present], secs: 0.0 }
     }
 
-    fn messages(mut self) -> Vec<Scripted> {
-        let mut said: Vec<Scripted> = Vec::new();
+    fn messages(mut self) -> Vec<ScriptedEvent> {
+        let mut said: Vec<ScriptedEvent> = Vec::new();
         let mut last = PEOPLE[0];
-        // Who was meant by the last message, by whom.
+        // The person whom the last message addresses, and its author.
         let mut asked: Option<(&str, &str)> = None;
         while said.len() < MESSAGES {
-            // Each message takes the same numbers whatever comes of them, so that other casts hear the same chat.
+            // Each message uses the same number of random numbers in every case, so that all casts get the same chat.
             let [gap, length, answers, who, whom, aim, form, companion, second, text] = [(); 10].map(|()| self.dice.fraction());
             self.secs += if gap < LONG_GAPS { 10.0 - 35.0 * (1.0 - length).ln() } else { 1.0 + 9.0 * length };
             let answering = asked.take().filter(|_| answers < ANSWERS);
@@ -195,14 +195,14 @@ impl Evening<'_> {
             }
             last = PEOPLE.into_iter().find(|person| *person == saying.from).unwrap_or(last);
             let at = Moment::from_micros((self.secs * 1e6) as u64);
-            said.push(Scripted { at, channel: "room".to_owned(), deed: Deed::Say(saying) });
+            said.push(ScriptedEvent { at, channel: "room".to_owned(), action: Action::Say(saying) });
         }
         said
     }
 }
 
-fn saying(from: &str, text: String) -> Saying {
-    Saying {
+fn saying(from: &str, text: String) -> ScriptedMessage {
+    ScriptedMessage {
         from: from.to_owned(),
         text,
         mentions: Vec::new(),
@@ -218,11 +218,11 @@ fn pick<'a>(list: &[&'a str], fraction: f64) -> &'a str {
     list[((fraction * list.len() as f64) as usize).min(list.len() - 1)]
 }
 
-/// SplitMix64: a generator whose numbers are the same with every version of every crate.
+/// SplitMix64. It is written here, so that its numbers do not change with a crate's version.
 struct Dice(u64);
 
 impl Dice {
-    /// From 0, included, to 1, excluded.
+    /// A number from 0 (included) to 1 (excluded).
     fn fraction(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

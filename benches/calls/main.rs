@@ -1,9 +1,9 @@
-//! Measures what deciding costs: calls and tokens per hundred messages by people, with one, three and eight companions in a room,
-//! decided as the seeds have it, as we do without skipping what is meant for others, and as we do.
+//! Measures the cost of deciding: calls and tokens per hundred messages by people, with one, three and eight companions in a room. It compares
+//! three ways: that of the seeds, ours without skipping messages for others, and ours.
 //!
-//! `cargo bench --bench calls` prints two Markdown tables, the same at every run: for the human side of the recorded talks, and for
-//! evenings of a group chat made up in the proportions that were measured in public ones. All models are the built-in rehearsal, the
-//! time is virtual, tokens are estimated at four characters each, and no budget stands in the way.
+//! `cargo bench --bench calls` prints two Markdown tables, which are the same in every run. One is for the human side of the recorded talks. The
+//! other is for generated evenings of a group chat, in the proportions measured in public ones. All models are the built-in rehearsal, time is
+//! virtual, tokens are estimated as four characters each, and budgets do not apply.
 
 mod cast;
 mod chat;
@@ -13,21 +13,21 @@ use std::collections::BTreeMap;
 use cast::{Calls, Rehearsed, cast};
 use chat::saying_of;
 use tertulia::domain::id::CompanionId;
-use tertulia::replay::{Happening, Script, What, run_with};
+use tertulia::replay::{ReplayEvent, ReplayEventKind, Script, run_with};
 
-/// How many companions are present.
+/// Numbers of companions in the room.
 const SIZES: [usize; 3] = [1, 3, 8];
-/// Conversations whose first difference is told, for each comparison.
+/// Conversations whose first difference is printed, for each comparison.
 const EXAMPLES: usize = 3;
 
-/// How it is decided who is asked.
+/// Which companions are asked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// In every round every companion present is asked (as aikyo does, docs/design/turn-taking.md T-3), and what is meant for others, too.
+    /// In every round all companions are asked (as in aikyo, docs/design/turn-taking.md T-3), also about messages for others.
     Seeds,
-    /// Who has a reason of its own to speak is asked.
+    /// Companions with a reason of their own to speak are asked.
     WithoutSkipping,
-    /// The same, but not about what is meant for others.
+    /// The same, except about messages for others.
     Ours,
 }
 
@@ -43,7 +43,7 @@ impl Way {
     }
 }
 
-/// What one way of deciding cost, and what was said.
+/// The cost of one way of deciding, and its statements.
 #[derive(Default)]
 struct Bill {
     people: u64,
@@ -52,7 +52,8 @@ struct Bill {
     said: BTreeMap<ChannelRef, Said>,
 }
 
-/// Which conversation; how many messages people had said in it; who spoke then, and for which time since.
+/// The conversation's number, the number of messages by people before the statement, the speaker, and the number of its statements since the last
+/// such message.
 type ChannelRef = (usize, usize, CompanionId, usize);
 
 /// A statement, and the human words before it.
@@ -88,7 +89,7 @@ fn measure(chats: impl Fn(usize) -> anyhow::Result<Vec<Script>>) -> anyhow::Resu
             differences += &compare(size, (Way::ALL[from], &bills[from]), (Way::ALL[to], &bills[to]));
         }
     }
-    println!("\nWhat was said differently:\n\n{differences}");
+    println!("\nDifferent statements:\n\n{differences}");
     Ok(())
 }
 
@@ -103,31 +104,31 @@ fn bill(chats: &[Script], size: usize, way: Way) -> anyhow::Result<Bill> {
         gate.addresses_per_minute = u32::MAX;
         gate.guild_statements_per_day = u32::MAX;
         script.companions = cast(size, &script.settings)?;
-        let mut players = Rehearsed::new(&script.companions, &script.settings, way == Way::Seeds);
-        let happenings = run_with(&script, &mut players)?;
+        let mut responder = Rehearsed::new(&script.companions, &script.settings, way == Way::Seeds);
+        let happenings = run_with(&script, &mut responder)?;
         bill.people += script.events.iter().filter_map(saying_of).count() as u64;
-        bill.side += players.side;
-        bill.main += players.main;
+        bill.side += responder.side;
+        bill.main += responder.main;
         note_statements(place, &script, &happenings, &mut bill.said);
     }
     Ok(bill)
 }
 
-fn note_statements(chat: usize, script: &Script, happenings: &[Happening], said: &mut BTreeMap<ChannelRef, Said>) {
+fn note_statements(chat: usize, script: &Script, happenings: &[ReplayEvent], said: &mut BTreeMap<ChannelRef, Said>) {
     let mut events: Vec<_> = script.events.iter().collect();
     events.sort_by_key(|event| (event.at, &event.channel));
     let mut human = events.into_iter().filter_map(saying_of);
     let (mut people, mut after, mut is_for_a_person, mut is_statement) = (0, String::new(), false, false);
     for happening in happenings {
-        match &happening.what {
-            What::Statement { companion, text } => {
+        match &happening.kind {
+            ReplayEventKind::Statement { companion, text } => {
                 is_statement = true;
                 let earlier = said.keys().filter(|(c, p, who, _)| (*c, *p, who) == (chat, people, companion)).count();
                 let words = Said { after: after.clone(), is_for_a_person, text: text.clone() };
                 said.insert((chat, people, companion.clone(), earlier), words);
             }
-            What::Message { .. } if is_statement => is_statement = false,
-            What::Message { from, text, .. } => {
+            ReplayEventKind::Message { .. } if is_statement => is_statement = false,
+            ReplayEventKind::Message { from, text, .. } => {
                 people += 1;
                 let to = human.next().and_then(|(_, saying)| saying.mentions.first().or(saying.reply_to.as_ref()));
                 is_for_a_person = to.is_some();
@@ -162,8 +163,8 @@ fn print_row(size: usize, way: Way, bill: &Bill, seeds: &Bill) {
     );
 }
 
-/// What was said at a spot in one way and not in the other. What differs first in a conversation differs because of the way; much of
-/// the rest differs because of that.
+/// The statements that occur in one way and not in the other. The first difference of a conversation is caused by the way; later ones often follow
+/// from it.
 fn compare(size: usize, (one_way, one): (Way, &Bill), (other_way, other): (Way, &Bill)) -> String {
     let only_in = |some: &Bill, others: &Bill, when| -> Vec<(ChannelRef, Said, &'static str)> {
         let missing = some.said.iter().filter(|(channel_ref, _)| !others.said.contains_key(channel_ref));
@@ -172,7 +173,7 @@ fn compare(size: usize, (one_way, one): (Way, &Bill), (other_way, other): (Way, 
     let before = only_in(one, other, "only before");
     let after = only_in(other, one, "only after");
     let for_a_person = |some: &[(ChannelRef, Said, &str)]| some.iter().filter(|(_, said, _)| said.is_for_a_person).count();
-    let mut told = format!(
+    let mut text = format!(
         "* {size} present, from \"{}\" to \"{}\": {} statements by the same companion after the same message; {} only before, {} of them \
          after a message for one person; {} only after, {} of them after such a message.\n",
         one_way.name(),
@@ -190,7 +191,7 @@ fn compare(size: usize, (one_way, one): (Way, &Bill), (other_way, other): (Way, 
         first.entry(channel_ref.0).or_insert((channel_ref.2, said, when));
     }
     for (companion, said, when) in first.into_values().take(EXAMPLES) {
-        told += &format!("  * after “{}”, {when}: {companion}: “{}”\n", said.after, said.text);
+        text += &format!("  * after “{}”, {when}: {companion}: “{}”\n", said.after, said.text);
     }
-    told
+    text
 }

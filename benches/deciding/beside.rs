@@ -1,4 +1,4 @@
-//! What stands beside deciding: handing a message to a channel's actor, and having it on disk.
+//! Other costs of a message for comparison: handing it to a channel's actor, and committing it to disk.
 
 use std::fs::File;
 
@@ -8,10 +8,10 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 
-/// Messages that are handed over before it is waited for the last to be handled.
+/// Messages that are sent before waiting until the last one is handled.
 const BURST: usize = 1_000;
 
-/// Counts down, and tells when it is done.
+/// Counts messages, and replies to the last one.
 struct Counter;
 
 enum Counted {
@@ -30,14 +30,14 @@ impl Actor for Counter {
 
     async fn handle(&self, _: ActorRef<Counted>, message: Counted, count: &mut u64) -> Result<(), ActorProcessingErr> {
         *count += 1;
-        if let Counted::Last(told) = message {
-            let _ = told.send(());
+        if let Counted::Last(reply) = message {
+            let _ = reply.send(());
         }
         Ok(())
     }
 }
 
-/// Handing messages to an actor, which handles them.
+/// Sending messages to an actor.
 #[divan::bench]
 fn beside_handing_over_to_an_actor(bencher: Bencher<'_, '_>) {
     let runtime = Runtime::new().expect("a runtime");
@@ -46,22 +46,22 @@ fn beside_handing_over_to_an_actor(bencher: Bencher<'_, '_>) {
         for _ in 1..BURST {
             let _ = actor.cast(Counted::One);
         }
-        let (tell, told) = oneshot::channel();
-        let _ = actor.cast(Counted::Last(tell));
-        runtime.block_on(told)
+        let (reply, done) = oneshot::channel();
+        let _ = actor.cast(Counted::Last(reply));
+        runtime.block_on(done)
     });
     actor.stop(None);
 }
 
-/// Handing them to a task.
+/// Sending messages to a task.
 #[divan::bench]
 fn beside_handing_over_to_a_task(bencher: Bencher<'_, '_>) {
     let runtime = Runtime::new().expect("a runtime");
     let (task, mut tasks) = mpsc::unbounded_channel();
     runtime.spawn(async move {
         while let Some(message) = tasks.recv().await {
-            if let Counted::Last(told) = message {
-                let _ = told.send(());
+            if let Counted::Last(reply) = message {
+                let _ = reply.send(());
             }
         }
     });
@@ -69,21 +69,21 @@ fn beside_handing_over_to_a_task(bencher: Bencher<'_, '_>) {
         for _ in 1..BURST {
             let _ = task.send(Counted::One);
         }
-        let (tell, told) = oneshot::channel();
-        let _ = task.send(Counted::Last(tell));
-        runtime.block_on(told)
+        let (reply, done) = oneshot::channel();
+        let _ = task.send(Counted::Last(reply));
+        runtime.block_on(done)
     });
 }
 
-/// Handing one to an actor and waiting until it is handled: a channel that slept in the meantime.
+/// Sending one message to an actor and waiting until it is handled.
 #[divan::bench]
 fn beside_calling_an_actor(bencher: Bencher<'_, '_>) {
     let runtime = Runtime::new().expect("a runtime");
     let (actor, _) = runtime.block_on(Actor::spawn(None, Counter, ())).expect("an actor");
     bencher.counter(ItemsCount::new(1_u32)).bench_local(|| {
-        let (tell, told) = oneshot::channel();
-        let _ = actor.cast(Counted::Last(tell));
-        runtime.block_on(told)
+        let (reply, done) = oneshot::channel();
+        let _ = actor.cast(Counted::Last(reply));
+        runtime.block_on(done)
     });
     actor.stop(None);
 }

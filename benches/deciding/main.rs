@@ -1,8 +1,8 @@
-//! What deciding costs: the gate, names, rounds, reading answers, wording questions and writing records, each by itself; beside them, in
-//! the same run, what it costs to hand a message to a channel and to commit one, and the gate in Python.
+//! The cost of deciding: the gate, names, rounds, parsing answers, building prompts and encoding records, each measured alone. For comparison the
+//! same run measures sending a message to an actor, committing one, and the gate in Python.
 //!
-//! `cargo bench --bench deciding -- [FILTER]`. All of it is pure but for what stands beside; it prints figures and asserts nothing. What it
-//! allocates is told by `cargo bench --bench allocations`, of the same: to count takes time.
+//! `cargo bench --bench deciding -- [FILTER]`. Everything except the comparison is pure code. It prints figures and asserts nothing.
+//! `cargo bench --bench allocations` counts the allocations of the same code, in a separate run because counting takes time.
 
 mod beside;
 mod gates;
@@ -12,7 +12,7 @@ mod reading;
 mod room;
 mod writing;
 
-// As in the server.
+// The server's allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

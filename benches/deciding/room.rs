@@ -1,4 +1,4 @@
-//! A conversation without a shell: what it asks is declined at once.
+//! A conversation without actors. All its questions are answered NO at once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tertulia::domain::moment::Moment;
 use tertulia::domain::vote::Vote;
 use tertulia::settings::Settings;
 
-/// A room of some companions, in which people talk quickly.
+/// A room with companions and people who write quickly.
 pub struct Room {
     pub conversation: Conversation,
     settings: Settings,
@@ -25,17 +25,17 @@ pub struct Room {
     template: Message,
     newest: Seq,
     now: Moment,
-    /// Everything that was put on record, if it is kept.
+    /// All journaled events, if they are recorded.
     pub record: Option<Vec<Recorded>>,
 }
 
 impl Room {
-    /// So many companions, each of whom is asked after so many messages at first.
+    /// A room with this number of companions. Each considers its first interjection after this number of messages.
     pub fn new(companions: usize, starting_interval: u64) -> Self {
         Self::beginning(companions, starting_interval, Moment::from_micros(1_000_000), None)
     }
 
-    /// The same, with everything that is put on record, from the very first, which happens at this moment.
+    /// The same, with all events recorded. The first one happens at `now`.
     pub fn on_record(companions: usize, starting_interval: u64, now: Moment) -> Self {
         Self::beginning(companions, starting_interval, now, Some(Vec::new()))
     }
@@ -67,16 +67,15 @@ impl Room {
         room
     }
 
-    /// One of them.
     pub fn companion(&self, number: usize) -> CompanionId {
-        self.policies.keys().nth(number % self.policies.len()).cloned().expect("somebody is there")
+        self.policies.keys().nth(number % self.policies.len()).cloned().expect("the room has companions")
     }
 
-    /// Hears a message, and whatever is asked about it is declined at once: how many decisions that were.
+    /// Handles a message, and declines all its questions at once. Returns the number of decisions.
     pub fn hear(&mut self, called: Option<&CompanionId>) -> usize {
         let mut message = self.template.clone();
         message.address = Address { companions: called.into_iter().cloned().collect(), others: false };
-        // So quick that no lull comes in between, and so slow that budgets have windows to forget.
+        // Short enough that there is no lull, and long enough that the windows of budgets expire.
         self.now = self.now + Duration::from_secs(1);
         self.take(Event::Said { message, reply_to: None, reply: None, said_at: None })
     }
@@ -87,7 +86,7 @@ impl Room {
         if let Some(record) = &mut self.record {
             record.push(recorded.clone());
         }
-        let mut asked = self.step(Input::Heard(Box::new(recorded)));
+        let mut asked = self.step(Input::Inbound(Box::new(recorded)));
         let mut decisions = 0;
         while let Some(ticket) = asked.pop() {
             decisions += 1;
@@ -97,7 +96,7 @@ impl Room {
         decisions
     }
 
-    /// A step; what is made is numbered as the writer would.
+    /// Runs a step, and numbers the new events as the writer does.
     fn step(&mut self, input: Input) -> Vec<Ticket> {
         let mut world = World {
             channel: &self.channel,
@@ -127,7 +126,7 @@ impl Room {
     }
 }
 
-/// What Ana says.
+/// A message from Ana.
 pub fn message(text: &str) -> Message {
     let ana: Arc<str> = "Ana".into();
     Message {

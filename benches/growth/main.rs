@@ -1,11 +1,10 @@
-//! How everything grows: what a channel takes, asleep and awake; how long a start takes with much on record; and time per message, memory,
-//! start, disk and `/metrics` by the number of channels, guilds and companions, and by the length of histories.
+//! Growth: the memory of a channel, asleep and awake; the time of a start with large histories; and time per message, memory, start, disk and
+//! `/metrics` by the number of channels, guilds and companions, and by the length of histories.
 //!
-//! `cargo bench --bench growth -- [memory] [start] [channels] [guilds] [companions] [history] [--to LIMIT]`: all of it unless told
-//! otherwise. `--to 10000` leaves out what is larger than that.
+//! `cargo bench --bench growth -- [memory] [start] [channels] [guilds] [companions] [history] [--to LIMIT]`. Without names everything is measured.
+//! `--to 10000` leaves out larger sizes.
 //!
-//! Channels are put on record without being run: what they have lived through is the same for all, and is written to the store as the
-//! writer would have written it.
+//! Histories are written to the store directly, as the writer would write them. All channels have the same history.
 
 mod memory;
 #[path = "../deciding/room.rs"]
@@ -21,7 +20,7 @@ mod world;
 
 use std::alloc::System;
 
-// What is allocated is told to the byte.
+// Counts allocated bytes exactly.
 #[global_allocator]
 static ALLOCATED: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
 
@@ -49,7 +48,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Bytes that are allocated now.
+/// Currently allocated bytes.
 fn allocated() -> f64 {
     ALLOCATED.allocated() as f64
 }

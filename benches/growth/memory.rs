@@ -1,8 +1,8 @@
-//! What a channel takes: asleep, awake, and asleep again; and a guild.
+//! The memory of a channel, asleep, awake, and asleep again; and of a guild.
 //!
-//! Time is paused and goes on by itself when nothing is left to do, and the store is in memory, so that all of it is the same every time.
-//! What is counted is what the system lets go when it ends: what is stored stays, and does not count. Of two systems, one of which has ten
-//! times as many channels, the difference is taken: what there is only once does not count either.
+//! Time is paused and advances when nothing is left to do, and the store is in memory. So every run gives the same figures. The memory that counts
+//! is what the system frees when it ends; the store's content does not count. The figure is the difference of two systems, one with ten times as
+//! many channels, so that fixed costs do not count.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,21 +18,20 @@ use super::allocated;
 use super::stock::Stock;
 use super::world::World;
 
-/// Channels that are counted: no more than may wait for a model, so that whatever was asked is answered.
+/// The number of channels: at most as many as may wait for a model, so that all questions are answered.
 const CHANNELS: usize = 1_000;
-/// After so long it is looked whether all of them sleep.
+/// The interval of checks whether all channels sleep.
 const NAP: Duration = Duration::from_secs(60);
-/// After so long whatever was asked is answered, and no lull is over yet.
+/// After this time all questions are answered, and there is no lull yet.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Guilds that are counted.
 const GUILDS: usize = 1_000;
 
-/// When it is counted.
+/// When memory is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
-    /// When the last message is handled: what was asked meanwhile still waits for its turn, prompts and all.
+    /// When the last message is handled. Questions still wait in the queue, with their prompts.
     AtOnce,
-    /// When all that was asked is answered.
+    /// When all questions are answered.
     Answered,
     /// When all channels sleep.
     Asleep,
@@ -41,7 +40,7 @@ enum When {
 pub fn measure(limit: usize) -> anyhow::Result<()> {
     let channels = CHANNELS.min(limit);
     let stock = Stock { channels, guilds: (channels / 50).max(1), companions: 1, messages: 40 };
-    println!("\nwhat a channel takes, bytes: {channels} channels, 50 in a guild, each with a companion and 40 messages before");
+    println!("\nmemory of a channel, bytes: {channels} channels, 50 in a guild, each with a companion and 40 messages before");
     let line = |what: &str, bytes: f64| println!("{what:<64} {bytes:>9.0}");
     line("asleep since the start", each(stock, 0, When::AtOnce)?);
     for messages in [1, 10, 40, 200] {
@@ -55,14 +54,14 @@ pub fn measure(limit: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Bytes for each channel, with its part of its guild.
+/// Bytes per channel, including its share of its guild.
 fn each(stock: Stock, messages: usize, when: When) -> anyhow::Result<f64> {
     let few = Stock { channels: stock.channels / 10, guilds: (stock.guilds / 10).max(1), ..stock };
     let more = held(stock, messages, when)? - held(few, messages, when)?;
     Ok(more / (stock.channels - few.channels) as f64)
 }
 
-/// Bytes that a system holds after so many messages were said in each channel.
+/// Bytes that a system uses after this number of messages in each channel.
 fn held(stock: Stock, messages: usize, when: When) -> anyhow::Result<f64> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
     runtime.block_on(async {
@@ -85,7 +84,7 @@ fn held(stock: Stock, messages: usize, when: When) -> anyhow::Result<f64> {
             eprintln!("{awake} of {} channels are awake after {messages} messages, not {expected}", stock.channels);
         }
         world.end().await?;
-        // Whoever is told to stop does so by and by.
+        // Actors stop asynchronously.
         tokio::time::sleep(NAP).await;
         let left = allocated();
         drop(store);
@@ -93,7 +92,7 @@ fn held(stock: Stock, messages: usize, when: When) -> anyhow::Result<f64> {
     })
 }
 
-/// The time of day, as the paused clock has it.
+/// The time of day according to the paused clock.
 struct Apace {
     began: Instant,
     at: Moment,

@@ -1,4 +1,4 @@
-//! How long a start takes with a million messages on record, of which a hundred channels have one that nobody has handled.
+//! The time of a start with a million journaled messages, and one unhandled message in each of a hundred channels.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use tokio::time::Instant;
 use super::stock::Stock;
 use super::world::{World, open};
 
-/// Starts that are measured, after an orderly end, and as after a kill.
+/// Measured starts, after a clean stop and after a kill each.
 const STARTS: usize = 5;
-/// Channels in which somebody waits.
+/// Channels with an unhandled message.
 const PENDING: usize = 100;
-/// Between two looks at how far it is.
+/// The interval of checks of the progress.
 const LOOK_EVERY: Duration = Duration::from_micros(500);
 
 pub fn measure(limit: usize) -> anyhow::Result<()> {
@@ -26,15 +26,15 @@ pub fn measure(limit: usize) -> anyhow::Result<()> {
     let began = Instant::now();
     runtime.block_on(async { stock.put(&*open(&data).await?, SystemClock.now()).await })?;
     println!(
-        "\na start with {} messages in {channels} channels of {} guilds, {PENDING} of them pending; milliseconds (put on record in {:.0} s)",
+        "\na start with {} messages in {channels} channels of {} guilds, {PENDING} of them pending; milliseconds (stored in {:.0} s)",
         channels * stock.messages,
         stock.guilds,
         began.elapsed().as_secs_f64()
     );
-    println!("{:<24} {:>12} {:>12} {:>16} {:>16}", "", "store open", "actors there", "first decision", "all decisions");
+    println!("{:<24} {:>12} {:>12} {:>16} {:>16}", "", "store open", "actors run", "first decision", "all decisions");
     for _ in 0..STARTS {
         runtime.block_on(async { stock.call(&*open(&data).await?, PENDING, SystemClock.now()).await })?;
-        tell("after an orderly end", runtime.block_on(start(&data, stock))?);
+        tell("after a clean stop", runtime.block_on(start(&data, stock))?);
     }
     for _ in 0..STARTS {
         let killed = folder.path().join("killed");
@@ -43,8 +43,8 @@ pub fn measure(limit: usize) -> anyhow::Result<()> {
             stock.call(&*store, PENDING, SystemClock.now()).await?;
             copy(&data, &killed)
         })?;
-        tell("as after a kill", runtime.block_on(start(&killed, stock))?);
-        // It is pending there, too; nobody waits in it for the next start.
+        tell("after a kill", runtime.block_on(start(&killed, stock))?);
+        // The message is pending in the original too. Handle it, so that the next start begins without pending messages.
         runtime.block_on(start(&data, stock))?;
         std::fs::remove_dir_all(&killed)?;
     }
@@ -56,8 +56,8 @@ fn tell(how: &str, [opened, begun, first, all]: [Duration; 4]) {
     println!("{how:<24} {opened:>12.0} {begun:>12.0} {first:>16.0} {all:>16.0}");
 }
 
-/// Starts on what is there: since the beginning, until the store is open, the actors are there, the first decision and the last are on
-/// record.
+/// Starts on this data folder. Returns the times until the store is open, until the actors run, and until the first and the last decision are
+/// journaled.
 async fn start(data: &Path, stock: Stock) -> anyhow::Result<[Duration; 4]> {
     let began = Instant::now();
     let store = open(data).await?;
@@ -81,7 +81,7 @@ async fn start(data: &Path, stock: Stock) -> anyhow::Result<[Duration; 4]> {
     Ok([opened, begun, first.unwrap_or(all), all])
 }
 
-/// As the folder is at this moment.
+/// Copies the folder as it is now.
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from)? {

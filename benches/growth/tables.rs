@@ -1,4 +1,4 @@
-//! How costs grow with one thing at a time, and the exponent of each.
+//! How costs grow with one quantity at a time, and the exponent of each.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,23 +13,23 @@ use super::allocated;
 use super::stock::Stock;
 use super::world::{World, open};
 
-/// Rooms that are talked in, and messages in each of them.
+/// Rooms with messages, and the number of messages in each.
 const ROOMS: usize = 100;
 const TIMES: usize = 200;
 
-/// Where a row's store is, in its folder.
+/// The data folder of a row, in its temporary folder.
 const DATA: &str = "data";
 
-/// What is measured of each size.
+/// The columns.
 const COSTS: [&str; 7] =
     ["start, ms", "memory, MiB", "disk, MiB", "a wake, ms", "µs a message", "processors, µs", "/metrics, KiB"];
 
-/// What a process of its own is asked for, in a folder: to put on record what a row begins with.
+/// The argument of the child process that stores the history of a row.
 pub const PUT: &str = "put";
-/// The same, to measure that row: nothing of another row, nor of what was put on record, is in its memory.
+/// The argument of the child process that measures a row. A separate process has nothing of other rows in its memory.
 pub const ROW: &str = "row";
 
-/// What grows in a table.
+/// The history for one size of a table.
 fn grown(table: &str, size: usize) -> Stock {
     match table {
         "channels" => Stock { channels: size, guilds: size.min(2_000), companions: 1, messages: 10 },
@@ -46,7 +46,7 @@ pub fn measure(table: &str, limit: usize) -> anyhow::Result<()> {
         "companions" => ("companions in each of 100 channels of 10 guilds, 40 messages in each", [1, 2, 4, 8]),
         _ => ("messages on record in each of 100 channels of 10 guilds", [10, 100, 1_000, 10_000]),
     };
-    println!("\ngrowth with {what}; {ROOMS} channels are talked in, {TIMES} messages in each");
+    println!("\ngrowth with {what}; {ROOMS} channels get {TIMES} messages each");
     print!("{:>9}", "");
     COSTS.iter().for_each(|cost| print!(" {cost:>15}"));
     println!();
@@ -56,7 +56,7 @@ pub fn measure(table: &str, limit: usize) -> anyhow::Result<()> {
         ask(folder.path(), [PUT, table, &size.to_string()])?;
         let costs = ask(folder.path(), [ROW, table, &size.to_string()])?;
         let costs: Vec<f64> = costs.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
-        anyhow::ensure!(costs.len() == COSTS.len(), "the row of {size} told {costs:?}");
+        anyhow::ensure!(costs.len() == COSTS.len(), "the row of {size} has {costs:?}");
         print!("{size:>9}");
         costs.iter().for_each(|cost| print!(" {cost:>15.2}"));
         println!();
@@ -68,21 +68,21 @@ pub fn measure(table: &str, limit: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a process of its own tells.
+/// Runs a child process, and returns its output.
 fn ask(folder: &Path, asked: [&str; 3]) -> anyhow::Result<String> {
     let mut process = Command::new(std::env::current_exe()?);
-    let told = process.args(asked).current_dir(folder).stderr(Stdio::inherit()).output()?;
-    anyhow::ensure!(told.status.success(), "{} failed", asked.join(" "));
-    Ok(String::from_utf8(told.stdout)?)
+    let output = process.args(asked).current_dir(folder).stderr(Stdio::inherit()).output()?;
+    anyhow::ensure!(output.status.success(), "{} failed", asked.join(" "));
+    Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Puts on record what a row begins with, in this folder.
+/// Stores the history of a row in this folder.
 pub fn put(table: &str, size: usize) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(async { grown(table, size).put(&*open(Path::new(DATA)).await?, SystemClock.now()).await })
 }
 
-/// One row of a table, told as numbers: what a system costs that has this on record.
+/// Measures one row of a table, and prints it as numbers.
 pub fn row(table: &str, size: usize) -> anyhow::Result<()> {
     let (stock, data) = (grown(table, size), Path::new(DATA));
     let disk = disk_bytes(data)? as f64;
@@ -109,7 +109,7 @@ pub fn row(table: &str, size: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The slope of the line through the logarithms: 0 does not grow, 1 grows as it must where each one costs something.
+/// The slope of the line through the logarithms: 0 is no growth, 1 is linear growth.
 fn exponent(points: impl Iterator<Item = (f64, f64)>) -> f64 {
     let points: Vec<_> = points.map(|(size, cost)| (size.ln(), cost.max(f64::MIN_POSITIVE).ln())).collect();
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / points.len() as f64;

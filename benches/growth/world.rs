@@ -1,4 +1,4 @@
-//! A system at work on what is on record.
+//! A running system on a stored history.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use tertulia::domain::message::{Author, Modality, Role};
 use tertulia::ports::backend::Backend as _;
 use tertulia::ports::clock::Clock;
 use tertulia::ports::store::Store;
-use tertulia::ports::store::keeper::Keeper;
+use tertulia::ports::store::maintenance::StoreMaintenance;
 use tertulia::telemetry::instruments::Instruments;
 use tertulia::telemetry::metrics::Metrics;
 use tertulia::telemetry::recorder::Recorder;
@@ -28,10 +28,9 @@ use tokio::time::Instant;
 use super::stock::Stock;
 use super::system;
 
-/// Messages on their way at a time.
+/// Messages in flight.
 const WIDTH: usize = 64;
 
-/// A system.
 pub struct World {
     pub context: ActorContext,
     pub metrics: Metrics,
@@ -42,22 +41,26 @@ pub struct World {
     tree: tokio::task::JoinHandle<()>,
 }
 
-/// What talking took.
+/// The cost of messages.
 pub struct Took {
-    /// Microseconds of the clock, and of processors, for each message.
+    /// Microseconds of the clock and of processors per message.
     pub wall: f64,
     pub processor: f64,
 }
 
 impl World {
-    /// Starts on this store.
-    pub async fn on<S: Store + Keeper>(store: Arc<S>, stock: Stock, clock: Option<Arc<dyn Clock>>) -> anyhow::Result<Self> {
+    /// Starts a system on this store.
+    pub async fn on<S: Store + StoreMaintenance>(
+        store: Arc<S>,
+        stock: Stock,
+        clock: Option<Arc<dyn Clock>>,
+    ) -> anyhow::Result<Self> {
         let metrics = Metrics::local();
         let generous = json!({ "gate": {
             "addresses_per_minute": u32::MAX, "evaluations_per_hour": u32::MAX, "guild_evaluations_per_hour": u32::MAX,
         } });
         let recorder = Recorder::new(None, false, metrics.instruments());
-        let mut context = system::kit_of(&stock.cast(), generous, store.clone(), recorder)?;
+        let mut context = system::context_with(&stock.cast(), generous, store.clone(), recorder)?;
         if let Some(clock) = clock {
             context.clock = clock;
         }
@@ -68,7 +71,7 @@ impl World {
         Ok(Self { metrics, stock, backend, inbound: Inbound::new(context.clone()), context, root, tree })
     }
 
-    /// Says a message in each of these channels, in turn, so many times, and waits until all is handled.
+    /// Sends a message to each of these channels, repeats this, and waits until all messages are handled.
     pub async fn talk(&self, channels: std::ops::Range<usize>, times: usize) -> anyhow::Result<Took> {
         let (began, worked) = (Instant::now(), processor_time());
         if times == 0 {
@@ -106,14 +109,14 @@ impl World {
         Ok(())
     }
 
-    /// Stops the actors, and lets everything go.
+    /// Stops the actors, and waits until the store is closed.
     pub async fn end(self) -> anyhow::Result<()> {
         let Self { context, backend, inbound, root, tree, .. } = self;
         let store = Arc::downgrade(&context.store);
         root.stop(None);
         tree.await?;
         drop((context, backend, inbound, root));
-        // Whoever is told to stop does so by and by; the store is closed by the last of them.
+        // Actors stop asynchronously, and the last one closes the store.
         let until = Instant::now() + Duration::from_secs(10);
         while store.strong_count() > 0 && Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -122,7 +125,7 @@ impl World {
     }
 }
 
-/// A store in this folder.
+/// Opens the store in this folder.
 pub async fn open(data: &Path) -> anyhow::Result<Arc<SledStore>> {
     let options = OpenOptions {
         held: None,
@@ -130,9 +133,9 @@ pub async fn open(data: &Path) -> anyhow::Result<Arc<SledStore>> {
         deadline: Duration::from_secs(600),
         cache_bytes: 128 << 20,
         new_id: 1,
-        instruments: Instruments::unread(),
+        instruments: Instruments::noop(),
     };
-    // One that was just let go may still be closing.
+    // A store that was just dropped may still be closing.
     let until = Instant::now() + Duration::from_secs(60);
     loop {
         match SledStore::open(data, &options) {

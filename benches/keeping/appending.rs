@@ -1,4 +1,4 @@
-//! Messages put on record by the writer alone, nobody handles them.
+//! Messages appended by the writer, without channels that handle them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,17 +25,17 @@ use super::spread;
 
 /// Rooms that the messages are for.
 const ROOMS: usize = 100;
-/// It is appended for so long each time.
+/// The duration of each measurement.
 const SPAN: Duration = Duration::from_secs(2);
 
-/// A way to keep messages.
+/// A way to store messages.
 #[derive(Clone, Copy)]
 struct Way {
     name: &'static str,
     on_disk: bool,
-    /// Batches in a group at most.
+    /// The maximum number of batches in a group.
     group: usize,
-    /// Messages on their way at a time.
+    /// Messages in flight.
     width: usize,
 }
 
@@ -49,8 +49,8 @@ const WAYS: [Way; 6] = [
 ];
 
 pub async fn measure(rounds: usize) -> anyhow::Result<()> {
-    println!("keeping messages, median of {rounds} rounds (least – most)");
-    println!("{:<24} {:>10} {:>28} {:>28} {:>20}", "", "at a time", "messages/s", "a message takes, µs, 50 %", "in a commit");
+    println!("storing messages, median of {rounds} rounds (least – most)");
+    println!("{:<24} {:>10} {:>28} {:>28} {:>20}", "", "in flight", "messages/s", "latency, µs, 50 %", "per commit");
     let mut figures: [(Vec<f64>, Vec<f64>, Vec<f64>); WAYS.len()] = Default::default();
     for _ in 0..rounds {
         for (way, (rates, times, groups)) in WAYS.into_iter().zip(&mut figures) {
@@ -66,7 +66,7 @@ pub async fn measure(rounds: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Messages a second, microseconds that the middle one took, messages in a commit.
+/// Messages per second, the median latency in microseconds, and messages per commit.
 async fn append(way: Way) -> anyhow::Result<(f64, f64, f64)> {
     let folder = tempfile::tempdir()?;
     let metrics = Metrics::local();
@@ -107,7 +107,7 @@ async fn append(way: Way) -> anyhow::Result<(f64, f64, f64)> {
     Ok((count / seconds, took[took.len() / 2].as_secs_f64() * 1e6, count / groups))
 }
 
-/// A store in this folder.
+/// Opens a store in this folder.
 pub fn open(folder: &std::path::Path, instruments: Instruments) -> anyhow::Result<SledStore> {
     let options = OpenOptions {
         accept_loss: false,

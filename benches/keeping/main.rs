@@ -1,9 +1,8 @@
-//! What keeping costs: committing in groups and message by message, side by side in one run; reading a channel back, by how long its
-//! history is and by how much came after its snapshot; and the whole way of a message, through the inbound port, with a model that answers
-//! at once.
+//! The cost of storage: committing in groups and message by message; reading a channel back, by the length of its history and by the number of
+//! messages after its snapshot; and the whole path of a message through the inbound port, with a model that answers at once.
 //!
-//! `cargo bench --bench keeping -- [ROUNDS]`: 3 rounds unless told otherwise. In each every way is measured once, so that what else the
-//! machine does meets them alike. Everything is stored on the disk of the temporary folder.
+//! `cargo bench --bench keeping -- [ROUNDS]`. The default is 3 rounds. Each round measures every variant once, so that other work of the machine
+//! affects them alike. Everything is stored on the disk of the temporary folder.
 
 mod appending;
 mod recovering;
@@ -24,7 +23,7 @@ fn main() -> anyhow::Result<ExitCode> {
         println!("\n{load}");
         let cli = Cli::try_parse_from(["tertulia", "bench", "--secs=5", "--warm-up-secs=2", load])?;
         let sources = cli.sources().map_err(|problems| anyhow::anyhow!("{problems}"))?;
-        let Command::Bench(asked) = cli.asked() else { anyhow::bail!("that is asked for above") };
+        let Command::Bench(asked) = cli.command_or_default() else { anyhow::bail!("the command above is bench") };
         let code = bench::run(&sources, &asked);
         if code != ExitCode::SUCCESS {
             return Ok(code);
@@ -33,7 +32,7 @@ fn main() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The middle of some values, the least and the most.
+/// The median, the minimum and the maximum.
 fn spread(mut values: Vec<f64>) -> String {
     values.sort_by(f64::total_cmp);
     let (middle, least, most) = (values[values.len() / 2], values[0], values[values.len() - 1]);

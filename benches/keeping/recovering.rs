@@ -1,4 +1,4 @@
-//! A channel read back and folded: without a snapshot, by how long its history is; with one, by how much came after it.
+//! Reading and folding a channel: without a snapshot, by the length of its history; with one, by the number of messages after it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ mod room;
 /// How often a channel is read back in a round.
 const TIMES: usize = 20;
 
-/// So many messages before the snapshot and after it.
+/// Numbers of messages before and after the snapshot.
 const HISTORIES: [(usize, usize); 7] = [(0, 100), (0, 1_000), (0, 10_000), (100, 20), (1_000, 20), (10_000, 20), (10_000, 100)];
 
 pub async fn measure(rounds: usize) -> anyhow::Result<()> {
@@ -38,7 +38,7 @@ pub async fn measure(rounds: usize) -> anyhow::Result<()> {
     println!("{:>16} {:>16} {:>28}", "messages before", "after snapshot", "read and folded");
     for (before, after) in HISTORIES {
         let folder = tempfile::tempdir()?;
-        let store: Arc<dyn Store> = Arc::new(open(folder.path(), Instruments::unread())?);
+        let store: Arc<dyn Store> = Arc::new(open(folder.path(), Instruments::noop())?);
         let channel_key = ChannelKey::new(&"home".into(), &"console:bench".into());
         write(&*store, &channel_key, before, after).await?;
         let mut took = Vec::new();
@@ -50,7 +50,7 @@ pub async fn measure(rounds: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Has a companion live through so many messages, and stores what is on record then.
+/// Stores the history of a channel with one companion and these messages.
 async fn write(store: &dyn Store, channel_key: &ChannelKey, before: usize, after: usize) -> anyhow::Result<()> {
     let mut room = room::Room::on_record(1, 9, Moment::from_micros(1_000_000));
     let talk = |room: &mut room::Room, messages: usize| {

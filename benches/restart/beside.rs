@@ -1,5 +1,5 @@
-//! How long a guild takes to accept a message and to decide on it, beside one that lives and beside one that dies again and again, by turns in
-//! one run.
+//! How long a guild takes to accept a message and to decide about it, beside a healthy guild and beside one that keeps dying, alternating in one
+//! run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,17 +13,17 @@ use tokio::time::{Instant, sleep};
 use super::World;
 use super::system::{millis, room};
 
-/// How long is measured at a time, and how often either.
+/// The duration of one measurement, and the number of measurements of each.
 const PHASE: Duration = Duration::from_secs(2);
 const ROUNDS: usize = 5;
-/// The rooms of the guild that dies, talked in all the while.
+/// The rooms of the guild that dies. They get messages all the time.
 const DOOMED: [&str; 4] = ["pit", "well", "mine", "cave"];
-/// Between two looks whether there is somebody to be killed.
+/// The interval of checks for actors to kill.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 pub(super) async fn measure(on_disk: bool) -> anyhow::Result<()> {
     println!(
-        "\nmilliseconds from saying something until it is accepted, and until the decision on it, beside a guild with {} rooms that are talked in",
+        "\nmilliseconds from a message until it is accepted, and until the decision about it, beside a guild with {} busy rooms",
         DOOMED.len()
     );
     println!("that guild      messages  accepted: 50 %    99 %      max  decided: 50 %    99 %      max     deaths  quarantines");
@@ -40,7 +40,7 @@ pub(super) async fn measure(on_disk: bool) -> anyhow::Result<()> {
         quarantines += kept_away;
     }
     tell("lives", beside_living, (0, 0));
-    tell("dies and dies", beside_dying, (deaths, quarantines));
+    tell("keeps dying", beside_dying, (deaths, quarantines));
     let [half, most] = [0, 1].map(|which| {
         let mut ratios: Vec<f64> = ratios.iter().map(|ratio| ratio[which]).collect();
         ratios.sort_unstable_by(f64::total_cmp);
@@ -73,8 +73,8 @@ impl Took {
     }
 }
 
-/// Decisions beside a guild that is talked in, and whose channels are killed whenever they are there, if it is to die: how long each took, how
-/// often they were killed, and how often the guild was kept away.
+/// Measures decisions beside a busy guild. If the guild should die, its channels are killed whenever they are alive. Returns the times, the number of
+/// kills, and the number of quarantines.
 async fn beside(on_disk: bool, dies: bool) -> anyhow::Result<(Took, u64, u64)> {
     let mut world = World::new(on_disk).await?;
     for id in DOOMED {
@@ -95,7 +95,7 @@ async fn beside(on_disk: bool, dies: bool) -> anyhow::Result<(Took, u64, u64)> {
                         died.fetch_add(1, Ordering::Relaxed);
                     }
                 }
-                // Kept away it would be no trouble any more: it is let go at once.
+                // A quarantined guild would not disturb anything, so it is released at once.
                 if backend.release("doomed").await.is_ok() {
                     kept_away.fetch_add(1, Ordering::Relaxed);
                 }
@@ -109,7 +109,7 @@ async fn beside(on_disk: bool, dies: bool) -> anyhow::Result<(Took, u64, u64)> {
 }
 
 impl World {
-    /// Message after message for a while.
+    /// Sends messages one after the other for a while.
     async fn phase(&mut self) -> anyhow::Result<Took> {
         let (began, mut took) = (Instant::now(), Took::default());
         while began.elapsed() < PHASE {

@@ -1,4 +1,4 @@
-//! What was in hand: a reply, a delivery or a turn-taking manager is killed in the middle, and the words are waited for.
+//! Work in flight: a reply, a delivery or a turn-taking manager is killed in the middle, and the statement is awaited.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,20 +22,20 @@ use tokio::time::{Instant, sleep, timeout};
 use super::system::{millis, room, say};
 use super::{MEASURED, PATIENCE, World};
 
-/// How long models and platforms take over what is in hand.
+/// How long models and platforms take for the work in flight.
 const TAKES: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum InFlight {
     /// The main model writes.
     Reply,
-    /// A platform is being sent the words.
+    /// A statement is being sent to a platform.
     Delivery,
     /// A round is open.
     Manager,
 }
 
-/// Says YES in the room that is measured; the role that is in hand takes its time.
+/// Answers YES in the measured room. Calls of the measured role take a while.
 struct Slow {
     identity: Identity,
     is_slow: bool,
@@ -62,7 +62,7 @@ impl LanguageModel for Slow {
     }
 }
 
-/// A platform in the place of the console that takes its time, and finds what it posted.
+/// A slow platform in place of the console. It can look up what it posted.
 struct SlowPlatform(std::sync::Mutex<Vec<Arc<str>>>);
 
 #[async_trait]
@@ -126,11 +126,11 @@ fn furnish(mut context: ActorContext, in_flight: InFlight) -> anyhow::Result<Act
 }
 
 impl World {
-    /// Addresses Aria, kills what her channel has in hand if it is to be killed, and waits for her words: how long from that moment. None if
-    /// the machine was too busy to look while it was in hand.
+    /// Addresses Aria, kills the work in flight if it should be killed, and waits for her statement. Returns the time from then on. `None` if the
+    /// machine was too busy to check while the work was in flight.
     async fn words(&mut self, text: &str, in_flight: InFlight, is_killed: bool) -> anyhow::Result<Option<Duration>> {
-        let whom = if in_flight == InFlight::Manager { "aria and bruno" } else { "aria" };
-        say(&self.backend, MEASURED, &format!("{whom}, in hand: {text}")).await?;
+        let names = if in_flight == InFlight::Manager { "aria and bruno" } else { "aria" };
+        say(&self.backend, MEASURED, &format!("{names}, in hand: {text}")).await?;
         let channel = self.context.directory.find(&ChannelActorKey(room(MEASURED).channel()));
         let channel = channel.ok_or_else(|| anyhow::anyhow!("the room is not awake"))?;
         let said = Instant::now();
@@ -140,7 +140,7 @@ impl World {
             }
             tokio::task::yield_now().await;
         }
-        // While it is in hand a channel has that one child; what came before it took no time.
+        // During the work in flight the channel has only this child. Earlier work took no time.
         sleep(TAKES / 4).await;
         let Some(child) = channel.get_children().pop() else { return Ok(None) };
         let began = Instant::now();
@@ -158,10 +158,10 @@ impl World {
 
 pub(super) async fn measure(kills: usize, on_disk: bool) -> anyhow::Result<()> {
     println!(
-        "\nmilliseconds until the words are on record, from a moment in the {} ms that it takes to make them",
+        "\nmilliseconds until the statement is journaled, from a moment in the {} ms that writing it takes",
         TAKES.as_millis()
     );
-    println!("in hand       times  not killed: 50 %   99 %      max  killed: 50 %    99 %      max  never  too late to look");
+    println!("in flight     times  not killed: 50 %   99 %      max  killed: 50 %    99 %      max  never  too late to look");
     for in_flight in [InFlight::Reply, InFlight::Delivery, InFlight::Manager] {
         let (mut left, mut killed, mut lost, mut missed) = (Vec::new(), Vec::new(), 0, 0);
         for kill in 0..kills {

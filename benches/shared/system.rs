@@ -18,7 +18,7 @@ use tertulia::settings::companion::{Companion, CompanionFile};
 use tertulia::telemetry::recorder::Recorder;
 use tokio::sync::mpsc;
 
-/// Says NO, at once.
+/// Answers NO at once.
 struct Instantly(Identity);
 
 #[async_trait]
@@ -33,14 +33,14 @@ impl LanguageModel for Instantly {
     }
 }
 
-/// What the actors work with: Aria, no limits to how often she is addressed, and the model.
+/// The actor context with Aria, the model, and no limits on addresses.
 pub fn context(store: Arc<dyn Store>, recorder: Recorder) -> anyhow::Result<ActorContext> {
-    // Who talks so much would be over budget.
-    kit_of(&["aria".to_owned()], json!({ "gate": { "addresses_per_minute": 1_000_000 } }), store, recorder)
+    // The load would exceed the default budgets.
+    context_with(&["aria".to_owned()], json!({ "gate": { "addresses_per_minute": 1_000_000 } }), store, recorder)
 }
 
-/// What the actors work with: companions of these ids, the default settings but for these, and a model that says NO at once.
-pub fn kit_of(
+/// The actor context with companions of these ids, the default settings with these overrides, and a model that answers NO at once.
+pub fn context_with(
     ids: &[String],
     generous: serde_json::Value,
     store: Arc<dyn Store>,
@@ -70,19 +70,19 @@ pub fn kit_of(
     })
 }
 
-/// A room's id.
+/// Parses a room's id.
 pub fn room(id: &str) -> RoomId {
     RoomId::parse(id).expect("a room's name")
 }
 
-/// Has Ana say something.
+/// Sends a message from Ana.
 pub async fn say(backend: &ActorBackend, id: &str, text: &str) -> anyhow::Result<()> {
     let message = serde_json::from_value(json!({ "from": "Ana", "text": text }))?;
     backend.say(&room(id), message).await?;
     Ok(())
 }
 
-/// The value below which so great a part lies, in milliseconds.
+/// A quantile in milliseconds.
 pub fn millis(sorted: &[std::time::Duration], part: f64) -> f64 {
     let index = (sorted.len() as f64 * part).ceil() as usize;
     sorted.get(index.saturating_sub(1)).map_or(f64::NAN, |span| span.as_secs_f64() * 1e3)

@@ -4,8 +4,7 @@
 //! fails is simply restarted.
 
 mod clock;
-mod conduct;
-mod delivering;
+mod deliveries;
 pub mod delivery;
 mod dry_run;
 pub mod folded;
@@ -18,6 +17,7 @@ mod questions;
 mod restore;
 mod rounds;
 mod spending;
+mod steps;
 mod traces;
 pub mod turn_taking_manager;
 
@@ -35,7 +35,7 @@ use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Registration, Sort};
 use crate::actors::runtime::in_flight::InFlight;
-use crate::actors::runtime::supervision::child::TakenAlong;
+use crate::actors::runtime::supervision::child::DependencyLost;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::budget::{Budget, Ledger};
 use crate::domain::conversation::Conversation;
@@ -46,7 +46,7 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::record::{OutboxRecord, Used};
 use crate::telemetry::instruments::kinds::Counted;
 use clock::ChannelClock;
-use delivering::RunningDelivery;
+use deliveries::RunningDelivery;
 use interjection_policies::{InterjectionPolicies, SharedPolicies};
 use notes::Shown;
 use post_commit::PostCommitAction;
@@ -78,9 +78,9 @@ pub struct GuildBudgets {
     /// The usage that counts against the budgets.
     pub ledger: std::sync::Mutex<Ledger>,
     /// Set once the usage from before the start is in the ledger.
-    pub is_open: OnceCell<()>,
+    pub is_loaded: OnceCell<()>,
     /// When each used-up budget of the guild last silenced a companion.
-    pub refused: std::sync::Mutex<BTreeMap<Budget, Moment>>,
+    pub last_refused: std::sync::Mutex<BTreeMap<Budget, Moment>>,
     /// The policies are mostly the same in all channels of a guild.
     policies: SharedPolicies,
 }
@@ -129,10 +129,10 @@ pub struct State {
     /// When the channel next checks whether it can sleep. `None` until it is restored.
     sleep_at: Option<Moment>,
     /// Judgements that are queued in the pool.
-    calls: HashMap<Ticket, CallId>,
+    judgement_calls: HashMap<Ticket, CallId>,
     /// Questions in flight, with the companions that they were handed to.
-    asked: HashMap<Ticket, CompanionId>,
-    tries: HashMap<Ticket, u32>,
+    asked_companions: HashMap<Ticket, CompanionId>,
+    attempts: HashMap<Ticket, u32>,
     question_timeouts: QuestionTimeouts,
     replies: HashMap<ActorId, (Ticket, ractor::ActorCell)>,
     deliveries: HashMap<ActorId, RunningDelivery>,
@@ -153,7 +153,7 @@ pub struct State {
     unrecorded_usage: Vec<Used>,
     shown: Shown,
     /// When the channel began to read its record.
-    began: tokio::time::Instant,
+    restore_started: tokio::time::Instant,
     _counted: Counted,
 }
 
@@ -162,7 +162,7 @@ fn restart_error(lost: WriteError) -> ActorProcessingErr {
     match lost {
         WriteError::Unfit(_) => lost.into(),
         WriteError::Unknown | WriteError::Unavailable(_) | WriteError::Unreadable(_) | WriteError::Deleted => {
-            TakenAlong(lost.to_string()).into()
+            DependencyLost(lost.to_string()).into()
         }
     }
 }
@@ -211,9 +211,9 @@ impl Actor for Channel {
             channel_clock,
             alarm: None,
             sleep_at: None,
-            calls: HashMap::new(),
-            asked: HashMap::new(),
-            tries: HashMap::new(),
+            judgement_calls: HashMap::new(),
+            asked_companions: HashMap::new(),
+            attempts: HashMap::new(),
             question_timeouts: QuestionTimeouts::default(),
             replies: HashMap::new(),
             deliveries: HashMap::new(),
@@ -226,7 +226,7 @@ impl Actor for Channel {
             traces: Traces::default(),
             unrecorded_usage: Vec::new(),
             shown: Shown::default(),
-            began: tokio::time::Instant::now(),
+            restore_started: tokio::time::Instant::now(),
             _counted: counted,
         })
     }
@@ -241,7 +241,7 @@ impl Actor for Channel {
         match message {
             ChannelMessage::Restored(Ok(restored)) => state.restored(*restored),
             ChannelMessage::Restored(Err(error)) => state.not_restored(error)?,
-            ChannelMessage::Heard(recorded, committed) => {
+            ChannelMessage::Inbound(recorded, committed) => {
                 state.note_journaled(recorded.seq, recorded.seq)?;
                 if state.receive(recorded, committed) {
                     state.taken_on(1);
@@ -253,28 +253,30 @@ impl Actor for Channel {
                 state.note_journaled(first, last)?;
                 state.batch_committed(batch);
             }
-            ChannelMessage::Posted { result } => state.posted(result.map_err(restart_error)?)?,
+            ChannelMessage::Posted { result } => state.statement_recorded(result.map_err(restart_error)?)?,
             ChannelMessage::QuestionLost { ticket } => state.question_lost(ticket),
-            ChannelMessage::QuestionUnasked { ticket } => state.question_unasked(ticket),
+            ChannelMessage::QuestionPanicked { ticket } => state.question_unasked(ticket),
             ChannelMessage::AskAgain { ticket } => state.ask_again(ticket),
             ChannelMessage::Answered { ticket, asked, outcome, vote } => state.answered(ticket, &asked, *outcome, vote),
             ChannelMessage::Voted { state: ballot, reply } => state.external_vote(*ballot, reply),
-            ChannelMessage::Words { from, message_id, text, reply } => state.external_statement(&from, message_id, text, reply),
+            ChannelMessage::SubmitStatement { from, message_id, text, reply } => {
+                state.external_statement(&from, message_id, text, reply)
+            }
             ChannelMessage::Judged { ticket, asked, outcome } => state.judged(ticket, &asked, *outcome),
             ChannelMessage::RoundDue(round) => state.round_due(round),
-            ChannelMessage::ManagerGone(manager) => state.manager_is_gone(manager),
+            ChannelMessage::ManagerGone(manager) => state.manager_stopped(manager),
             ChannelMessage::ReplyEnded { ticket, text, asked, outcome } => state.reply_ended(ticket, text, &asked, *outcome),
             ChannelMessage::Delivered { ticket, delivered } => state.delivered(ticket, *delivered),
             ChannelMessage::DeliveryGone(delivery) => state.delivery_stopped(delivery)?,
-            ChannelMessage::ReplyGone(reply) => state.reply_is_gone(reply),
+            ChannelMessage::ReplyGone(reply) => state.reply_stopped(reply),
             ChannelMessage::Unclaimed { asked, outcome } => state.record_unclaimed_usage(&asked, &outcome),
             ChannelMessage::Summarised { upto, text, outcome } => state.summarised(upto, text, outcome.as_deref()),
-            ChannelMessage::LetGo(below) => state.drop_expired(below),
+            ChannelMessage::Expired(below) => state.drop_expired(below),
             ChannelMessage::Woken => state.wake()?,
-            ChannelMessage::ResidenceChanged => state.membership_changed(),
-            ChannelMessage::LookAgain => state.check_for_missed_events(),
+            ChannelMessage::MembershipChanged => state.membership_changed(),
+            ChannelMessage::WriterReplaced => state.check_for_missed_events(),
             ChannelMessage::Fenced(last) => state.note_journaled(last.next(), last)?,
-            ChannelMessage::Look(reply) => state.look(reply),
+            ChannelMessage::Inspect(reply) => state.look(reply),
         }
         Ok(())
     }
@@ -289,7 +291,7 @@ impl Actor for Channel {
         match event {
             SupervisionEvent::ActorTerminated(child, ..) | SupervisionEvent::ActorFailed(child, _) => {
                 let child = child.get_id();
-                let gone = if state.replies.contains_key(&child) {
+                let message = if state.replies.contains_key(&child) {
                     ChannelMessage::ReplyGone(child)
                 } else if state.deliveries.contains_key(&child) {
                     ChannelMessage::DeliveryGone(child)
@@ -297,7 +299,7 @@ impl Actor for Channel {
                     ChannelMessage::ManagerGone(child)
                 };
                 // Supervision events overtake the mailbox, where the child's last messages may still wait. A cast keeps those first.
-                let _ = state.myself.cast(gone);
+                let _ = state.myself.cast(message);
             }
             _ => {}
         }

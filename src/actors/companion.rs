@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
-use crate::actors::messages::companion::{CompanionMessage, Evaluate, Speak, Words};
+use crate::actors::messages::companion::{CompanionMessage, Evaluate, Speak, StatementPrompt};
 use crate::actors::runtime::actor_keys::CompanionKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Registration, Sort};
@@ -85,7 +85,7 @@ impl Actor for Companion {
                 }
             }
             CompanionMessage::Cancel { channel, ticket } => state.pending_calls.cancel(&channel, ticket),
-            CompanionMessage::Word(speak) => state.send_statement_request(*speak),
+            CompanionMessage::PreparePrompt(speak) => state.send_statement_request(*speak),
         }
         Ok(())
     }
@@ -108,18 +108,19 @@ impl State {
     }
 
     fn send_statement_request(&mut self, speak: Speak) {
-        let Speak { channel_key, statement, words } = speak;
+        let Speak { channel_key, statement, prompt } = speak;
         let Some(settings) = self.settings_in(&channel_key.channel) else { return };
         let (context, name) = (self.context.clone(), settings.name.clone());
-        let request = Box::new(move || reply::statement_request(&statement, &settings, channel_key.guild, &context.settings.prompt));
+        let request =
+            Box::new(move || reply::statement_request(&statement, &settings, channel_key.guild, &context.settings.prompt));
         // The reply may have been cancelled.
-        let _ = words.send(Words { name, request });
+        let _ = prompt.send(StatementPrompt { name, request });
     }
 }
 
 /// The warning that the last messages repeat each other, if they do.
-pub(super) fn repetition_note(is_repetitive: bool, words: &settings::prompt::Prompt) -> Option<&str> {
-    Some(words.repetition.as_str()).filter(|warning| is_repetitive && !warning.is_empty())
+pub(super) fn repetition_note(is_repetitive: bool, templates: &settings::prompt::Prompt) -> Option<&str> {
+    Some(templates.repetition.as_str()).filter(|warning| is_repetitive && !warning.is_empty())
 }
 
 /// The companion as its prompts show it.

@@ -1,4 +1,4 @@
-//! What is deleted from the record: words that are taken back, what was kept for long enough, and what an end in the middle has left.
+//! Deletes from the record: deleted and edited messages, expired events, and what an interrupted deletion left.
 
 pub mod cleanup;
 pub mod deletion;

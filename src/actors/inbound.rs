@@ -8,7 +8,7 @@ use crate::actors::messages::writer::{Accept, Accepted, Refused, WriteError, Wri
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::requests::send_to_writer;
-use crate::domain::address::{self, Heard};
+use crate::domain::address::{self, Incoming};
 use crate::domain::event::Event;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Author, Message, Modality, Role};
@@ -95,13 +95,13 @@ impl Inbound {
 
     fn message_event(&self, channel_key: &ChannelKey, speech: Speech) -> Option<Event> {
         let memberships = &self.context.memberships;
-        let is_companion = |id: &str| memberships.lives_in(&channel_key.guild, id);
+        let is_companion = |id: &str| memberships.is_in_guild(&channel_key.guild, id);
         let names = memberships.names(&channel_key.guild);
-        let resolved = |mention| names.as_deref().map_or(mention, |names| address::meant(names, mention));
+        let resolved = |mention| names.as_deref().map_or(mention, |names| address::resolve_mention(names, mention));
         let mentions: Vec<&str> = speech.mentions.iter().map(|mention| resolved(&**mention)).collect();
         let present: Vec<CompanionId> =
             if speech.to_all { memberships.present(&channel_key.channel).into_keys().collect() } else { Vec::new() };
-        let addressing = Heard {
+        let addressing = Incoming {
             speaker: &speech.from,
             text: speech.own_words.as_ref().unwrap_or(&speech.text),
             mentions: &mentions,
@@ -112,7 +112,7 @@ impl Inbound {
             return None;
         }
         let address = names.as_deref().map(|names| {
-            let named = address::resolve(names, is_companion, &Heard { to_all_of: &[], ..addressing });
+            let named = address::resolve(names, is_companion, &Incoming { to_all_of: &[], ..addressing });
             // In a guild a message to the companions' shared account addresses only those that it names, if it names any.
             let is_for_some = !channel_key.guild.is_direct() && present.iter().any(|companion| named.includes(companion));
             if present.is_empty() || is_for_some { named } else { address::resolve(names, is_companion, &addressing) }

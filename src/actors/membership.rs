@@ -1,4 +1,4 @@
-//! Who lives in which channel, and who is not to be heard.
+//! The members of channels, and the people who opted out.
 
 pub mod changes;
 pub mod memberships;

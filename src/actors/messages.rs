@@ -1,7 +1,7 @@
-//! What actors tell each other: for each actor its messages and the plain types in them.
+//! The messages of each actor, and the plain types in them.
 //!
-//! Everyone may import these, and they import no group of actors. What only one actor tells itself stays with it; what is asked of models goes
-//! through [`Pool`](super::models::Pool).
+//! Every group of actors may import this module, and it imports none of them. A message that an actor sends only to itself is declared beside
+//! that actor. Calls to models go through [`Pool`](super::models::Pool).
 
 pub mod channel;
 pub mod companion;

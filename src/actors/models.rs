@@ -5,11 +5,11 @@
 //! and model, and one circuit breaker per endpoint.
 
 pub mod breaker;
+pub mod failing_models;
 pub mod handle;
 mod measures;
 pub mod queue;
 pub mod schedule;
-pub mod failing_models;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 pub use handle::{Models, Pool, Question};
 
-use crate::actors::messages::models::{Asked, CallFacts, CallId, Job, Outcome, PoolMessage, PoolReport};
+use crate::actors::messages::models::{CallFacts, CallId, Job, Outcome, PoolMessage, PoolReport, PoolRequest};
 use crate::actors::messages::reply::{Dropped, Reply};
 use crate::actors::runtime::directory::Sort;
 use crate::domain::moment::Moment;
@@ -32,14 +32,14 @@ use crate::settings::models::Models as Settings;
 use crate::telemetry::instruments::Instruments;
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::plain::Plain;
+use failing_models::FailingModels;
 use measures::Measures;
 use schedule::{Entry, Schedule, Step};
-use failing_models::FailingModels;
 use worker::Worker;
 
 /// The pause before a lost question is asked again. `losses` counts from 1. The first pauses are short, because the actor that lost it
 /// mostly restarts at once. Later ones last 50 ms.
-pub fn asked_again_after(losses: u32) -> Duration {
+pub fn pause_before_asking_again(losses: u32) -> Duration {
     Duration::from_millis((5 << losses.saturating_sub(1).min(4)).min(50))
 }
 
@@ -142,8 +142,8 @@ impl State {
         Moment::ZERO + instant.saturating_duration_since(self.started)
     }
 
-    fn enqueue(&mut self, now: Moment, asked: Asked) -> Vec<Step> {
-        let Asked { call, priority, asked, deadline, job, reply } = asked;
+    fn enqueue(&mut self, now: Moment, asked: PoolRequest) -> Vec<Step> {
+        let PoolRequest { call, priority, asked, deadline, job, reply } = asked;
         let entry = Entry {
             call,
             role: job.request.role,
@@ -215,7 +215,7 @@ impl State {
     fn call(&mut self, myself: &ActorRef<PoolMessage>, call: CallId, is_retry: bool, instruments: Instruments) {
         let Some(question) = self.questions.get_mut(&call) else { return };
         if is_retry && let Some(drafts) = &question.job.drafts {
-            drop(drafts.send(Draft::Anew));
+            drop(drafts.send(Draft::Restart));
         }
         question.worker = Some(Worker::start(myself.clone(), call, question.job.clone(), instruments));
     }

@@ -1,4 +1,4 @@
-//! The tree of actors, what keeps it running, and what every actor works with.
+//! The supervision tree, the watchdog, and the context that every actor works with.
 
 pub mod actor_keys;
 pub mod context;

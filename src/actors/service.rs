@@ -1,27 +1,29 @@
-//! The backend: answers what the console asks, from the record, from the actors, and from who lives where.
+//! The backend: answers the console's requests from the record, from the actors and from the memberships.
 //!
-//! * [`rooms`]: which rooms there are, who is in them, and what is changed about them at run time.
-//! * `company`: companions that are let into channels of other platforms, one at a time.
-//! * `messages`: what is said, changed, taken back and cleared.
-//! * `external`: what programs outside submit for the companions that they play.
+//! * [`rooms`]: the rooms, their members, and changes of their settings at run time.
+//! * `membership`: adds companions to channels of other platforms, and removes them.
+//! * `messages`: posts, edits and deletes messages, and clears rooms.
+//! * `external`: votes and statements of external companions.
+//! * `inbound_events`: events that other platforms report.
 //! * `reading`: history and decisions, from the record.
-//! * `telling`: an event of the record as the objects that are shown of it.
+//! * `event_view`: an event of the record as the objects of the live view.
 //! * `live`: a room's events as they happen.
-//! * `state`: how a room stands at this moment.
+//! * `state`: the current state of a room.
 //! * `why`: the story of a decision.
-//! * `usage`: what guilds used, and what it cost.
-//! * `quarantine`: guilds that are kept away, channels that are left alone, and messages set aside.
-//! * `export`: what is kept, read out line by line.
-//! * `forget`: taking words out of the record.
-//! * `known`: what there is, for whoever asked for something that there is not.
-//! * `desk`: how all of these reach the writer and the guilds.
+//! * `usage`: the usage of guilds, and its cost.
+//! * `quarantine`: quarantined guilds, suspended channels, and dead letters.
+//! * `export`: the record, line by line.
+//! * `forget`: deletes what a person said.
+//! * `notes`: notes that platforms store.
+//! * `suggestions`: error messages that name what exists when something was not found.
+//! * `actor_calls`: calls to the writer, the channels and the guilds.
 
-mod desk;
+mod actor_calls;
+mod event_view;
 mod export;
 mod external;
 mod forget;
 mod inbound_events;
-mod known;
 mod live;
 mod membership;
 mod messages;
@@ -30,7 +32,7 @@ mod quarantine;
 mod reading;
 pub mod rooms;
 mod state;
-mod telling;
+mod suggestions;
 mod usage;
 mod why;
 
@@ -57,21 +59,21 @@ use crate::ports::backend::usage::{Usage, UsageQuery};
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::gateway::Condition;
 use crate::ports::language_model::ModelRole;
-use crate::ports::store::keeper::{KeepError, Keeper, is_a_backups_name};
+use crate::ports::store::maintenance::{MaintenanceError, StoreMaintenance, is_backup_name};
 
 /// The backend of one system of actors.
 pub struct ActorBackend {
     context: ActorContext,
     inbound: Inbound,
-    keeper: Arc<dyn Keeper>,
-    /// Held while what was used is counted.
+    maintenance: Arc<dyn StoreMaintenance>,
+    /// Held while usage is counted.
     counting: Mutex<()>,
 }
 
 impl ActorBackend {
-    /// The backend of this system, whose store is kept by `keeper`.
-    pub fn new(context: ActorContext, keeper: Arc<dyn Keeper>) -> Self {
-        Self { inbound: Inbound::new(context.clone()), context, keeper, counting: Mutex::new(()) }
+    /// `maintenance` makes backups of the store.
+    pub fn new(context: ActorContext, maintenance: Arc<dyn StoreMaintenance>) -> Self {
+        Self { inbound: Inbound::new(context.clone()), context, maintenance, counting: Mutex::new(()) }
     }
 }
 
@@ -86,7 +88,7 @@ impl Backend for ActorBackend {
     }
 
     async fn put_room(&self, room: &RoomId, plan: RoomPlan) -> Result<(Room, bool), Refused> {
-        self.make_room(room, plan).await
+        self.create_room(room, plan).await
     }
 
     async fn patch_room(&self, room: &RoomId, patch: RoomPatch) -> Result<Room, Refused> {
@@ -98,27 +100,27 @@ impl Backend for ActorBackend {
     }
 
     async fn say(&self, room: &RoomId, message: NewMessage) -> Result<Seq, Refused> {
-        self.take_in(room, message).await
+        self.accept_message(room, message).await
     }
 
     async fn edit(&self, room: &RoomId, seq: Seq, edit: Edit) -> Result<Seq, Refused> {
-        self.replace_words(room, seq, edit.text).await
+        self.edit_message(room, seq, edit.text).await
     }
 
     async fn delete_message(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused> {
-        self.delete_in(room, seq).await
+        self.delete_one(room, seq).await
     }
 
     async fn clear(&self, room: &RoomId) -> Result<(), Refused> {
-        self.drop_what_goes_on(room).await
+        self.clear_room(room).await
     }
 
     async fn vote(&self, room: &RoomId, state: State) -> Result<(), Refused> {
-        self.take_vote(room, state).await
+        self.submit_vote(room, state).await
     }
 
     async fn speak(&self, room: &RoomId, words: Words) -> Result<Seq, Refused> {
-        self.take_words(room, words).await
+        self.submit_statement(room, words).await
     }
 
     async fn history(&self, room: &RoomId, query: HistoryQuery) -> Result<History, Refused> {
@@ -126,7 +128,7 @@ impl Backend for ActorBackend {
     }
 
     async fn state(&self, room: &RoomId) -> Result<RoomState, Refused> {
-        self.look_into(room).await
+        self.room_state(room).await
     }
 
     async fn decisions(&self, query: DecisionQuery) -> Result<Decisions, Refused> {
@@ -134,7 +136,7 @@ impl Backend for ActorBackend {
     }
 
     async fn why(&self, query: WhyQuery) -> Result<Why, Refused> {
-        self.tell_why(query).await
+        self.explain(query).await
     }
 
     async fn usage(&self, query: UsageQuery) -> Result<Usage, Refused> {
@@ -158,37 +160,37 @@ impl Backend for ActorBackend {
     }
 
     async fn drop_entry(&self, entry: &str) -> Result<(), Refused> {
-        self.give_up_entry(entry).await
+        self.hide_entry(entry).await
     }
 
     async fn export(&self, query: ExportQuery) -> Result<Lines, Refused> {
-        self.read_out(query).await
+        self.export_lines(query).await
     }
 
     async fn export_person(&self, person: Person) -> Result<Lines, Refused> {
-        self.read_out_person(&person).await
+        self.export_person_lines(&person).await
     }
 
     async fn backup(&self, to: &str) -> Result<BackedUp, Refused> {
         if !Path::new(to).is_absolute() {
-            // It would begin where the server was started, of which whoever asks knows nothing.
-            return Err(desk::invalid(
+            // A relative path would start at the server's working directory, which the caller does not know.
+            return Err(actor_calls::invalid(
                 "to",
-                format!("{to} is no whole path: name a new file on the server's machine, such as /backups/a.backup"),
+                format!("{to} is not an absolute path: name a new file on the server's machine, such as /backups/a.backup"),
             ));
         }
-        if !is_a_backups_name(Path::new(to)) {
-            // Whoever clears away old backups finds them by it.
+        if !is_backup_name(Path::new(to)) {
+            // Old backups are found by their extension when they are deleted.
             let detail =
-                format!("{to} is no name of a backup, which ends in .backup: name a new file such as /backups/monday.backup");
-            return Err(desk::invalid("to", detail));
+                format!("{to} is not a backup's name, which ends in .backup: name a new file such as /backups/monday.backup");
+            return Err(actor_calls::invalid("to", detail));
         }
-        let entries = self.keeper.clone().backup(Path::new(to)).await.map_err(not_copied)?;
+        let entries = self.maintenance.clone().backup(Path::new(to)).await.map_err(not_copied)?;
         Ok(BackedUp { to: to.to_owned(), entries })
     }
 
     async fn copy_for(&self, process: u32) -> Result<BackedUp, Refused> {
-        let (to, entries) = self.keeper.clone().copy_for(process).await.map_err(not_copied)?;
+        let (to, entries) = self.maintenance.clone().copy_for(process).await.map_err(not_copied)?;
         Ok(BackedUp { to: to.to_string_lossy().into_owned(), entries })
     }
 
@@ -207,21 +209,21 @@ impl Backend for ActorBackend {
             detail: if ready { String::new() } else { detail.to_owned() },
         };
         let pool = self.context.pool.report().await;
-        let troubles =
+        let failures =
             pool.as_ref().map(|pool| pool.troubles.iter().map(|trouble| trouble.detail.as_str()).collect::<Vec<_>>().join("; "));
-        let models_detail = troubles.as_deref().unwrap_or("no model can be asked at the moment");
+        let models_detail = failures.as_deref().unwrap_or("no model can be called at the moment");
         let mut parts = vec![
-            part("store", self.context.directory.find(&WriterKey()).is_some(), "what is heard cannot be stored at the moment"),
+            part("store", self.context.directory.find(&WriterKey()).is_some(), "messages cannot be stored at the moment"),
             part("models", models_detail.is_empty(), models_detail),
         ];
         let mut is_held_up = false;
         for gateway in self.context.gateways.iter() {
-            let Condition { ready, detail, holds_up_server } = gateway.condition();
-            is_held_up |= holds_up_server;
+            let Condition { ready, detail, blocks_readiness } = gateway.condition();
+            is_held_up |= blocks_readiness;
             parts.push(ReadyPart { part: gateway.name().into(), ready, detail });
         }
-        // What is said is accepted without a model, too; companions answer when there is one. So is what the console hears without a
-        // platform, unless the settings want one.
+        // The server accepts messages without a model, and companions answer once a model is available. Without a platform it still serves the
+        // console, unless the settings require the platform.
         let ready = !is_held_up && parts.iter().filter(|part| &*part.part == "store").all(|part| part.ready);
         let models = ReadyModels { side: model(ModelRole::Side), main: model(ModelRole::Main) };
         Readiness { ready, parts, models: Some(models) }
@@ -232,11 +234,11 @@ impl Backend for ActorBackend {
     }
 }
 
-fn not_copied(error: KeepError) -> Refused {
+fn not_copied(error: MaintenanceError) -> Refused {
     match error {
-        KeepError::Exists(detail) => Refused::Conflict(detail),
-        KeepError::Target(detail) => Refused::Invalid { field: "to".into(), detail },
-        KeepError::Damaged(detail) => desk::damaged(detail),
-        KeepError::Failed(detail) => desk::broken(&detail),
+        MaintenanceError::Exists(detail) => Refused::Conflict(detail),
+        MaintenanceError::Target(detail) => Refused::Invalid { field: "to".into(), detail },
+        MaintenanceError::Damaged(detail) => actor_calls::damaged(detail),
+        MaintenanceError::Failed(detail) => actor_calls::broken(&detail),
     }
 }

@@ -1,8 +1,8 @@
 //! The writer: the one writer to the store, which numbers events and commits them in groups.
 //!
-//! Requests that arrive while a group is on its way to the store form the next one; when they are many, it follows before the first is
-//! answered. What is committed is published, handed to its channel
-//! if it came from outside, and answered, in this order. Requests for one channel take effect in the order in which they were sent.
+//! Requests that arrive while a group is being committed form the next group. If they are many, that group is sent before the first one is
+//! answered. Committed events are published, dispatched to their channel if they came from outside, and then the request is answered.
+//! Requests for one channel take effect in the order in which they were sent.
 
 mod index_removal;
 mod journal_cache;
@@ -21,7 +21,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
-pub use index_removal::{Leaving, remove_from_index, strike};
+pub use index_removal::{IndexRemoval, remove_from_index, remove_index_entries};
 pub use sweep::{Pace, Sweep};
 
 use self::queue::{StoreTask, WriteQueue};
@@ -40,61 +40,56 @@ use crate::ports::store::{Batch, Refusal, Store, StoreError};
 use crate::telemetry::instruments::Instruments;
 use crate::telemetry::instruments::kinds::Counted;
 
-/// The actor. What it works with comes with its [`Arguments`].
 #[derive(Debug, Default)]
 pub struct Writer;
 
-/// Takes an event from outside, and when it was committed, to its channel.
+/// Dispatches an inbound event to its channel, with the time when it was committed.
 pub type Deliver = Arc<dyn Fn(&GuildId, &ChannelId, Recorded, Moment) + Send + Sync>;
 
-/// What the writer works with.
 #[derive(Clone)]
 pub struct Arguments {
-    /// Where it writes. It takes every ward that it is asked to write to.
+    /// The store. The writer takes every ward that it is asked to write to.
     pub store: Arc<dyn Store>,
-    /// Tells when something was heard.
+    /// Gives inbound events their time.
     pub clock: Arc<dyn Clock>,
-    /// Where what is committed is published.
+    /// Receives the committed events for publication.
     pub hub: Hub,
-    /// By whose names what is said is measured.
+    /// The platforms, whose names are labels of metrics.
     pub platforms: Platforms,
-    /// What it measures with.
     pub instruments: Instruments,
-    /// Takes a committed event from outside to its channel, in the order of numbers. Must not wait.
+    /// Dispatches a committed inbound event to its channel, in the order of numbers. Must not block.
     pub deliver: Deliver,
-    /// Hears what happened to the store as a whole. Must not wait.
+    /// Is called when the store as a whole has failed. Must not block.
     pub report: Arc<dyn Fn(Fate) + Send + Sync>,
-    /// How much is taken on.
     pub bounds: Bounds,
 }
 
-/// What happened to the store as a whole.
+/// A failure of the store as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It can no longer be written, or nobody knows what it holds; this writer writes nothing any more. What remains is to open the
-    /// store again.
+    /// The store can no longer be written, or its content is unknown. This writer writes nothing more. The store must be opened again.
     StoreFailed(String),
 }
 
-/// How much the writer takes on.
+/// The limits of the writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Batches in one group, at most.
+    /// The most batches in one group.
     pub group_batches: usize,
-    /// Bytes in one group, about; one batch alone may be larger.
+    /// The approximate limit of bytes in one group. A single batch can be larger.
     pub group_bytes: usize,
-    /// Requests that have to wait for a group to follow one that is not answered yet.
+    /// How many requests must wait so that a second group is sent before the first is answered.
     pub ahead: usize,
-    /// Requests that wait; with more, no event from outside is accepted. What channels make and post is never refused for this.
+    /// The most waiting requests. Over this limit inbound events are refused. Events and statements of channels are never refused for this.
     pub waiting: usize,
-    /// What is told to who is refused.
+    /// The `retry_after` of refused requests.
     pub retry_after: Duration,
-    /// Journals at hand, when none of them is written to.
+    /// The most cached journals. Journals with requests in progress stay cached over this limit.
     pub journals: usize,
 }
 
 impl Default for Bounds {
-    /// A group is worth a few milliseconds of disk; 65,536 requests wait for about three seconds on a slow disk; 100,000 journals at hand
+    /// A group takes a few milliseconds of disk time. 65,536 requests wait for about three seconds on a slow disk. 100,000 cached journals
     /// take some 60 MB, with five people in each.
     fn default() -> Self {
         Self {
@@ -108,7 +103,7 @@ impl Default for Bounds {
     }
 }
 
-/// What the writer keeps. All of it can be read again from the store.
+/// All of this state can be read again from the store.
 pub struct State {
     queue: WriteQueue,
     _counted: Counted,
@@ -135,18 +130,18 @@ impl Actor for Writer {
         match message {
             WriterMessage::Accept(accept) => queue.accept(accept),
             WriterMessage::Post(post) => queue.post(post),
-            WriterMessage::Record(record) => queue.take_in(Request::Record(record)),
-            WriterMessage::WriteMeta(write_meta) => queue.take_in(Request::WriteMeta(write_meta)),
-            WriterMessage::DeleteChannel(delete) => queue.take_in(Request::Delete(delete)),
-            WriterMessage::RedactEvents(redact_events) => queue.take_in(Request::RedactEvents(redact_events)),
-            WriterMessage::DeleteExpired(expire) => queue.take_in(Request::DeleteExpired(expire)),
-            WriterMessage::RemoveFromIndex(remove_from_index) => queue.take_in(Request::RemoveFromIndex(remove_from_index)),
-            WriterMessage::Fence(fence) => queue.take_in(Request::Fence(fence)),
+            WriterMessage::Record(record) => queue.enqueue(Request::Record(record)),
+            WriterMessage::WriteMeta(write_meta) => queue.enqueue(Request::WriteMeta(write_meta)),
+            WriterMessage::DeleteChannel(delete) => queue.enqueue(Request::Delete(delete)),
+            WriterMessage::RedactEvents(redact_events) => queue.enqueue(Request::RedactEvents(redact_events)),
+            WriterMessage::DeleteExpired(expire) => queue.enqueue(Request::DeleteExpired(expire)),
+            WriterMessage::RemoveFromIndex(remove_from_index) => queue.enqueue(Request::RemoveFromIndex(remove_from_index)),
+            WriterMessage::Fence(fence) => queue.enqueue(Request::Fence(fence)),
             WriterMessage::Own(note) => match note {
-                Own::Taken(ward, held) => queue.hold(ward, held),
-                Own::Opened(channel_key, head) => queue.open(channel_key, head),
+                Own::Taken(ward, held) => queue.ward_taken(ward, held),
+                Own::Opened(channel_key, head) => queue.journal_opened(channel_key, head),
                 Own::Committed(number, outcome) => queue.conclude(number, outcome),
-                Own::Swept { channel_key, below, reply } => queue.take_in(Request::Swept { channel_key, below, reply }),
+                Own::Swept { channel_key, below, reply } => queue.enqueue(Request::Swept { channel_key, below, reply }),
             },
         }
         if let Some((number, group)) = queue.form_group() {
@@ -162,21 +157,21 @@ impl Actor for Writer {
     }
 }
 
-/// Hands a group to the store before another one can be, and lets a task wait for the answer.
+/// Hands a group to the store before the next group can be handed over, and lets a task wait for the answer.
 async fn hand_over(number: u64, group: Vec<Batch>, store: Arc<dyn Store>, writer: ActorRef<WriterMessage>) {
     let mut committing = Box::pin(async move {
         let outcome = guarded(commit(&*store, group)).await.unwrap_or_else(Err);
-        // A writer that is gone needs no answer.
+        // A writer that has stopped needs no answer.
         let _ = writer.cast(WriterMessage::Own(Own::Committed(number, outcome)));
     });
-    // A store takes groups in the order in which they are polled first. Nothing is waited for here.
+    // A store takes groups in the order in which they are first polled. This polls once and does not wait.
     let is_done = std::future::poll_fn(|context| Poll::Ready(committing.as_mut().poll(context).is_ready())).await;
     if !is_done {
         tokio::spawn(committing);
     }
 }
 
-/// Lets a task wait for the store; its answer comes back as a message, also when the store panics.
+/// Lets a task wait for the store. Its answer comes back as a message, even if the store panics.
 fn run(task: StoreTask, store: Arc<dyn Store>, writer: ActorRef<WriterMessage>) {
     tokio::spawn(async move {
         let note = match task {
@@ -187,19 +182,19 @@ fn run(task: StoreTask, store: Arc<dyn Store>, writer: ActorRef<WriterMessage>) 
                 let head = guarded(Reader::new(&*store).head(&channel_key)).await.unwrap_or_else(|panic| Err(panic.into()));
                 Own::Opened(channel_key, head)
             }
-            // Handed over in order, above.
+            // Handed over in order by `hand_over`.
             StoreTask::Commit(..) => return,
             StoreTask::Sweep { channel_key, no, below, reply } => {
                 Sweep { store, writer, channel_key, no, below, pace: Pace::AtOnce }.run(reply).await;
                 return;
             }
         };
-        // A writer that is gone needs no answer.
+        // A writer that has stopped needs no answer.
         let _ = writer.cast(WriterMessage::Own(note));
     });
 }
 
-/// Whatever an earlier writer left on its way is settled by taking the ward, so what is read after it is certain.
+/// Takes a ward. This ends everything that an earlier writer had in flight, so data that is read afterwards is certain.
 async fn take(store: &dyn Store, ward: Ward) -> Result<Held, ReadError> {
     let term = store.take(ward).await?;
     let next_channel = Reader::new(store).next_channel(ward).await?;

@@ -1,15 +1,17 @@
 //! The console: the HTTP API, the live view and the page, on one port.
 //!
-//! A request's way: `connection` accepts it (or `farewell` turns it away) and lets it go (`lingering`), `heads` looks at its first bytes, `guard`
-//! decides whether it may come in (from where, by `forwarded`), `routes` finds its handler, which reads it (`body`, `words`), asks the [`Backend`] and
-//! answers (bounded by `answers`), or says what is wrong (`problem`).
+//! The path of a request:
+//!
+//! 1. `connection` serves the connection, or `rejection` rejects it; `lingering` closes it.
+//! 2. `heads` inspects the head of the request.
+//! 3. `guard` decides whether the request is admitted. `forwarded` finds the client's address.
+//! 4. `routes` finds the handler. The handler reads the request (`body`, `validation`), calls the [`Backend`] and responds within
+//!    `response_limits`, or reports what is wrong (`problem`).
 
-mod answers;
 mod auth;
 mod body;
 mod connection;
 mod external;
-mod farewell;
 mod forwarded;
 mod guard;
 mod heads;
@@ -24,11 +26,13 @@ mod metrics;
 mod page;
 mod problem;
 mod records;
+mod rejection;
+mod response_limits;
 mod rooms;
 mod routes;
 mod signin;
 mod usage;
-mod words;
+mod validation;
 
 #[cfg(test)]
 pub(crate) mod fuzz;
@@ -53,16 +57,16 @@ use crate::settings;
 use crate::settings::server::Server;
 use crate::telemetry::instruments::{Instruments, NONE};
 use crate::telemetry::metrics::Metrics;
-use answers::Answers;
 use auth::Auth;
-use farewell::Farewells;
-pub use farewell::turned_away_at_once;
 use forwarded::Proxies;
 use host::Names;
-use limits::{Allowance, Places};
+use limits::{RateLimiter, Slots};
 use page::Page;
+use rejection::Rejections;
+pub use rejection::max_rejections;
+use response_limits::ResponseLimits;
 
-/// After an error that is no peer's, for example too many open files.
+/// The pause after an `accept` error that no peer caused, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The console, bound to its port and not yet serving.
@@ -76,39 +80,39 @@ pub struct Console {
 /// Why the console cannot serve.
 #[derive(Debug, thiserror::Error)]
 pub enum CannotServe {
-    /// A setting is wrong.
+    /// A setting under `server` is invalid.
     #[error("server.{0}")]
     Setting(#[from] settings::Problem),
-    /// Somebody else has the port.
-    #[error("{0} is in use by another program; set server.listen to another port, or stop the other")]
+    /// Another program listens on this address.
+    #[error("{0} is in use by another program; set server.listen to another port, or stop that program")]
     InUse(SocketAddr),
-    /// The address cannot be bound.
+    /// Binding the address failed with any other error.
     #[error("cannot listen on {address}: {error}; set server.listen to an address of this machine and a port that you may use")]
     CannotBind {
-        /// Which address.
+        /// The address from `server.listen`.
         address: SocketAddr,
-        /// What the system said.
+        /// The error from the operating system.
         error: io::Error,
     },
 }
 
-/// What all requests share.
+/// The state that all requests share.
 struct Common {
     backend: Arc<dyn Backend>,
     settings: Server,
     names: Names,
     proxies: Proxies,
     auth: Auth,
-    /// What each address may ask for that shows the token, or need not.
-    requests: Allowance,
-    /// And each that does not.
-    strangers: Allowance,
-    places: Arc<Places>,
-    answers: Answers,
+    /// Limits the requests of each address that are authenticated, or need no token.
+    requests: RateLimiter,
+    /// Limits the unauthenticated requests of each address.
+    anonymous_requests: RateLimiter,
+    slots: Arc<Slots>,
+    response_limits: ResponseLimits,
     metrics: Metrics,
     instruments: Instruments,
     page: Page,
-    /// Turns true at shutdown. Who holds a receiver is waited for.
+    /// Turns true at shutdown, which waits until all receivers are dropped.
     closing: watch::Sender<bool>,
 }
 
@@ -125,22 +129,22 @@ impl Console {
         settings.check()?;
         let token = settings.token()?;
         let address = settings.address()?;
-        warn_of_weakness(settings, address, token.as_ref());
-        let cannot = |error: io::Error| match error.kind() {
+        warn_of_plain_http(settings, address, token.as_ref());
+        let bind_error = |error: io::Error| match error.kind() {
             io::ErrorKind::AddrInUse => CannotServe::InUse(address),
             _ => CannotServe::CannotBind { address, error },
         };
-        let listener = TcpListener::bind(address).await.map_err(cannot)?;
-        let bound = listener.local_addr().map_err(cannot)?;
+        let listener = TcpListener::bind(address).await.map_err(bind_error)?;
+        let bound = listener.local_addr().map_err(bind_error)?;
         let shared = Arc::new(Common {
             backend,
             names: Names::new(bound, settings),
             proxies: Proxies::new(settings.trusted_networks()?),
             auth: Auth::new(token, settings, rng),
-            requests: requests(settings),
-            strangers: requests(settings),
-            places: Places::new(settings.max_live, settings.max_live_per_address),
-            answers: Answers::new(),
+            requests: request_limiter(settings),
+            anonymous_requests: request_limiter(settings),
+            slots: Slots::new(settings.max_live, settings.max_live_per_address),
+            response_limits: ResponseLimits::new(),
             instruments: metrics.instruments(),
             metrics,
             page: Page::new(),
@@ -150,7 +154,7 @@ impl Console {
         Ok(Self { listener, bound, router: routes::routes(shared.clone()), shared })
     }
 
-    /// Where it listens: with the real port, where 0 was asked for.
+    /// The bound address. If `server.listen` has port 0, this has the port that the system chose.
     pub fn address(&self) -> SocketAddr {
         self.bound
     }
@@ -158,8 +162,8 @@ impl Console {
     /// Serves until `stop` is done, then finishes what is in flight, for `server.drain_secs` at most.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
         let Self { listener, router, shared, .. } = self;
-        let places = Places::new(shared.settings.max_connections, shared.settings.max_connections_per_address);
-        let farewells = Farewells::new(shared.settings.max_connections);
+        let slots = Slots::new(shared.settings.max_connections, shared.settings.max_connections_per_address);
+        let rejections = Rejections::new(shared.settings.max_connections);
         let mut connections = JoinSet::new();
         let mut stop = pin!(stop);
         loop {
@@ -170,23 +174,23 @@ impl Console {
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, peer)) => match connection::place(&places, peer.ip(), &shared.proxies) {
-                    Ok(place) => {
+                Ok((stream, peer)) => match connection::slot(&slots, peer.ip(), &shared.proxies) {
+                    Ok(slot) => {
                         let (router, shared, closing) = (router.clone(), shared.clone(), shared.closing.subscribe());
                         shared.instruments.http_connections.add(1, NONE);
                         connections.spawn(async move {
                             connection::serve(stream, peer, router, &shared.settings, closing).await;
-                            drop(place);
+                            drop(slot);
                         });
                     }
                     Err(full) => {
                         shared.instruments.http_connections_refused.add(1, NONE);
-                        if let Some(farewell) = farewells.one_more() {
-                            connections.spawn(farewell.say(stream, full));
+                        if let Some(rejection) = rejections.try_reserve() {
+                            connections.spawn(rejection.send(stream, full));
                         }
                     }
                 },
-                Err(error) if is_of_a_peer(&error) => {}
+                Err(error) if is_peer_error(&error) => {}
                 Err(error) => {
                     tracing::error!(%error, "cannot accept connections");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -197,7 +201,7 @@ impl Console {
         shared.closing.send_replace(true);
         let drained = async {
             while connections.join_next().await.is_some() {}
-            // WebSockets have left their connections' tasks; each holds a receiver until it is closed.
+            // WebSockets run outside the connections' tasks. Each holds a receiver until it is closed.
             shared.closing.closed().await;
         };
         if tokio::time::timeout(shared.settings.drain(), drained).await.is_err() {
@@ -206,12 +210,12 @@ impl Console {
     }
 }
 
-fn requests(settings: &Server) -> Allowance {
-    Allowance::new(settings.requests_per_second.into(), settings.request_burst.into())
+fn request_limiter(settings: &Server) -> RateLimiter {
+    RateLimiter::new(settings.requests_per_second.into(), settings.request_burst.into())
 }
 
-/// Warns of what keeps strangers out only badly.
-fn warn_of_weakness(settings: &Server, address: SocketAddr, token: Option<&SecretString>) {
+/// Warns if the admin token is sent unencrypted over a network.
+fn warn_of_plain_http(settings: &Server, address: SocketAddr, token: Option<&SecretString>) {
     if token.is_some()
         && !host::is_loopback(address.ip())
         && settings.public_origin().is_none_or(|origin| origin.starts_with("http://"))
@@ -222,6 +226,6 @@ fn warn_of_weakness(settings: &Server, address: SocketAddr, token: Option<&Secre
     }
 }
 
-fn is_of_a_peer(error: &io::Error) -> bool {
+fn is_peer_error(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset)
 }

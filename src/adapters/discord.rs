@@ -3,27 +3,27 @@
 #![doc = include_str!("discord/README.md")]
 
 pub mod backfill;
+pub mod cache;
 pub mod check;
 pub mod clock;
 pub mod commands;
+pub mod delivery_errors;
 pub mod dispatch;
 #[cfg(test)]
 pub(crate) mod fuzz;
 pub mod gateway;
-pub mod heard;
 pub mod identify;
+pub mod incoming;
 pub mod intake;
-pub mod known;
 pub mod limits;
 pub mod markup;
 pub mod names;
+pub mod outgoing;
 pub mod permissions;
 pub mod platform;
 pub mod reconcile;
 pub mod refusals;
 pub mod rest;
-pub mod said;
 pub mod snowflake;
-pub mod troubles;
 pub mod webhooks;
 pub mod wire;

@@ -12,17 +12,16 @@ pub mod arrivals;
 pub mod openai;
 pub mod rehearsal;
 
-/// The model that serves a role: the endpoint that is configured for it, else the other role's, else `rehearsal`.
+/// The model that serves a role: the configured endpoint of the role, else the other role's, else `rehearsal`.
 ///
 /// # Errors
-/// When the settings name an endpoint that cannot be used, or a key that cannot be read. A real model that is configured
-/// is never replaced by `rehearsal`.
+/// The settings name an endpoint that cannot be used, or a key that cannot be read. A configured model is never replaced by `rehearsal`.
 pub fn serving(settings: &Models, role: ModelRole) -> Result<Arc<dyn LanguageModel>, Problem> {
     with_crash_record(settings, role, &role.into(), None)
 }
 
-/// The model that serves a role under a name; a real model notes which answers arrive, so that one that kills the process again and again is
-/// not asked for any more.
+/// The model that serves a role under a name. A real model records which answers are arriving, so that a question whose answer kills the
+/// process twice is not asked again.
 ///
 /// # Errors
 /// As [`serving`].
@@ -51,14 +50,14 @@ mod tests {
     use crate::settings::models::tests::defaults;
 
     #[test]
-    fn without_an_endpoint_it_is_a_rehearsal_that_says_so() {
+    fn without_an_endpoint_rehearsal_serves_and_its_identity_says_so() {
         let model = serving(&defaults(), ModelRole::Main).expect("always there");
 
         assert_eq!((&*model.identity().provider, &*model.identity().model), ("rehearsal", "rehearsal"));
     }
 
     #[test]
-    fn a_key_that_cannot_be_read_is_no_reason_to_rehearse() {
+    fn an_unreadable_key_is_an_error_and_rehearsal_does_not_take_over() {
         let mut settings = defaults();
         settings.main.base_url = Some("http://127.0.0.1:1/v1".to_owned());
         settings.main.model = Some("m".to_owned());

@@ -1,14 +1,14 @@
-//! The stores behind [`crate::ports::store`]: one on disk, one in memory, and what they have in common.
+//! The implementations of [`crate::ports::store`]: one on disk, one in memory, and what they share.
 //!
-//! * [`sled`]: keeps everything in one tree on disk, committed by one thread.
-//! * [`memory`]: its twin without a thread, for tests and simulation.
-//! * [`manifest`]: the file beside sled's folder that says how much there has to be.
-//! * [`audit`]: reads a store or a backup through.
-//! * [`backup`]: the file that a backup is.
-//! * [`part`]: a file that is its owner's alone, and has its name once it is whole.
-//! * [`target`]: where a file may not be made.
-//! * `batch`: what a batch means, in every store.
-//! * `conformance`: the suite that every store has to pass.
+//! * [`sled`]: stores everything in one tree on disk, committed by one thread.
+//! * [`memory`]: its counterpart in memory without a thread, for tests and simulation.
+//! * [`manifest`]: the file beside sled's folder that says how much the store must contain.
+//! * [`audit`]: reads a store or a backup completely and checks it.
+//! * [`backup`]: the format of backup files.
+//! * [`part`]: a file that only its owner can read, and that gets its name once it is complete.
+//! * [`target`]: where a backup must not be written.
+//! * `batch`: the meaning of a batch, shared by all stores.
+//! * `conformance`: the test suite that every store has to pass.
 
 pub mod audit;
 pub mod backup;

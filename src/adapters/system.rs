@@ -1,4 +1,4 @@
-//! The machine's own clock and randomness: the one file that reads the one and makes the other.
+//! The machine's own clock and randomness: the only file that reads the clock and draws random numbers.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,24 +9,24 @@ use crate::domain::moment::Moment;
 use crate::ports::clock::Clock;
 use crate::ports::rng::Rng;
 
-/// The machine's time of day.
+/// The machine's wall clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "this is the one place")]
+    #[expect(clippy::disallowed_methods, reason = "only this file may do so")]
     fn now(&self) -> Moment {
-        // A machine whose clock stands before 1970 stands at 1970.
+        // A clock before 1970 counts as 1970.
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Moment::ZERO + since
     }
 }
 
-/// The operating system's randomness, stretched by a generator fit for secrets.
+/// Randomness from the operating system, extended by a cryptographic generator.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemRng;
 
-#[expect(clippy::disallowed_methods, reason = "this is the one place")]
+#[expect(clippy::disallowed_methods, reason = "only this file may do so")]
 impl Rng for SystemRng {
     fn jitter(&self) -> i8 {
         rand::rng().random_range(-MOST_JITTER..=MOST_JITTER)

@@ -1,4 +1,4 @@
-//! `tertulia check`: whether the settings are good, and what they amount to.
+//! `tertulia check`: validates the settings, and shows the settings in force.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -15,12 +15,12 @@ use crate::domain::model_role::ModelRole;
 use crate::settings::repetition::Judge;
 use crate::settings::{Loaded, Origin, Problems, Sources, load};
 
-/// Loads the settings and prints what was found; problems go to standard error, one a line.
+/// Loads the settings and prints a summary. Problems go to standard error, one per line.
 pub fn run(sources: &Sources, json: bool) -> ExitCode {
     match load(sources).and_then(|loaded| loaded.serve().map(|()| loaded)) {
         Ok(loaded) => {
-            let found = if json { visible::json(&format!("{:#}\n", as_json(&loaded))) } else { as_text(&loaded) };
-            print(&found)
+            let summary = if json { visible::json(&format!("{:#}\n", as_json(&loaded))) } else { as_text(&loaded) };
+            print(&summary)
         }
         Err(problems) => {
             if json {
@@ -31,7 +31,7 @@ pub fn run(sources: &Sources, json: bool) -> ExitCode {
     }
 }
 
-/// Prints problems with settings to standard error, and says how the program has to end.
+/// Prints problems with settings to standard error, and returns the exit code.
 pub fn complain(problems: &Problems) -> ExitCode {
     for problem in &problems.0 {
         eprintln!("{}", line(&problem.to_string()));
@@ -39,15 +39,15 @@ pub fn complain(problems: &Problems) -> ExitCode {
     ExitCode::from(EXIT_USAGE)
 }
 
-/// What was found, for people.
+/// A summary of the settings for people.
 pub fn as_text(loaded: &Loaded) -> String {
     let mut text = String::new();
-    // Writing to a text does not fail.
+    // Writing to a String does not fail.
     let _ = write_text(&mut text, loaded);
     text
 }
 
-/// What was found, for programs.
+/// A summary of the settings for programs.
 pub fn as_json(loaded: &Loaded) -> serde_json::Value {
     let rooms: Vec<_> = loaded
         .settings
@@ -91,11 +91,11 @@ fn write_text(out: &mut String, loaded: &Loaded) -> fmt::Result {
     }
     writeln!(out, "\nrooms:")?;
     for room in &loaded.settings.console.rooms {
-        let present: Vec<_> = room.companions.iter().map(|id| line(id.as_str())).collect();
-        let present = if present.is_empty() { "nobody".to_owned() } else { present.join(", ") };
-        writeln!(out, "  {:<12} guild {}: {present}", line(&room.id), line(room.guild.as_str()))?;
+        let members: Vec<_> = room.companions.iter().map(|id| line(id.as_str())).collect();
+        let members = if members.is_empty() { "no companions".to_owned() } else { members.join(", ") };
+        writeln!(out, "  {:<12} guild {}: {members}", line(&room.id), line(room.guild.as_str()))?;
     }
-    writeln!(out, "\ntalk:")?;
+    writeln!(out, "\nconversations:")?;
     writeln!(out, "  {:<12} {}", "turn_taking", turn_taking(loaded))?;
     writeln!(out, "  {:<12} {}", "closing", closing(loaded))?;
     writeln!(out, "  {:<12} {}", "repetition", repetition(loaded))?;
@@ -121,10 +121,10 @@ fn origin(loaded: &Loaded) -> String {
 
 fn turn_taking(loaded: &Loaded) -> String {
     let rules = &loaded.settings.turn_taking;
-    let in_all = rules.max_turns.map_or_else(|| "any number".to_owned(), |most| format!("at most {most}"));
+    let total = rules.max_turns.map_or_else(|| "any number".to_owned(), |max| format!("at most {max}"));
     format!(
-        "votes within {} s, speaks after {} s; at most {} statements in a row, {in_all} in a conversation; an external one speaks \
-         within {} s",
+        "votes within {} s, speaks after {} s; at most {} statements in a row, {total} in a conversation; an external companion \
+         speaks within {} s",
         rules.state_timeout_secs, rules.turn_delay_secs, rules.max_companion_streak, rules.external_statement_timeout_secs,
     )
 }
@@ -132,7 +132,7 @@ fn turn_taking(loaded: &Loaded) -> String {
 fn closing(loaded: &Loaded) -> String {
     let rules = &loaded.settings.closing;
     format!(
-        "opens again after {} human messages; a new conversation after {} s of quiet",
+        "reopens after {} human messages; a new conversation after {} s of silence",
         rules.reopen_after, rules.episode_idle_secs
     )
 }
@@ -140,21 +140,21 @@ fn closing(loaded: &Loaded) -> String {
 fn repetition(loaded: &Loaded) -> &'static str {
     let rules = &loaded.settings.repetition;
     match rules.judge {
-        _ if !rules.enabled => "not looked at",
-        Judge::Lexical => "judged by the likeness of the words (lexical)",
-        Judge::Model => "judged by the side model, after each statement among companions (model)",
-        Judge::Both => "suspected by the words, confirmed by the side model (both)",
+        _ if !rules.enabled => "not measured",
+        Judge::Lexical => "measured by the similarity of the words (lexical)",
+        Judge::Model => "judged by the side model after each statement among companions (model)",
+        Judge::Both => "suspected by the similarity of the words, confirmed by the side model (both)",
     }
 }
 
-/// Every model, by its name in the settings.
+/// All models, with their names in the settings.
 fn models(loaded: &Loaded) -> impl Iterator<Item = (String, String)> {
     let roles = [("side", "main"), ("main", "side")].map(|(role, other)| (role.to_owned(), model(loaded, role, other)));
     let named = loaded.settings.models.named.keys().map(|name| (name.to_string(), model(loaded, name.as_str(), "main")));
     roles.into_iter().chain(named)
 }
 
-/// The model of a role; one alone serves both, none means `rehearsal` (docs/design/models.md M-1).
+/// The model of a role. If only one is configured it serves both roles; without any, `rehearsal` does (docs/design/models.md M-1).
 fn model(loaded: &Loaded, role: &str, other: &str) -> String {
     let named = |role: &str| {
         let model = loaded.text(&format!("models.{role}.model"))?;
@@ -162,36 +162,35 @@ fn model(loaded: &Loaded, role: &str, other: &str) -> String {
         Some(endpoint.map_or_else(|| model.to_owned(), |endpoint| format!("{model} at {endpoint}")))
     };
     named(role)
-        .or_else(|| named(other).map(|found| format!("{found} (that of {other})")))
+        .or_else(|| named(other).map(|found| format!("{found} (the model of {other})")))
         .unwrap_or_else(|| "rehearsal (built in; no model is configured)".to_owned())
 }
 
-/// What the models cost.
 fn prices(loaded: &Loaded) -> String {
     let models = &loaded.settings.models;
     let price = |role: ModelRole, name: &ModelName| {
-        let Some(endpoint) = models.served(role, name).endpoint else { return format!("{name} nothing") };
+        let Some(endpoint) = models.served(role, name).endpoint else { return format!("{name} free") };
         match endpoint.input_price.zip(endpoint.output_price) {
             Some((input, output)) => format!("{name} {input} and {output}"),
-            None => format!("{name} not said"),
+            None => format!("{name} not set"),
         }
     };
     let roles = [ModelRole::Side, ModelRole::Main].map(|role| price(role, &role.into()));
     let named = models.named.keys().map(|name| price(ModelRole::Main, name));
     let prices: Vec<_> = roles.into_iter().chain(named).collect();
-    format!("{} ({} for a million tokens read and written)", prices.join(", "), models.currency)
+    format!("{} ({} for a million input and output tokens)", prices.join(", "), models.currency)
 }
 
-/// Whether companions are on Discord; whether that works is another command's question.
+/// Whether Discord is configured. Whether it works is checked by `tertulia discord check`.
 fn discord(loaded: &Loaded) -> &'static str {
     if loaded.settings.discord.is_on() {
-        "a token is set; `tertulia discord check` looks whether all would work with it"
+        "a token is set; `tertulia discord check` checks whether it works"
     } else {
         "not used: no token is set (discord.token)"
     }
 }
 
-/// Scheme, host and path of an address: what stands before an `@` or after a `?` may be secret.
+/// Scheme, host and path of a URL. The user info before an `@` and the query after a `?` may be secret.
 fn without_credentials(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
@@ -199,7 +198,7 @@ fn without_credentials(url: &str) -> String {
     if scheme.is_empty() { rest.to_owned() } else { format!("{scheme}://{rest}") }
 }
 
-/// Prints to standard output; a reader that went away is no failure.
+/// Prints to standard output. A closed pipe is not a failure.
 fn print(text: &str) -> ExitCode {
     match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -215,14 +214,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_shown_without_its_credentials() {
+    fn a_url_is_shown_without_its_credentials() {
         let shown = without_credentials("https://me:secret@models.example/v1?key=hidden");
 
         assert_eq!(shown, "https://models.example/v1");
     }
 
     #[test]
-    fn what_was_found_names_rooms_tempers_and_the_model() {
+    fn the_text_names_rooms_interjection_levels_and_models() {
         let loaded = built_in();
 
         let text = as_text(&loaded);
@@ -232,26 +231,26 @@ mod tests {
         assert!(text.contains("aria         average    (after 7 to 11 messages)"), "{text}");
         assert!(text.contains("rehearsal"), "{text}");
         assert!(text.contains("discord      not used: no token is set"), "{text}");
-        assert!(text.contains("prices       side nothing, main nothing (USD for a million tokens read and written)"), "{text}");
+        assert!(text.contains("prices       side free, main free (USD for a million input and output tokens)"), "{text}");
         let turns =
             "turn_taking  votes within 20 s, speaks after 2 s; at most 4 statements in a row, any number in a conversation";
         assert!(text.contains(turns), "{text}");
-        assert!(text.contains("closing      opens again after"), "{text}");
-        assert!(text.contains("repetition   judged by the likeness of the words"), "{text}");
+        assert!(text.contains("closing      reopens after"), "{text}");
+        assert!(text.contains("repetition   measured by the similarity of the words"), "{text}");
     }
 
     #[test]
-    fn programs_read_the_same_as_json() {
+    fn the_json_has_the_same_settings() {
         let loaded = built_in();
 
-        let found = as_json(&loaded);
+        let object = as_json(&loaded);
 
-        assert_eq!(found["ok"], true);
-        assert_eq!(found["companions"][0]["interjection"], "average");
-        assert_eq!(found["turn_taking"]["max_companion_streak"], 4);
-        assert_eq!(found["repetition"]["judge"], "lexical");
-        assert_eq!(found["discord"], false);
-        assert_eq!(found["rooms"][0]["companions"], json!(["aria", "bruno", "cleo"]));
+        assert_eq!(object["ok"], true);
+        assert_eq!(object["companions"][0]["interjection"], "average");
+        assert_eq!(object["turn_taking"]["max_companion_streak"], 4);
+        assert_eq!(object["repetition"]["judge"], "lexical");
+        assert_eq!(object["discord"], false);
+        assert_eq!(object["rooms"][0]["companions"], json!(["aria", "bruno", "cleo"]));
     }
 
     fn built_in() -> Loaded {

@@ -1,4 +1,4 @@
-//! Why a command about stored data did not do what it was asked, and the exit code that says so.
+//! Why a command failed, and the exit code that reports it.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -9,10 +9,9 @@ use crate::cli::{EXIT_STORE, EXIT_USAGE, visible};
 use crate::ports::backend::Refused;
 use crate::server::Ended;
 
-/// Why it was not done.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// It was asked in a wrong way.
+    /// The options or settings are wrong.
     Usage(String),
     /// The store cannot be used.
     Store(String),
@@ -21,8 +20,8 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// Prints it to standard error, and says how the program has to end.
-    pub(super) fn tell(self) -> ExitCode {
+    /// Prints it to standard error, and returns the exit code.
+    pub(super) fn report(self) -> ExitCode {
         eprintln!("tertulia: {}", visible::paragraph(&self.to_string()));
         let code = match self {
             Self::Usage(_) => EXIT_USAGE,

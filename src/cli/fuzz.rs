@@ -1,4 +1,4 @@
-//! Command lines and the times in them, as anybody may write them.
+//! Fuzz targets for command lines and the times in them.
 
 use clap::Parser;
 
@@ -27,10 +27,13 @@ pub(crate) fn arguments(bytes: &[u8]) {
     let words = ["tertulia"].into_iter().chain(all.split_whitespace().take(200));
 
     match Cli::try_parse_from(words) {
-        Ok(cli) => drop(cli.asked()),
+        Ok(cli) => drop(cli.command_or_default()),
         Err(error) => {
-            let told = error.to_string();
-            assert!(!told.is_empty() && is_bounded(&told, 20_000 + 4 * all.len()), "an error without end");
+            let message = error.to_string();
+            assert!(
+                !message.is_empty() && is_bounded(&message, 20_000 + 4 * all.len()),
+                "the error message is empty or too long"
+            );
             assert!([0, 2].contains(&error.exit_code()), "{}", error.exit_code());
         }
     }
@@ -40,9 +43,9 @@ pub(crate) fn times(bytes: &[u8]) {
     let text = text(bytes);
 
     let (moment, span) = usage::read_times(&text, NOW);
-    assert!(span.is_none() || moment.is_some_and(|moment| moment <= NOW), "how long ago is in time to come");
+    assert!(span.is_none() || moment.is_some_and(|moment| moment <= NOW), "a span back from now gives a moment in the future");
     match why::read_time(&text, NOW) {
         Ok(_) => {}
-        Err(told) => assert!(told.contains("2h30m"), "{told}"),
+        Err(message) => assert!(message.contains("2h30m"), "{message}"),
     }
 }

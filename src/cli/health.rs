@@ -1,4 +1,4 @@
-//! `tertulia health`: whether the server can be talked to, for whoever watches over it: a container's health check, a script, a person.
+//! `tertulia health`: checks whether the server is ready, for a container's health check, a script or a person.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -9,57 +9,57 @@ use std::time::Duration;
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::asking::{ask_with, report};
+use super::access::{self, Access};
 use super::client::{Client, block_on, one_line};
+use super::command_io::{report, run_with_settings};
 use super::failure::Failure;
-use super::whom::{self, Whom};
 use crate::settings::{Loaded, Sources};
 
-/// A server that takes longer to say how it is cannot be talked to.
+/// A server that takes longer to answer counts as not ready.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(5);
 
-/// Asks the server for its `/readyz`, and says with the exit code what came of it: 0 ready, 1 not, with the reason on standard error.
+/// Requests the server's `/readyz`. The exit code is 0 for ready and 1 for not ready, with the reason on standard error.
 pub fn run(sources: &Sources, server: Option<&str>, json: bool) -> ExitCode {
-    ask_with(sources, |loaded| tell(&look(&loaded, server)?, json))
+    run_with_settings(sources, |loaded| show(&check(&loaded, server)?, json))
 }
 
-/// How the server is.
 struct Health {
-    /// What it said, and where it was asked; or why it was not.
+    /// The server's answer and URL, or why there is no answer.
     object: Value,
-    /// Why it cannot be talked to.
-    trouble: Option<String>,
+    /// Why the server is not ready. `None`: it is ready.
+    problem: Option<String>,
 }
 
 impl Health {
-    fn unreachable(server: Option<&str>, trouble: String) -> Self {
-        let object = json!({ "server": server, "ready": false, "detail": trouble });
-        Self { object, trouble: Some(trouble) }
+    fn unreachable(server: Option<&str>, problem: String) -> Self {
+        let object = json!({ "server": server, "ready": false, "detail": problem });
+        Self { object, problem: Some(problem) }
     }
 }
 
-fn look(loaded: &Loaded, named: Option<&str>) -> Result<Health, Failure> {
-    match whom::find(loaded, named) {
-        Ok(Whom::Server(client)) => block_on(async { Ok(ask(client).await) }),
-        Ok(Whom::Store) => Ok(Health::unreachable(None, nobody_at(&loaded.settings.storage.path))),
-        // One that does not say yet where it listens is on its way.
+fn check(loaded: &Loaded, named: Option<&str>) -> Result<Health, Failure> {
+    match access::find(loaded, named) {
+        Ok(Access::Server(client)) => block_on(async { Ok(ask(client).await) }),
+        Ok(Access::Store) => Ok(Health::unreachable(None, no_server_at(&loaded.settings.storage.path))),
+        // A server that has not reported its address yet is still starting.
         Err(Failure::Store(starting)) => Ok(Health::unreachable(None, starting)),
         Err(failure) => Err(failure),
     }
 }
 
-/// Asks as who knows the token, for the details, or else as a stranger: who rotates tokens has no sick server.
+/// Sends the token, to get the details. If that is refused, asks without it: a wrong token, such as after a rotation, does not mean that the
+/// server is failing.
 async fn ask(client: Client) -> Health {
-    match asked(&client).await {
+    match request_readyz(&client).await {
         Ok(answer) if is_refusal(answer.status()) => {
             let client = client.without_token();
-            read(&client, asked(&client).await).await
+            read(&client, request_readyz(&client).await).await
         }
         outcome => read(&client, outcome).await,
     }
 }
 
-async fn asked(client: &Client) -> reqwest::Result<Response> {
+async fn request_readyz(client: &Client) -> reqwest::Result<Response> {
     client.request(Method::GET, "/readyz", &[]).timeout(ANSWER_DEADLINE).send().await
 }
 
@@ -69,77 +69,77 @@ fn is_refusal(status: StatusCode) -> bool {
 
 async fn read(client: &Client, outcome: reqwest::Result<Response>) -> Health {
     let url = client.address();
-    let heard = match outcome {
+    let received = match outcome {
         Ok(answer) => {
             let status = answer.status();
-            answer.text().await.map(|said| (status, said))
+            answer.text().await.map(|body| (status, body))
         }
         Err(error) => Err(error),
     };
-    let (status, said) = match heard {
-        Ok(heard) => heard,
+    let (status, body) = match received {
+        Ok(received) => received,
         Err(error) if error.is_timeout() => {
-            let trouble = format!("the server at {url} gave no answer within {} seconds", ANSWER_DEADLINE.as_secs());
-            return Health::unreachable(Some(&url), trouble);
+            let problem = format!("the server at {url} did not answer within {} seconds", ANSWER_DEADLINE.as_secs());
+            return Health::unreachable(Some(&url), problem);
         }
         Err(error) => return Health::unreachable(Some(&url), client.broken(&error).to_string()),
     };
-    let Some((mut object, ready)) = readiness(&said) else {
-        return Health::unreachable(Some(&url), format!("{url} answered {status}, and not as a tertulia server does"));
+    let Some((mut object, ready)) = readiness(&body) else {
+        return Health::unreachable(Some(&url), format!("{url} answered {status}, but not like a tertulia server"));
     };
     object["server"] = url.clone().into();
     if ready && status.is_success() {
-        return Health { object, trouble: None };
+        return Health { object, problem: None };
     }
-    let parts = parts_in_trouble(&object);
+    let parts = failing_parts(&object);
     let because = if parts.is_empty() { String::new() } else { format!(": {parts}") };
-    let trouble = format!("the server at {url} is not ready{because}");
+    let problem = format!("the server at {url} is not ready{because}");
     object["ready"] = false.into();
-    object["detail"] = trouble.clone().into();
-    Health { object, trouble: Some(trouble) }
+    object["detail"] = problem.clone().into();
+    Health { object, problem: Some(problem) }
 }
 
-/// What `/readyz` said, if it is that.
-fn readiness(said: &str) -> Option<(Value, bool)> {
-    let object: Value = serde_json::from_str(said).ok()?;
+/// The answer of `/readyz` and its `ready`. `None`: the body has another form.
+fn readiness(body: &str) -> Option<(Value, bool)> {
+    let object: Value = serde_json::from_str(body).ok()?;
     let ready = object.as_object()?.get("ready")?.as_bool()?;
     Some((object, ready))
 }
 
-/// `models: …; store: …`, or nothing. A server may be ready all the same.
-fn parts_in_trouble(object: &Value) -> String {
+/// `models: …; store: …`, or an empty text. A server can be ready although a part is not.
+fn failing_parts(object: &Value) -> String {
     let parts = object["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let trouble = |part: &Value| {
+    let failing = |part: &Value| {
         let (name, detail) = (part["part"].as_str()?, part["detail"].as_str().unwrap_or_default());
         (part["ready"] == false).then(|| format!("{name}: {detail}"))
     };
-    let told = parts.iter().filter_map(trouble).collect::<Vec<_>>().join("; ");
-    one_line(&told)
+    let text = parts.iter().filter_map(failing).collect::<Vec<_>>().join("; ");
+    one_line(&text)
 }
 
-fn nobody_at(data: &Path) -> String {
+fn no_server_at(data: &Path) -> String {
     let shown = data.display();
     match fs::File::open(data.join("lock")) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            format!("{shown} cannot be looked into by this user: run this as the server's, or name the server with --server")
+            format!("this user may not read {shown}: run this as the server's user, or name the server with --server")
         }
-        _ => format!("no server runs on {shown}: start it, or set storage.path, or --config, as for the server"),
+        _ => format!("no server runs on {shown}: start it, or set storage.path or --config as for the server"),
     }
 }
 
-fn tell(health: &Health, json: bool) -> Result<(), Failure> {
-    match &health.trouble {
+fn show(health: &Health, json: bool) -> Result<(), Failure> {
+    match &health.problem {
         None => {
             let url = health.object["server"].as_str().unwrap_or_default();
-            let parts = parts_in_trouble(&health.object);
-            let but = if parts.is_empty() { String::new() } else { format!(", but not all of it: {parts}") };
-            report(json, &health.object, &format!("{url} is ready{but}"))
+            let parts = failing_parts(&health.object);
+            let except = if parts.is_empty() { String::new() } else { format!(", except for {parts}") };
+            report(json, &health.object, &format!("{url} is ready{except}"))
         }
-        Some(trouble) => {
+        Some(problem) => {
             if json {
                 report(json, &health.object, "")?;
             }
-            Err(Failure::Failed(trouble.clone()))
+            Err(Failure::Failed(problem.clone()))
         }
     }
 }
@@ -151,30 +151,30 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_never_answers_is_given_up() {
+    async fn a_server_that_never_answers_is_not_ready() {
         let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", silent.local_addr().unwrap());
 
         let health = ask(Client::new(url.parse().unwrap(), None, false).unwrap()).await;
 
-        assert_eq!(health.trouble, Some(format!("the server at {url} gave no answer within 5 seconds")));
+        assert_eq!(health.problem, Some(format!("the server at {url} did not answer within 5 seconds")));
         assert_eq!(health.object["ready"], false);
     }
 
     #[test]
-    fn what_is_in_trouble_is_told_in_one_line() {
-        let said = json!({ "ready": true, "parts": [
+    fn failing_parts_are_listed_in_one_line() {
+        let object = json!({ "ready": true, "parts": [
             { "part": "store", "ready": true, "detail": "" },
             { "part": "models", "ready": false, "detail": "refused:\nwrong\u{1b}[31m key" },
         ] });
 
-        assert_eq!(parts_in_trouble(&said), "models: refused: wrong [31m key");
+        assert_eq!(failing_parts(&object), "models: refused: wrong [31m key");
     }
 
     #[test]
-    fn what_is_no_readiness_is_not_taken_for_one() {
+    fn a_body_of_another_form_is_not_a_readiness_answer() {
         let read =
-            ["ok", "[]", "{}", r#"{"ready":"yes"}"#, r#"{"ready":true}"#].map(|said| readiness(said).map(|(_, ready)| ready));
+            ["ok", "[]", "{}", r#"{"ready":"yes"}"#, r#"{"ready":true}"#].map(|body| readiness(body).map(|(_, ready)| ready));
 
         assert_eq!(read, [None, None, None, None, Some(true)]);
     }

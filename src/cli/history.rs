@@ -1,11 +1,11 @@
-//! `tertulia history …`: reads out, copies, checks and forgets what is stored.
+//! `tertulia history …`: exports, backs up, checks and deletes stored data.
 //!
-//! A server that runs on the data folder is asked; without one the store is opened here, alone.
+//! If a server runs on the data folder, the command sends it a request. Otherwise the command opens the store itself.
 
+mod copies;
 mod expire;
 mod export;
 mod forget;
-mod keep;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,36 +13,36 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::asking::ask_with;
+use super::command_io::run_with_settings;
 use super::failure::Failure;
 use super::visible;
 use crate::ports::backend::keeping::Forget;
 use crate::settings::Sources;
 
-/// What a guild's or a person's id may have, in characters.
+/// The longest id of a guild or a person, in characters.
 const MAX_ID_CHARS: usize = 64;
 
 const EXAMPLES: &str = "\
 Examples:
-  tertulia history export --room lobby                       what happened there
+  tertulia history export --room lobby                       the events of a room
   tertulia history export --room lobby --as replay --out lobby.json
-  tertulia history export --guild home --person Ana          what somebody said
-  tertulia history backup /backups                           a copy
+  tertulia history export --guild home --person Ana          what a person said
+  tertulia history backup /backups                           back up the store
   tertulia history verify /backups/tertulia-20260501T120000Z.backup
   tertulia history restore /backups/tertulia-20260501T120000Z.backup
-  tertulia history compact                                   give space back
-  tertulia history expire                                    delete what is kept for too long
-  tertulia history forget --guild home --person Ana
+  tertulia history compact                                   free disk space
+  tertulia history expire                                    delete what is older than the retention period
+  tertulia history forget --guild home --person Ana          delete what a person said
 
-A server that runs on the data folder (storage.path) is asked, with the admin token of the settings; without one the store is opened here.
+If a server runs on the data folder (storage.path), the command asks it, with the admin token from the settings. Otherwise it opens the store \
+itself.
 
 Exit codes:
   0  done
-  1  failed, something wrong was found, or there is no such room, guild or person
+  1  failed, damage was found, or there is no such room, guild or person
   2  wrong usage or wrong settings
   3  the store cannot be used";
 
-/// What is asked about what is stored.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct History {
@@ -52,27 +52,26 @@ pub struct History {
 
     /// What to do
     #[command(subcommand)]
-    pub asked: Asked,
+    pub command: Command,
 }
 
-/// What to do with what is stored.
 #[derive(Clone, Debug, Subcommand)]
-pub enum Asked {
-    /// Read out what happened, a JSON object a line, or as a script for `tertulia replay`
+pub enum Command {
+    /// Export events, one JSON object per line, or a room as a script for `tertulia replay`
     #[command(after_help = "Examples:\n  tertulia history export --room lobby | grep '\"decision\"'\n  \
                             tertulia history export --room lobby --as replay --out lobby.json && tertulia replay lobby.json\n  \
                             tertulia history export --guild home --person Ana --out ana.json")]
     Export {
-        /// This room alone [default: all of them]
+        /// Only this room [default: all rooms]
         #[arg(long, value_name = "ROOM", required_if_eq("form", "replay"))]
         room: Option<String>,
-        /// What this person said alone: their id, on Discord `discord:` and the user's id; on the console, their name
+        /// Only what this person said, by id: on Discord `discord:` and the user's id; on the console, the person's name
         #[arg(long, value_name = "PERSON", requires = "guild", conflicts_with_all = ["room", "form"])]
         person: Option<String>,
-        /// The guild in which they said it
+        /// The guild in which the person spoke
         #[arg(long, value_name = "GUILD", requires = "person")]
         guild: Option<String>,
-        /// In which form
+        /// The output format
         #[arg(long = "as", value_enum, default_value_t = Form::Json, id = "form")]
         form: Form,
         /// Write to this new file instead of standard output
@@ -82,17 +81,17 @@ pub enum Asked {
         #[arg(long, value_name = "URL")]
         server: Option<String>,
     },
-    /// Copy everything into one new file, while the server runs or without it
+    /// Copy the whole store into one new file; a server may run on it
     #[command(after_help = "Examples:\n  tertulia history backup /backups\n  tertulia history backup monday.backup --json")]
     Backup {
-        /// A folder that is there already and gets a file named for the time, or a new file whose name ends in .backup
+        /// An existing folder, which gets a file named after the current time, or a new file whose name ends in .backup
         #[arg(value_name = "DIR|FILE.backup")]
         to: PathBuf,
         /// Ask this server [default: the one that runs on the data folder, if one does]
         #[arg(long, value_name = "URL")]
         server: Option<String>,
     },
-    /// Make the store of a data folder that has none out of a backup; no server may run on it
+    /// Create the store of an empty data folder from a backup; no server may run on it
     #[command(after_help = "Examples:\n  tertulia history restore monday.backup\n  \
                             TERTULIA__STORAGE__PATH=/srv/new tertulia history restore monday.backup")]
     Restore {
@@ -100,55 +99,55 @@ pub enum Asked {
         #[arg(value_name = "BACKUP")]
         from: PathBuf,
     },
-    /// Read a backup, or the store, through and tell what is wrong with it
+    /// Read the whole store, or a whole backup, and report damage
     #[command(after_help = "Examples:\n  tertulia history verify\n  tertulia history verify monday.backup --json")]
     Verify {
         /// The backup [default: the store]
         #[arg(value_name = "BACKUP")]
         backup: Option<PathBuf>,
     },
-    /// Give space back by copying the store; no server may run on it
+    /// Free disk space by copying the store; no server may run on it
     #[command(after_help = "Examples:\n  tertulia history compact --json\n  tertulia history compact --accept-loss")]
     Compact {
-        /// Copy what can be read of a damaged store, tell what cannot, and go on without it: the old file is deleted, so copy the folder first
+        /// Copy the readable part of a damaged store, and report what is lost. The old file is deleted, so copy the folder first
         #[arg(long)]
         accept_loss: bool,
     },
-    /// Delete now what is older than storage.retention_days says; a server does that by itself once a day. No server may run on it
+    /// Delete now what is older than storage.retention_days; a server does this once a day. No server may run on the store
     #[command(
         after_help = "Examples:\n  tertulia history expire\n  tertulia history expire --guild home --older-than 90d --yes --json\n  \
                         tertulia history expire --guild home --everything"
     )]
     Expire {
-        /// In this guild alone [default: in all of them]
+        /// Only this guild [default: all guilds]
         #[arg(long, value_name = "GUILD")]
         guild: Option<String>,
-        /// What is older than this, whatever the settings say: 24h (the least), 90d, 4w
+        /// Delete what is older than this, instead of the age in the settings: 24h (the minimum), 90d, 4w
         #[arg(long, value_name = "SPAN")]
         older_than: Option<String>,
-        /// All that was said in this guild, however young it is
+        /// Delete everything that was said in this guild, of any age
         #[arg(long, requires = "guild", conflicts_with = "older_than")]
         everything: bool,
-        /// Do not ask whether to go on
+        /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
     },
-    /// Take out of one guild what a person said, and what was decided and summed up about it
+    /// Delete what a person said in one guild, with the decisions and summaries about it
     #[command(after_help = "Examples:\n  tertulia history forget --guild home --person Ana\n  \
                             tertulia history forget --guild home --person Ana --answers --yes --json\n  \
                             tertulia history forget --guild discord:81384788765712384 --person discord:80351110224678912")]
     Forget {
-        /// In which guild
+        /// The guild
         #[arg(long, value_name = "GUILD")]
         guild: String,
-        /// Whom: the person's id, on Discord `discord:` and the user's id; on the console, their name
+        /// The person's id: on Discord `discord:` and the user's id; on the console, the person's name
         #[arg(long, value_name = "PERSON")]
         person: String,
-        /// What companions answered to them, too: it can repeat their words. Only now: of what is forgotten nobody can tell any more
-        /// what was an answer to it
+        /// Also delete what companions answered, which can repeat the person's words. Answers cannot be found later, once the messages are
+        /// deleted
         #[arg(long)]
         answers: bool,
-        /// Do not ask whether to go on
+        /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
         /// Ask this server [default: the one that runs on the data folder, if one does]
@@ -157,47 +156,46 @@ pub enum Asked {
     },
 }
 
-/// In which form to read out what happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Form {
-    /// What happened, an object a line
+    /// Events, one JSON object per line
     Json,
     /// A script for `tertulia replay`
     Replay,
 }
 
-/// Does what is asked; errors go to standard error.
+/// Runs the command. Errors go to standard error.
 pub fn run(sources: &Sources, history: History) -> ExitCode {
-    let History { json, asked } = history;
-    ask_with(sources, |loaded| match asked {
-        Asked::Export { room, form, out, person, guild, server } => {
-            let of = guild.zip(person);
-            export::run(loaded, server.as_deref(), room, of, form, out.as_deref())
+    let History { json, command } = history;
+    run_with_settings(sources, |loaded| match command {
+        Command::Export { room, form, out, person, guild, server } => {
+            let guild_and_person = guild.zip(person);
+            export::run(loaded, server.as_deref(), room, guild_and_person, form, out.as_deref())
         }
-        Asked::Backup { to, server } => keep::backup(&loaded, server.as_deref(), &to, json),
-        Asked::Restore { from } => keep::restore(&loaded, &from, json),
-        Asked::Verify { backup } => keep::verify(&loaded, backup.as_deref(), json),
-        Asked::Compact { accept_loss } => keep::compact(&loaded, accept_loss, json),
-        Asked::Expire { guild, older_than, everything, yes } => {
-            let asked = expire::Asked { guild: guild.as_deref(), older_than: older_than.as_deref(), everything };
-            expire::run(loaded, &asked, yes, json)
+        Command::Backup { to, server } => copies::backup(&loaded, server.as_deref(), &to, json),
+        Command::Restore { from } => copies::restore(&loaded, &from, json),
+        Command::Verify { backup } => copies::verify(&loaded, backup.as_deref(), json),
+        Command::Compact { accept_loss } => copies::compact(&loaded, accept_loss, json),
+        Command::Expire { guild, older_than, everything, yes } => {
+            let scope = expire::Scope { guild: guild.as_deref(), older_than: older_than.as_deref(), everything };
+            expire::run(loaded, &scope, yes, json)
         }
-        Asked::Forget { guild, person, answers, yes, server } => {
-            let whom = Forget { guild: guild.as_str().into(), person: person.into(), answers };
-            forget::run(loaded, server.as_deref(), &whom, yes, json)
+        Command::Forget { guild, person, answers, yes, server } => {
+            let forget = Forget { guild: guild.as_str().into(), person: person.into(), answers };
+            forget::run(loaded, server.as_deref(), &forget, yes, json)
         }
     })
 }
 
-/// Whether this can be a guild's or a person's id.
+/// Fails unless this can be the id of a guild or a person.
 fn check_id(option: &str, id: &str) -> Result<(), Failure> {
     if (1..=MAX_ID_CHARS).contains(&id.chars().count()) {
         return Ok(());
     }
-    Err(Failure::Usage(format!("{option} {id:?} is no id: 1 to {MAX_ID_CHARS} characters")))
+    Err(Failure::Usage(format!("{option} {id:?} is not an id: an id has 1 to {MAX_ID_CHARS} characters")))
 }
 
-/// Until when erased words can be read in the store's file; none: nothing compacts it by itself.
+/// Until when erased words stay readable in the store's file. `None`: until someone compacts it.
 fn in_file_until(until: Option<&str>) -> String {
     until.map_or_else(
         || "`tertulia history compact`".to_owned(),
@@ -205,7 +203,7 @@ fn in_file_until(until: Option<&str>) -> String {
     )
 }
 
-/// Shows on a terminal how far long work has come; elsewhere nothing.
+/// A progress display for long work. It shows only on a terminal.
 fn progress(doing: &'static str) -> ProgressBar {
     let bar = ProgressBar::new_spinner().with_message(doing);
     if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}: {pos} records, {per_sec}, {elapsed}") {

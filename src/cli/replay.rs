@@ -1,16 +1,16 @@
-//! `tertulia replay`: runs a script and prints what happened.
+//! `tertulia replay`: runs a script and prints the events.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 use super::{EXIT_USAGE, visible};
-use crate::replay::{self, Happening, Script};
+use crate::replay::{self, ReplayEvent, Script};
 
-/// Runs the script in this file; one line for each thing that happened, or one JSON object.
+/// Runs the script in this file. Prints one line, or one JSON object, for each event.
 pub fn run(file: &Path, json: bool) -> ExitCode {
     if file.is_dir() {
-        return complain(file, &"it is a folder: name a script in it, JSON or TOML");
+        return complain(file, &"this is a folder: name a script in it, JSON or TOML");
     }
     let script = match Script::read(file) {
         Ok(script) => script,
@@ -20,8 +20,8 @@ pub fn run(file: &Path, json: bool) -> ExitCode {
         eprintln!("note: {}", visible::line(note));
     }
     match replay::run(&script) {
-        Ok(happenings) => match print(&happenings, json) {
-            // Whoever reads has seen enough.
+        Ok(events) => match print(&events, json) {
+            // The reader closed the pipe.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("tertulia: standard output: {error}");
@@ -33,13 +33,13 @@ pub fn run(file: &Path, json: bool) -> ExitCode {
     }
 }
 
-fn print(happenings: &[Happening], json: bool) -> io::Result<()> {
+fn print(events: &[ReplayEvent], json: bool) -> io::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
-    for happening in happenings {
+    for event in events {
         if json {
-            writeln!(out, "{}", visible::json(&serde_json::to_string(happening)?))?;
+            writeln!(out, "{}", visible::json(&serde_json::to_string(event)?))?;
         } else {
-            writeln!(out, "{happening}")?;
+            writeln!(out, "{event}")?;
         }
     }
     out.flush()

@@ -7,7 +7,6 @@ use crate::server::{self, Ended};
 use crate::settings::{self, Sources};
 use crate::telemetry;
 
-/// Runs the server.
 pub fn run(sources: &Sources, accept_loss: bool) -> ExitCode {
     let loaded = match settings::load(sources).and_then(|loaded| loaded.serve().map(|()| loaded)) {
         Ok(loaded) => loaded,

@@ -1,4 +1,4 @@
-//! `tertulia usage`: what guilds used, and what it cost.
+//! `tertulia usage`: shows what guilds used, and what it cost.
 
 mod table;
 mod time;
@@ -10,10 +10,10 @@ use indicatif::ProgressBar;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::asking::{ask_with, print, print_json};
+use super::access::{self, Access};
 use super::client::block_on;
+use super::command_io::{print, print_json, run_with_settings};
 use super::failure::Failure;
-use super::whom::{self, Whom};
 use crate::adapters::system::SystemClock;
 use crate::domain::moment::Moment;
 use crate::ports::backend::Backend;
@@ -25,18 +25,19 @@ use crate::settings::{Loaded, Sources};
 
 const EXAMPLES: &str = "\
 Examples:
-  tertulia usage                                     the last 24 hours, a line for each guild
+  tertulia usage                                     the last 24 hours, one line per guild
   tertulia usage --last 30d --by model               the last 30 days, by model
   tertulia usage --guild home --by companion         one guild, by companion
   tertulia usage --from 2026-05-01 --to 2026-06-01   all of May, in UTC
-  tertulia usage --last 7d --json                    all of it as one JSON object
+  tertulia usage --last 7d --json                    everything as one JSON object
 
-TIME is a moment such as 2026-05-01T12:00:00Z, a day such as 2026-05-01 (its beginning in UTC), or how long ago: 90m, 24h, 7d, 4w.
+TIME is a time such as 2026-05-01T12:00:00Z, a day such as 2026-05-01 (its beginning in UTC), or how long ago: 90m, 24h, 7d, 4w.
 
-A call costs what was set as its model's price when it was made (models.side.input_price, output_price, and those of models.main). \
-The built-in rehearsal costs nothing. What calls used that got no answer is not known.
+A call costs the price that its model had in the settings at that time (models.side.input_price and output_price, and those of models.main). \
+The built-in rehearsal is free. The usage of calls without an answer is not known.
 
-A server that runs on the data folder (storage.path) is asked, with the admin token of the settings; without one the store is opened here.
+If a server runs on the data folder (storage.path), the command asks it, with the admin token from the settings. Otherwise it opens the store \
+itself.
 
 Exit codes:
   0  done
@@ -44,27 +45,26 @@ Exit codes:
   2  wrong usage or wrong settings
   3  the store cannot be used";
 
-/// What is asked about what was used.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Usage {
-    /// Of this guild alone [default: all of them]
+    /// Only this guild [default: all guilds]
     #[arg(long, value_name = "GUILD")]
     pub guild: Option<String>,
 
-    /// From this moment on [default: a day before --to]
+    /// Start of the period [default: a day before --to]
     #[arg(long, value_name = "TIME")]
     pub from: Option<String>,
 
-    /// Until before this moment [default: now]
+    /// End of the period, exclusive [default: now]
     #[arg(long, value_name = "TIME")]
     pub to: Option<String>,
 
-    /// So long until --to: 90m, 24h, 7d, 4w
+    /// Length of the period that ends at --to: 90m, 24h, 7d, 4w
     #[arg(long, value_name = "SPAN", conflicts_with = "from")]
     pub last: Option<String>,
 
-    /// A line for each of these; JSON holds all of them
+    /// What to show one line for; the JSON object has all of them
     #[arg(long, value_enum, default_value_t = By::Guild)]
     pub by: By,
 
@@ -77,85 +77,84 @@ pub struct Usage {
     pub server: Option<String>,
 }
 
-/// By what to add up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum By {
-    /// A line for each guild
+    /// One line per guild
     Guild,
-    /// A line for each companion of each guild
+    /// One line per companion of each guild
     Companion,
-    /// A line for each model
+    /// One line per model
     Model,
-    /// One line for deciding (side), one for speaking (main)
+    /// One line for decisions (side), one for statements (main)
     Role,
 }
 
-/// Does what is asked; errors go to standard error.
-pub fn run(sources: &Sources, asked: &Usage) -> ExitCode {
-    ask_with(sources, |loaded| tell(loaded, asked))
+/// Runs the command. Errors go to standard error.
+pub fn run(sources: &Sources, options: &Usage) -> ExitCode {
+    run_with_settings(sources, |loaded| show(loaded, options))
 }
 
-fn tell(loaded: Loaded, asked: &Usage) -> Result<(), Failure> {
-    let query = query(asked, SystemClock.now())?;
-    let whom = whom::find(&loaded, asked.server.as_deref())?;
+fn show(loaded: Loaded, options: &Usage) -> Result<(), Failure> {
+    let query = query(options, SystemClock.now())?;
+    let access = access::find(&loaded, options.server.as_deref())?;
     let bar = ProgressBar::new_spinner().with_message("counting");
     bar.enable_steady_tick(std::time::Duration::from_millis(200));
-    let found = find(loaded, whom, query);
+    let usage = fetch(loaded, access, query);
     bar.finish_and_clear();
-    let found = found?;
-    if asked.json {
-        return print_json(&found);
+    let usage = usage?;
+    if options.json {
+        return print_json(&usage);
     }
-    let usage = serde_json::from_value(found)
-        .map_err(|error| Failure::Failed(format!("the server is of another version, ask it with its own tertulia: {error}")))?;
-    print(&table::of(&usage, asked.by).trim_end())
+    let usage = serde_json::from_value(usage)
+        .map_err(|error| Failure::Failed(format!("the server has another version: use a tertulia of that version: {error}")))?;
+    print(&table::of(&usage, options.by).trim_end())
 }
 
-fn find(loaded: Loaded, whom: Whom, query: UsageQuery) -> Result<Value, Failure> {
-    match whom {
-        Whom::Server(client) => {
+fn fetch(loaded: Loaded, access: Access, query: UsageQuery) -> Result<Value, Failure> {
+    match access {
+        Access::Server(client) => {
             let moment = |at: Option<Moment>| at.map(rfc3339).unwrap_or_default();
             let (from, to) = (moment(query.from), moment(query.to));
             let guild = query.guild.as_ref().map_or("", |guild| guild.as_str());
-            let given = [("guild", guild), ("from", &from), ("to", &to)];
-            let given: Vec<_> = given.into_iter().filter(|(_, value)| !value.is_empty()).collect();
-            block_on(client.object(client.request(Method::GET, "/api/usage", &given)))
+            let parameters = [("guild", guild), ("from", &from), ("to", &to)];
+            let parameters: Vec<_> = parameters.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+            block_on(client.object(client.request(Method::GET, "/api/usage", &parameters)))
         }
-        Whom::Store => {
-            whom::there_is_one(&loaded.settings.storage.path)?;
+        Access::Store => {
+            access::require_store(&loaded.settings.storage.path)?;
             Ok(json!(offline::ask(loaded, async |backend: &dyn Backend| backend.usage(query).await)??))
         }
     }
 }
 
-fn query(asked: &Usage, now: Moment) -> Result<UsageQuery, Failure> {
+fn query(options: &Usage, now: Moment) -> Result<UsageQuery, Failure> {
     let moment = |option: &str, text: &Option<String>| {
         text.as_ref().map(|text| time::moment(text, now).ok_or_else(|| time::unreadable(option, text))).transpose()
     };
-    let (mut from, to) = (moment("--from", &asked.from)?, moment("--to", &asked.to)?);
-    if let Some(last) = &asked.last {
+    let (mut from, to) = (moment("--from", &options.from)?, moment("--to", &options.to)?);
+    if let Some(last) = &options.last {
         let span = time::span(last)
-            .ok_or_else(|| Failure::Usage(format!("--last {last:?} is no span of time: write it like 90m, 24h, 7d or 4w")))?;
+            .ok_or_else(|| Failure::Usage(format!("--last {last:?} is not a duration: write it like 90m, 24h, 7d or 4w")))?;
         from = Some(to.unwrap_or(now) - span);
     }
     let (begin, end) = (from.unwrap_or(Moment::ZERO), to.unwrap_or(now));
     if begin >= end {
         let (begin, end) = (rfc3339(begin), rfc3339(end));
-        return Err(Failure::Usage(format!("the span of time begins at {begin}, which is not before its end at {end}")));
+        return Err(Failure::Usage(format!("the period begins at {begin}, which is not before its end at {end}")));
     }
-    let guild = asked.guild.as_deref().filter(|guild| !guild.is_empty());
-    if asked.guild.is_some() && guild.is_none() {
-        return Err(Failure::Usage("--guild is empty: name a guild, or leave it out for all of them".into()));
+    let guild = options.guild.as_deref().filter(|guild| !guild.is_empty());
+    if options.guild.is_some() && guild.is_none() {
+        return Err(Failure::Usage("--guild is empty: name a guild, or omit --guild for all guilds".into()));
     }
     Ok(UsageQuery { guild: guild.map(Into::into), from, to })
 }
 
-/// A span of time, as people write it.
+/// Reads a duration such as `90m` or `7d`.
 pub(super) fn span(text: &str) -> Option<std::time::Duration> {
     time::span(text)
 }
 
-/// For what is hostile: a moment, and how long ago.
+/// For fuzzing: a moment and a duration.
 #[cfg(test)]
 pub(super) fn read_times(text: &str, now: Moment) -> (Option<Moment>, Option<std::time::Duration>) {
     (time::moment(text, now), time::span(text))
@@ -169,33 +168,33 @@ mod tests {
     use crate::cli::{Cli, Command};
 
     #[test]
-    fn the_last_days_are_counted_back_from_the_end() {
+    fn last_counts_back_from_the_end_of_the_period() {
         let now = Moment::from_micros(10 * 86_400_000_000);
 
         let last = read(&["--last", "7d"], now).unwrap();
         let until = read(&["--last", "1d", "--to", "3d"], now).unwrap();
-        let nothing = read(&[], now).unwrap();
+        let default = read(&[], now).unwrap();
 
         let day = |day: u64| Some(Moment::from_micros(day * 86_400_000_000));
         assert_eq!((last.from, last.to), (day(3), None));
         assert_eq!((until.from, until.to), (day(6), day(7)));
-        assert_eq!(nothing, UsageQuery::default());
+        assert_eq!(default, UsageQuery::default());
     }
 
     #[test]
-    fn a_span_that_is_none_is_refused_with_the_way_out() {
+    fn an_invalid_period_is_a_usage_error() {
         let now = Moment::from_micros(10 * 86_400_000_000);
 
         let refused = [&["--from", "noon"][..], &["--last", "week"], &["--from", "1h", "--to", "2h"], &["--guild", ""]]
-            .map(|given| matches!(read(given, now), Err(Failure::Usage(_))));
+            .map(|arguments| matches!(read(arguments, now), Err(Failure::Usage(_))));
 
         assert_eq!(refused, [true; 4]);
         assert!(Cli::try_parse_from(["tertulia", "usage", "--last", "7d", "--from", "8d"]).is_err());
     }
 
-    fn read(given: &[&str], now: Moment) -> Result<UsageQuery, Failure> {
-        let cli = Cli::parse_from([&["tertulia", "usage"], given].concat());
-        let Command::Usage(asked) = cli.asked() else { panic!("usage is asked for") };
-        query(&asked, now)
+    fn read(arguments: &[&str], now: Moment) -> Result<UsageQuery, Failure> {
+        let cli = Cli::parse_from([&["tertulia", "usage"], arguments].concat());
+        let Command::Usage(options) = cli.command_or_default() else { panic!("the command is usage") };
+        query(&options, now)
     }
 }

@@ -5,39 +5,39 @@ use super::message::{Address, Author, Role};
 use super::names::{Names, Zones, is_word};
 use crate::settings::gate::ForeignBots;
 
-/// What a platform tells of a message besides its words, before it is accepted.
+/// A message as a platform reports it, before it is accepted: what is needed to find out whom it addresses.
 #[derive(Clone, Copy, Debug)]
-pub struct Heard<'a> {
-    /// Who says it.
+pub struct Incoming<'a> {
+    /// The author.
     pub speaker: &'a Author,
-    /// What the speaker wrote: names are looked for here.
+    /// The text, in which names are searched for.
     pub text: &'a str,
-    /// Whom it mentions: ids of companions, people and bots, with or without a leading `@`; see [`meant`].
+    /// The ids of the companions, people and bots that it mentions, with or without a leading `@`; see [`resolve_mention`].
     pub mentions: &'a [&'a str],
-    /// Whose message it answers: the author's id and role.
+    /// The id and role of the author whose message it answers.
     pub reply_to: Option<(&'a str, Role)>,
-    /// The companions that are there, if it addresses all of them: said in a direct message, or to the account that they share.
+    /// The companions of the channel, if it addresses all of them: in a direct message, or in a message to the account that they share.
     pub to_all_of: &'a [CompanionId],
 }
 
-/// To whom a message is addressed: the companions that it mentions, answers or names, and whether it turns to somebody else.
+/// Finds the companions that a message mentions, answers or names, and whether it addresses somebody else.
 ///
-/// `is_companion` says whether an id is a companion's. A speaker never addresses itself. People count by mention or reply, never by
-/// display name; roles, `everyone` and `here` never count (docs/design/gate.md G-5).
-pub fn resolve(names: &Names, is_companion: impl Fn(&str) -> bool, heard: &Heard<'_>) -> Address {
-    let speaker = heard.speaker;
-    let mut companions: Vec<CompanionId> = names.find(heard.text);
-    companions.extend_from_slice(heard.to_all_of);
+/// `is_companion` returns whether an id belongs to a companion. An author never addresses itself. People count if they are mentioned or answered,
+/// never by display name. Roles, `everyone` and `here` never count (docs/design/gate.md G-5).
+pub fn resolve(names: &Names, is_companion: impl Fn(&str) -> bool, incoming: &Incoming<'_>) -> Address {
+    let speaker = incoming.speaker;
+    let mut companions: Vec<CompanionId> = names.find(incoming.text);
+    companions.extend_from_slice(incoming.to_all_of);
     let mut others = false;
 
-    for mention in heard.mentions.iter().filter_map(|mention| somebody(mention)) {
+    for mention in incoming.mentions.iter().filter_map(|mention| mentioned(mention)) {
         if is_companion(mention) {
             companions.push(mention.into());
         } else {
             others |= mention != &*speaker.id && mention != &*speaker.name;
         }
     }
-    match heard.reply_to {
+    match incoming.reply_to {
         Some((id, Role::Companion)) if is_companion(id) => companions.push(id.into()),
         Some((id, role)) => others |= id != &*speaker.id || role != speaker.role,
         None => {}
@@ -49,33 +49,33 @@ pub fn resolve(names: &Names, is_companion: impl Fn(&str) -> bool, heard: &Heard
     Address { companions, others }
 }
 
-/// Whom a mention means on a platform where companions are mentioned by name: the id of the companion that goes by it, or the mention
-/// itself.
-pub fn meant<'a>(names: &'a Names, mention: &'a str) -> &'a str {
-    somebody(mention).and_then(|name| names.owner(name)).map_or(mention, CompanionId::as_str)
+/// Resolves a mention on a platform where companions are mentioned by name. Returns the id of the companion that has the name, or the mention
+/// unchanged.
+pub fn resolve_mention<'a>(names: &'a Names, mention: &'a str) -> &'a str {
+    mentioned(mention).and_then(|name| names.owner(name)).map_or(mention, CompanionId::as_str)
 }
 
-/// Whether what somebody says is taken in at all. People always are; a foreign bot by the policy, of which `mentions` admits what
-/// mentions or answers one of the companions (docs/design/gate.md G-3).
-pub fn admits(policy: ForeignBots, is_companion: impl Fn(&str) -> bool, heard: &Heard<'_>) -> bool {
-    if heard.speaker.role != Role::Bot {
+/// Whether a message is accepted. Messages of people and companions always are. The policy decides about bots that are not ours: with `mentions`,
+/// their message must mention or answer a companion (docs/design/gate.md G-3).
+pub fn admits(policy: ForeignBots, is_companion: impl Fn(&str) -> bool, incoming: &Incoming<'_>) -> bool {
+    if incoming.speaker.role != Role::Bot {
         return true;
     }
     match policy {
         ForeignBots::Ignore => false,
         ForeignBots::All => true,
         ForeignBots::Mentions => {
-            let mentions_one = heard.mentions.iter().filter_map(|mention| somebody(mention)).any(&is_companion);
+            let mentions_one = incoming.mentions.iter().filter_map(|mention| mentioned(mention)).any(&is_companion);
             mentions_one
-                || !heard.to_all_of.is_empty()
-                || heard.reply_to.is_some_and(|(id, role)| role == Role::Companion && is_companion(id))
+                || !incoming.to_all_of.is_empty()
+                || incoming.reply_to.is_some_and(|(id, role)| role == Role::Companion && is_companion(id))
         }
     }
 }
 
-/// The names written as `@name` in a text, outside code, links and quoted lines: mentions on a platform that has no other.
+/// The names that a text mentions as `@name`, outside code, links and quoted lines. For platforms without mentions of their own.
 ///
-/// A name reaches as far as its word characters and the `-` and `.` between them; `bob@example.org` is none.
+/// A name consists of word characters and the `-` and `.` between them. `bob@example.org` holds no mention.
 pub fn at_names(text: &str) -> Vec<&str> {
     if !text.contains('@') {
         return Vec::new();
@@ -86,23 +86,23 @@ pub fn at_names(text: &str) -> Vec<&str> {
         let rest = &text[at + 1..];
         let length = rest.find(|c| !is_word(c) && c != '-' && c != '.').unwrap_or(rest.len());
         let name = rest[..length].trim_end_matches(['-', '.']);
-        let joined = text[..at].chars().next_back().is_some_and(is_word);
-        if !joined && name.starts_with(is_word) && !zones.touch(at..at + 1 + name.len()) {
+        let follows_word = text[..at].chars().next_back().is_some_and(is_word);
+        if !follows_word && name.starts_with(is_word) && !zones.touch(at..at + 1 + name.len()) {
             found.push(name);
         }
     }
     found
 }
 
-/// Whom a mention means, if it means somebody in particular.
-fn somebody(mention: &str) -> Option<&str> {
+/// The id or name in a mention, unless it mentions a group.
+fn mentioned(mention: &str) -> Option<&str> {
     let mention = mention.trim();
     let mention = mention.strip_prefix('@').unwrap_or(mention);
-    let is_nobody = mention.is_empty()
+    let is_group = mention.is_empty()
         || mention.starts_with('&')
         || mention.eq_ignore_ascii_case("everyone")
         || mention.eq_ignore_ascii_case("here");
-    (!is_nobody).then_some(mention)
+    (!is_group).then_some(mention)
 }
 
 #[cfg(test)]
@@ -114,7 +114,7 @@ mod tests {
         let speaker = person("Ana");
 
         let by_id = read(&speaker, "hi", &["aria"], None);
-        let by_name = read(&speaker, "hi", &[meant(&names(), "@Mira Vale")], None);
+        let by_name = read(&speaker, "hi", &[resolve_mention(&names(), "@Mira Vale")], None);
         let by_reply = read(&speaker, "hi", &[], Some(("aria", Role::Companion)));
         let by_text = read(&speaker, "Mira and Aria!", &["aria"], None);
 
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn others_count_by_mention_or_reply() {
+    fn people_and_bots_are_addressed_by_mention_or_reply() {
         let speaker = person("Ana");
 
         for (text, mentions, reply_to, expected) in [
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_addresses_itself() {
+    fn a_companion_never_addresses_itself() {
         let aria = Author { id: "aria".into(), name: "Aria".into(), role: Role::Companion };
 
         let address = read(&aria, "Aria says: ask Mira", &["aria"], Some(("aria", Role::Companion)));
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_direct_message_addresses_everybody_in_it() {
-        let heard = Heard {
+        let incoming = Incoming {
             speaker: &person("Ana"),
             text: "hi",
             mentions: &[],
@@ -171,11 +171,11 @@ mod tests {
             to_all_of: &["mira".into(), "aria".into()],
         };
 
-        assert_eq!(resolve(&names(), is_companion, &heard), to(&["aria", "mira"], false));
+        assert_eq!(resolve(&names(), is_companion, &incoming), to(&["aria", "mira"], false));
     }
 
     #[test]
-    fn at_names_are_mentions_outside_code_and_mail() {
+    fn names_after_an_at_sign_are_mentions_outside_code_and_mail_addresses() {
         for (text, expected) in [
             ("@Bob and @zoë.b, hi", &["Bob", "zoë.b"][..]),
             ("(@ann-lee). @x...", &["ann-lee", "x"]),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     fn read(speaker: &Author, text: &str, mentions: &[&str], reply_to: Option<(&str, Role)>) -> Address {
-        resolve(&names(), is_companion, &Heard { speaker, text, mentions, reply_to, to_all_of: &[] })
+        resolve(&names(), is_companion, &Incoming { speaker, text, mentions, reply_to, to_all_of: &[] })
     }
 
     fn names() -> Names {

@@ -6,9 +6,9 @@ use super::text::{is_joining, seen};
 use super::thoughts::{unopened, without_thoughts};
 
 /// At most this many bytes at the end of an answer are read, and as many at its start for its first line.
-const READ_AT_MOST: usize = 16 * 1024;
+const MAX_READ_BYTES: usize = 16 * 1024;
 /// At most this many characters of the reason are kept.
-const KEPT_AT_MOST: usize = 500;
+const MAX_REASON_CHARS: usize = 500;
 
 /// The words that say YES and NO, in any case.
 #[derive(Clone, Copy, Debug)]
@@ -183,7 +183,7 @@ fn strip_prefix<'a>(text: &'a str, word: &str) -> Option<&'a str> {
 
 /// The end of a text, as far as it is read.
 fn tail(text: &str) -> &str {
-    let mut start = text.len().saturating_sub(READ_AT_MOST);
+    let mut start = text.len().saturating_sub(MAX_READ_BYTES);
     while !text.is_char_boundary(start) {
         start += 1;
     }
@@ -192,7 +192,7 @@ fn tail(text: &str) -> &str {
 
 /// The start of a text, as far as it is read.
 fn head(text: &str) -> &str {
-    let mut end = text.len().min(READ_AT_MOST);
+    let mut end = text.len().min(MAX_READ_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
@@ -224,7 +224,7 @@ pub(super) fn sentence(line: &str) -> Option<String> {
         if c == ' ' && (kept.ends_with(' ') || kept.is_empty()) {
             continue;
         }
-        if length == KEPT_AT_MOST {
+        if length == MAX_REASON_CHARS {
             // What it would have joined is cut off.
             kept.truncate(kept.trim_end_matches(is_joining).len());
             break;
@@ -357,12 +357,12 @@ mod tests {
         let long = format!("{}\nNO", "why ".repeat(1_000_000));
         let thoughtful = "</think>".repeat(100_000);
         let wordy = "a".repeat(1_000_000);
-        let straddling = format!("kno{}", "!".repeat(READ_AT_MOST - 2));
+        let straddling = format!("kno{}", "!".repeat(MAX_READ_BYTES - 2));
 
         assert_eq!(read(&long).decision, Verdict::No);
         assert_eq!(read(&thoughtful).decision, Verdict::Unreadable);
-        assert!(read(&long).why.is_some_and(|why| why.chars().count() <= KEPT_AT_MOST));
-        assert_eq!(read(&wordy).why.map(|why| why.len()), Some(KEPT_AT_MOST));
+        assert!(read(&long).why.is_some_and(|why| why.chars().count() <= MAX_REASON_CHARS));
+        assert_eq!(read(&wordy).why.map(|why| why.len()), Some(MAX_REASON_CHARS));
         assert_eq!(read(&straddling).decision, Verdict::Unreadable);
     }
 

@@ -1,4 +1,4 @@
-//! Whom talk concerns: those to whom it is addressed, or everybody.
+//! The audience of a message: the companions that it addresses, or everybody.
 
 use std::collections::BTreeSet;
 
@@ -8,19 +8,19 @@ use super::id::CompanionId;
 use super::message::{Message, Role};
 use super::window::Entry;
 
-/// Whom a message concerns.
+/// The companions that a message concerns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Audience {
-    /// It is addressed to nobody in particular.
+    /// The message addresses nobody in particular.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     everybody: bool,
-    /// The companions whom it concerns.
+    /// The companions that it concerns, if not everybody.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     companions: BTreeSet<CompanionId>,
 }
 
 impl Audience {
-    /// Whom a statement concerns by what it answers: those whom any of that concerns, and those who said any of that.
+    /// The audience of a statement, from the messages that it answers: their audiences and their authors.
     ///
     /// A statement that answers nothing concerns everybody.
     pub fn of_answer<'a>(snapshot: impl IntoIterator<Item = &'a Entry>) -> Self {
@@ -37,7 +37,7 @@ impl Audience {
         audience
     }
 
-    /// Whether it concerns this companion.
+    /// Whether `companion` belongs to the audience.
     pub fn includes(&self, companion: &CompanionId) -> bool {
         self.everybody || self.companions.contains(companion)
     }
@@ -55,7 +55,7 @@ impl Audience {
 }
 
 impl Entry {
-    /// Whom this concerns: those to whom it is addressed; else, of a statement, those whom it answers; else everybody.
+    /// The audience: the companions that the message addresses; else, of a statement, the audience of what it answers; else everybody.
     pub fn audience(&self) -> Audience {
         let everybody = || Audience { everybody: true, companions: BTreeSet::new() };
         Audience::of_address(&self.message).or_else(|| self.answers.as_deref().cloned()).unwrap_or_else(everybody)
@@ -72,35 +72,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn talk_to_nobody_in_particular_concerns_everybody() {
-        assert!(said("ana", Role::Person, &[], false).audience().includes(&"aria".into()));
+    fn a_message_that_addresses_nobody_concerns_everybody() {
+        assert!(entry("ana", Role::Person, &[], false).audience().includes(&"aria".into()));
     }
 
     #[test]
-    fn an_address_concerns_those_whom_it_names() {
-        let to_ben = said("ana", Role::Person, &["ben"], false).audience();
-        let to_a_person = said("ana", Role::Person, &[], true).audience();
+    fn an_address_concerns_only_the_companions_that_it_names() {
+        let to_ben = entry("ana", Role::Person, &["ben"], false).audience();
+        let to_a_person = entry("ana", Role::Person, &[], true).audience();
 
         assert!(to_ben.includes(&"ben".into()) && !to_ben.includes(&"aria".into()));
         assert!(!to_a_person.includes(&"aria".into()));
     }
 
     #[test]
-    fn a_statement_concerns_those_whom_what_it_answers_concerns() {
-        let to_ben = said("ana", Role::Person, &["ben"], false);
+    fn a_statement_has_the_audience_of_the_messages_that_it_answers() {
+        let to_ben = entry("ana", Role::Person, &["ben"], false);
         let answer = answering("ben", &[to_ben]);
         let reply_to_the_answer = answering("cleo", std::slice::from_ref(&answer));
 
         assert!(!answer.audience().includes(&"aria".into()));
         assert!(answer.audience().includes(&"ben".into()));
         assert!(!reply_to_the_answer.audience().includes(&"aria".into()));
-        assert!(answering("ben", &[said("ana", Role::Person, &[], false)]).audience().includes(&"aria".into()));
+        assert!(answering("ben", &[entry("ana", Role::Person, &[], false)]).audience().includes(&"aria".into()));
         assert!(answering("ben", &[]).audience().includes(&"aria".into()));
     }
 
     #[test]
-    fn an_answer_to_what_one_said_oneself_concerns_one() {
-        let own = answering("aria", &[said("ana", Role::Person, &["aria"], false)]);
+    fn an_answer_concerns_the_author_of_the_answered_statement() {
+        let own = answering("aria", &[entry("ana", Role::Person, &["aria"], false)]);
         let answer = answering("ben", &[own]);
 
         assert!(answer.audience().includes(&"aria".into()));
@@ -108,10 +108,10 @@ mod tests {
     }
 
     fn answering(by: &str, snapshot: &[Entry]) -> Entry {
-        Entry { answers: Some(Box::new(Audience::of_answer(snapshot))), ..said(by, Role::Companion, &[], false) }
+        Entry { answers: Some(Box::new(Audience::of_answer(snapshot))), ..entry(by, Role::Companion, &[], false) }
     }
 
-    fn said(by: &str, role: Role, to: &[&str], others: bool) -> Entry {
+    fn entry(by: &str, role: Role, to: &[&str], others: bool) -> Entry {
         let by: Arc<str> = by.into();
         let message = Message {
             id: None,

@@ -1,4 +1,4 @@
-//! How much may be asked and said within a while (docs/design/gate.md G-19).
+//! Budgets: how many questions, addresses, statements and tokens are allowed in a span of time (docs/design/gate.md G-19).
 
 mod sliding;
 
@@ -7,36 +7,36 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use self::sliding::is_over;
+use self::sliding::is_expired;
 pub use self::sliding::{PIECE, Sliding};
 use super::id::{ChannelId, CompanionId, PersonId, Seq};
 use super::moment::Moment;
 use crate::settings::gate::Gate as Policy;
 
-/// The window of addresses.
+/// The window of the budget of addresses.
 pub const MINUTE: Duration = Duration::from_secs(60);
 const HOUR_SECS: u64 = 3_600;
 const DAY_SECS: u64 = 86_400;
-/// The longest window: that of statements and tokens.
+/// The window of the budgets of statements and tokens. It is the longest one.
 pub const DAY: Duration = Duration::from_secs(DAY_SECS);
 
 type OfHour = Sliding<HOUR_SECS>;
-/// What is used in a day: statements, tokens.
+/// Uses within a day: statements or tokens.
 pub type OfDay = Sliding<DAY_SECS>;
 
-/// The budgets that there are.
+/// A kind of budget, named by its setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Budget {
-    /// `gate.evaluations_per_hour`, of a companion in a channel.
+    /// `gate.evaluations_per_hour`, for one companion in one channel.
     Evaluations,
-    /// `gate.guild_evaluations_per_hour`.
+    /// `gate.guild_evaluations_per_hour`, for all companions of a guild together.
     GuildEvaluations,
-    /// `gate.addresses_per_minute`, of a person in a guild.
+    /// `gate.addresses_per_minute`, for one person in one guild.
     Addresses,
-    /// `gate.guild_statements_per_day`.
+    /// `gate.guild_statements_per_day`, for all companions of a guild together.
     GuildStatements,
-    /// `models.guild_tokens_per_day`.
+    /// `models.guild_tokens_per_day`, for all companions of a guild together.
     GuildTokens,
 }
 
@@ -52,7 +52,7 @@ impl Budget {
         }
     }
 
-    /// Whether it is one for all companions of a guild together.
+    /// Whether all companions of a guild share the budget.
     pub const fn is_of_guild(self) -> bool {
         matches!(self, Self::GuildEvaluations | Self::GuildStatements | Self::GuildTokens)
     }
@@ -61,67 +61,68 @@ impl Budget {
 /// A budget that is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsedUp {
-    /// Which one.
+    /// The budget.
     pub budget: Budget,
-    /// When one more use fits in again, if nothing is used until then; none: never, with these settings.
+    /// When one more use is allowed, if nothing is used until then. `None`: never, with these settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free_at: Option<Moment>,
 }
 
 impl UsedUp {
-    /// Of several that are used up, the one that is free last: what is asked for has to wait for that.
+    /// Of several used-up budgets, the one that is free last: the request has to wait for that one.
     pub fn last_of(several: impl IntoIterator<Item = Self>) -> Option<Self> {
         several.into_iter().max_by_key(|one| (one.free_at.is_none(), one.free_at))
     }
 }
 
-/// What one guild has used: [sliding windows](Sliding), open at the old end. A refused use does not count, and what has no limit is not kept.
+/// The uses of one guild, in [sliding windows](Sliding) that are open at the old end. A refused use does not count. Uses without a limit are not
+/// stored.
 ///
-/// What it takes grows with the channels, companions and people that used something of late, and not with how much they used.
+/// Memory grows with the number of channels, companions and people that used something recently, not with how much they used.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     evaluations: OfHour,
     evaluations_by_gate: HashMap<ChannelId, Vec<(CompanionId, OfHour)>>,
-    /// In the order of time, each address by itself; no more than the limit.
+    /// Every address, ordered by time. There are no more than the limit.
     addresses: HashMap<PersonId, VecDeque<(Moment, ChannelId, Seq)>>,
     statements: OfDay,
-    /// When the newest statement of each channel was made that is counted: all up to it are.
+    /// The time of the newest counted statement of each channel. All statements up to it are counted.
     spoke: HashMap<ChannelId, Moment>,
-    /// Where somebody wants to speak in an open round, was selected, or has the floor: one statement each.
+    /// Channels in which a companion wants to speak in an open round, was selected, or has the floor. Each counts as one statement.
     promised: HashSet<ChannelId>,
     tokens: OfDay,
 }
 
-/// Something that used a budget.
+/// One use of a budget.
 #[derive(Clone, Copy, Debug)]
 pub enum Use<'a> {
     /// A question for a lull, an interjection or a turn.
     Evaluation {
-        /// Where.
+        /// The channel of the question.
         channel: &'a ChannelId,
-        /// Who is asked.
+        /// The companion that is asked.
         companion: &'a CompanionId,
     },
-    /// A message by which somebody addressed a companion. It counts once, however many it names.
+    /// A message that addresses companions. It counts once, however many it names.
     Address {
-        /// Who addressed it.
+        /// The author.
         person: &'a PersonId,
-        /// Where.
+        /// The channel of the message.
         channel: &'a ChannelId,
-        /// With which message.
+        /// The message's number.
         message: Seq,
     },
-    /// A statement that was made. It counts once, however often it is read: those of a channel are counted in the order in which they were
-    /// made, one for a moment.
+    /// A posted statement. It counts once, however often its event is read: the statements of a channel are counted in the order of their times, one
+    /// for each moment.
     Statement {
-        /// Where.
+        /// The channel of the statement.
         channel: &'a ChannelId,
     },
 }
 
 impl Ledger {
-    /// Counts a question for a lull, an interjection or a turn; or says why it does not stay within its budgets. Where `unless` is used up, it
-    /// is not asked either, and what is free last is told.
+    /// Counts a question for a lull, an interjection or a turn. If a budget is used up, returns the one that is free last. `unless` is a budget that
+    /// is already known to be used up: then nothing is counted.
     pub fn take_evaluation(
         &mut self,
         channel: &ChannelId,
@@ -144,13 +145,13 @@ impl Ledger {
         Ok(())
     }
 
-    /// Whether this message, by which a person addressed somebody, counts already.
+    /// Whether this message of a person is already counted as an address.
     pub fn knows_address(&self, person: &PersonId, channel: &ChannelId, message: Seq) -> bool {
-        self.addresses.get(person).is_some_and(|addresses| is_among(addresses, channel, message))
+        self.addresses.get(person).is_some_and(|addresses| contains_address(addresses, channel, message))
     }
 
-    /// Why one more message by which a person addressed somebody at this moment does not stay within the budget; none: it does. What was said
-    /// in other rooms meanwhile, and is counted already, stands against it too.
+    /// The budget that refuses one more address by this person at `at`; none if it is allowed. Addresses in other channels that are already counted,
+    /// and are later than `at`, count too.
     pub fn refuses_address(&mut self, person: &PersonId, at: Moment, policy: &Policy) -> Option<UsedUp> {
         let addresses = self.addresses.entry(person.clone()).or_default();
         forget_addresses(addresses, at);
@@ -159,19 +160,19 @@ impl Ledger {
         Some(UsedUp { budget: Budget::Addresses, free_at })
     }
 
-    /// Why one more statement does not stay within the budget, those that are promised counted as made now; none: it does.
+    /// The budget that refuses one more statement; none if it is allowed. Promised statements count as made now.
     pub fn refuses_statement(&mut self, now: Moment, policy: &Policy) -> Option<UsedUp> {
         let free_at = self.statements.full(now, policy.guild_statements_per_day.into(), self.promised.len() as u64)?;
         Some(UsedUp { budget: Budget::GuildStatements, free_at })
     }
 
-    /// Why no more tokens may be used, if so many may in a day; none: some may.
+    /// The budget that refuses more tokens, where `most` tokens are allowed in a day; none if some are left.
     pub fn refuses_tokens(&mut self, now: Moment, most: Option<u64>) -> Option<UsedUp> {
         let free_at = self.tokens.full(now, most?, 0)?;
         Some(UsedUp { budget: Budget::GuildTokens, free_at })
     }
 
-    /// Counts what was used.
+    /// Counts one use at the time `at`.
     pub fn count(&mut self, used: Use<'_>, at: Moment, policy: &Policy) {
         match used {
             Use::Evaluation { channel, companion } => {
@@ -182,9 +183,9 @@ impl Ledger {
             Use::Address { person, channel, message } => {
                 let addresses = self.addresses.entry(person.clone()).or_default();
                 forget_addresses(addresses, at);
-                if !is_among(addresses, channel, message) {
-                    let place = addresses.partition_point(|(other, ..)| *other <= at);
-                    addresses.insert(place, (at, channel.clone(), message));
+                if !contains_address(addresses, channel, message) {
+                    let index = addresses.partition_point(|(other, ..)| *other <= at);
+                    addresses.insert(index, (at, channel.clone(), message));
                 }
             }
             Use::Statement { channel } => {
@@ -196,14 +197,14 @@ impl Ledger {
         }
     }
 
-    /// Counts tokens that were used, read and written, if only so many may be used in a day (`models.guild_tokens_per_day`).
+    /// Counts used tokens, read and written, if there is a limit of `most` in a day (`models.guild_tokens_per_day`).
     pub fn count_tokens(&mut self, tokens: u64, at: Moment, most: Option<u64>) {
         if let Some(most) = most {
             self.tokens.count(tokens, at, most);
         }
     }
 
-    /// Whether a statement is going to be made in a channel. It is counted as one until it is made, or will not be.
+    /// Sets whether a statement is expected in a channel. It counts as one until it is posted or given up.
     pub fn promise_statement(&mut self, channel: &ChannelId, is_promised: bool) {
         if is_promised == self.promised.contains(channel) {
             return;
@@ -215,7 +216,7 @@ impl Ledger {
         }
     }
 
-    /// Forgets whose windows are over, so that a guild of many people and channels stays small.
+    /// Removes entries whose windows are over, so that a guild of many people and channels stays small.
     pub fn prune(&mut self, now: Moment) {
         self.evaluations.prune(now);
         self.statements.prune(now);
@@ -224,8 +225,8 @@ impl Ledger {
             gates.retain_mut(|(_, used)| used.prune(now));
             !gates.is_empty()
         });
-        self.spoke.retain(|_, newest| !is_over(*newest, now, DAY));
-        self.addresses.retain(|_, used| used.back().is_some_and(|(at, ..)| !is_over(*at, now, MINUTE)));
+        self.spoke.retain(|_, newest| !is_expired(*newest, now, DAY));
+        self.addresses.retain(|_, used| used.back().is_some_and(|(at, ..)| !is_expired(*at, now, MINUTE)));
     }
 }
 
@@ -235,20 +236,20 @@ fn evaluations_of<'a>(
     companion: &CompanionId,
 ) -> &'a mut OfHour {
     let gates = by_gate.entry(channel.clone()).or_default();
-    let place = gates.iter().position(|(other, _)| other == companion).unwrap_or_else(|| {
+    let index = gates.iter().position(|(other, _)| other == companion).unwrap_or_else(|| {
         gates.reserve_exact(1);
         gates.push((companion.clone(), OfHour::default()));
         gates.len() - 1
     });
-    &mut gates[place].1
+    &mut gates[index].1
 }
 
-fn is_among(addresses: &VecDeque<(Moment, ChannelId, Seq)>, channel: &ChannelId, message: Seq) -> bool {
-    addresses.iter().any(|(_, known, seq)| *seq == message && known == channel)
+fn contains_address(addresses: &VecDeque<(Moment, ChannelId, Seq)>, channel: &ChannelId, message: Seq) -> bool {
+    addresses.iter().any(|(_, other, seq)| *seq == message && other == channel)
 }
 
 fn forget_addresses(addresses: &mut VecDeque<(Moment, ChannelId, Seq)>, now: Moment) {
-    while addresses.front().is_some_and(|(at, ..)| is_over(*at, now, MINUTE)) {
+    while addresses.front().is_some_and(|(at, ..)| is_expired(*at, now, MINUTE)) {
         addresses.pop_front();
     }
 }
@@ -259,7 +260,7 @@ mod tests {
     use crate::settings::Settings;
 
     #[test]
-    fn a_full_budget_says_when_one_more_fits_in() {
+    fn a_full_budget_returns_when_one_more_use_is_allowed() {
         let policy = policy(2, 5);
         let statement = Use::Statement { channel: &"lobby".into() };
         let mut ledger = Ledger::default();
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_of_nothing_is_never_free() {
+    fn a_budget_of_zero_is_never_free() {
         let mut ledger = Ledger::default();
 
         let refused = ledger.refuses_statement(at(30), &policy(0, 5));
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_counts_once_and_from_when_it_is_promised() {
+    fn a_statement_counts_once_and_as_soon_as_it_is_promised() {
         let policy = policy(2, 5);
         let (lobby, den) = (ChannelId::from("lobby"), ChannelId::from("den"));
         let mut ledger = Ledger::default();
@@ -305,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_free_again_when_enough_of_them_are_a_day_old() {
+    fn tokens_are_available_again_when_enough_of_them_are_a_day_old() {
         let mut ledger = Ledger::default();
         for (secs, tokens) in [(1, 40), (2, 30), (3, 50)] {
             ledger.count_tokens(tokens, at(secs), Some(60));
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_limit_is_not_kept() {
+    fn tokens_without_a_limit_are_not_counted() {
         let mut ledger = Ledger::default();
 
         ledger.count_tokens(40, at(1), None);
@@ -330,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_budgets_the_one_that_is_free_last_is_named() {
+    fn the_budget_that_is_free_last_is_returned() {
         let policy = policy(2, 1);
         let mut ledger = Ledger::default();
         let (lobby, den, aria) = (ChannelId::from("lobby"), ChannelId::from("den"), CompanionId::from("aria"));
@@ -345,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_something_else_stands_against_uses_nothing() {
+    fn a_question_that_another_budget_refuses_uses_nothing() {
         let policy = policy(1, 5);
         let mut ledger = Ledger::default();
         let (lobby, aria) = (ChannelId::from("lobby"), CompanionId::from("aria"));
@@ -375,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_heard_late_counts_from_when_it_was_said() {
+    fn a_late_address_counts_from_the_time_when_it_was_said() {
         let policy = policy(2, 5);
         let mut ledger = Ledger::default();
         let (lobby, den, ana) = (ChannelId::from("lobby"), ChannelId::from("den"), PersonId::from("ana"));

@@ -1,21 +1,21 @@
-//! How far a companion is on its way out of a conversation (docs/design/closing.md C-1).
+//! The closing stages: how near a companion is to ending the conversation (docs/design/closing.md C-1).
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How far a companion is on its way out of a conversation; a later stage is greater.
+/// How near a companion is to ending the conversation. A later stage is greater.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
-    /// The conversation goes on.
+    /// The conversation continues.
     #[default]
     None,
-    /// It prepares to end it.
+    /// The companion prepares the end.
     PreClosing,
-    /// It says goodbye.
+    /// The companion says goodbye.
     Closing,
-    /// It is silent until somebody wants it again.
+    /// The companion is silent until it is addressed again, or people continue, or a new episode begins.
     Terminal,
 }
 
@@ -45,7 +45,7 @@ impl Stage {
         }
     }
 
-    /// What so many detections of repetition in a row force at least (docs/design/closing.md C-14).
+    /// The earliest stage allowed after this many detections of repetition in a row (docs/design/closing.md C-14).
     pub const fn forced_by(detections: u32) -> Self {
         match detections {
             0 => Self::None,
@@ -66,17 +66,17 @@ impl fmt::Display for Stage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// The companion's own State said so.
+    /// The companion's own State names the stage.
     State,
     /// Companions have made as many statements as `turn_taking.max_turns` allows.
     MaxTurns,
-    /// The last messages were the same thing again and again.
+    /// The last messages repeat each other.
     Repetition,
     /// A human addressed the companion.
     DirectAddress,
-    /// Humans have said `closing.reopen_after` messages since.
+    /// Humans have written `closing.reopen_after` messages since.
     ReopenAfter,
-    /// After a long quiet a new episode began.
+    /// A new episode began after a long silence.
     NewEpisode,
 }
 

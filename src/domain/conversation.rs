@@ -1,16 +1,15 @@
-//! The gates of a channel, its floor and its episode together.
+//! The conversation of a channel: its gates, its round, its floor and its episode.
 //!
-//! A pure state machine: `state × input × now → outputs`. Its state changes only by events, in `apply`: [`step`](Conversation::step)
-//! decides which event comes next and applies it, [`fold`](Conversation::fold) applies the events of a journal. So both give the same
-//! state, and [`resume`](Conversation::resume) goes on from there. What only a clock could tell is an event, too: timers that fire,
-//! back-offs that end.
+//! A pure state machine: `state × input × now → outputs`. Only events change its state, in `apply`. [`step`](Conversation::step) decides which event
+//! comes next and applies it. [`fold`](Conversation::fold) applies the events of a journal. So both give the same state, and
+//! [`resume`](Conversation::resume) continues from there. What only a clock can tell is an event, too: timers that fire, back-offs that end.
 
 mod advance;
 mod apply;
 mod asking;
 mod ending;
 mod gates;
-mod heard;
+mod inbound;
 mod parts;
 mod rounds;
 mod turns;
@@ -26,9 +25,9 @@ pub use advance::DELETED;
 pub use ending::JUDGED_MESSAGES;
 use ending::Judgement;
 use gates::Gates;
-use parts::Spoken;
+use parts::PostedStatement;
 pub use parts::{Candidate, Episode, Floor, Selection, Summary, Tally, Turn};
-use turns::name_turn_that_begins;
+use turns::assign_first_turn;
 pub use view::{Doing, View};
 
 pub use super::answer::Verdict;
@@ -49,144 +48,144 @@ use crate::settings::gate::Gate as Policy;
 use crate::settings::repetition::Repetition;
 use crate::settings::turn_taking::TurnTaking;
 
-/// What most steps have to tell at the most: that a timer was cancelled and armed, or a question, or a decision and what follows.
-const USUALLY_TOLD: usize = 4;
+/// The outputs of most steps: a cancelled and an armed timer, or a question, or a decision and what follows.
+const USUAL_OUTPUTS: usize = 4;
 
-/// Something that the conversation has to take in.
+/// An input of the conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// An event from outside, accepted and numbered. They come in the order of their numbers.
-    Heard(Box<Recorded>),
+    /// An inbound event, accepted and numbered. Inbound events arrive in the order of their numbers.
+    Inbound(Box<Recorded>),
     /// A question was answered.
     Answered {
-        /// Which question.
+        /// The question's number.
         ticket: Ticket,
-        /// What the answer says; without a round only its decision counts.
+        /// The parsed answer. Outside a round only its decision counts.
         vote: Vote,
-        /// The call that gave it.
+        /// The model call that returned it.
         call: Option<Box<Call>>,
     },
-    /// An external companion voted. A State that nobody waits for is passed over.
+    /// An external companion voted. A State that nobody waits for is ignored.
     Voted(State),
-    /// It was judged how much the last messages repeat each other; a judgement that failed counts as 0.
+    /// The repetition of the last messages was judged. A judgement that failed counts as 0.
     Judged {
-        /// Which question.
+        /// The question's number.
         ticket: Ticket,
-        /// From 0 (all different) to 1 (the same again and again).
+        /// From 0 (all different) to 1 (the same thing again and again).
         score: f64,
-        /// The call that judged.
+        /// The model call that judged, if there was one.
         call: Option<Box<Call>>,
     },
-    /// A question got no answer. That is not a NO.
+    /// A question got no answer. This is not a NO.
     Unanswered {
-        /// Which question.
+        /// The question's number.
         ticket: Ticket,
-        /// A stable code.
+        /// A stable error code, as in `Event::Unanswered`.
         error: Arc<str>,
     },
-    /// The words of a reply are written.
+    /// The text of a reply is complete.
     Written {
-        /// Which reply.
+        /// The reply's number.
         ticket: Ticket,
-        /// The words.
+        /// The text to post.
         text: Arc<str>,
     },
-    /// A reply failed for good.
+    /// A reply failed and is not retried.
     ReplyFailed {
-        /// Which reply.
+        /// The reply's number.
         ticket: Ticket,
-        /// A stable code.
+        /// A stable error code, as in `Event::ReplyFailed`.
         error: Arc<str>,
     },
-    /// A summary was written, or not.
+    /// A summary was written, or failed.
     Summarised {
         /// The newest event that it covers.
         upto: Seq,
-        /// The summary.
+        /// The summary; none if it failed.
         text: Option<Arc<str>>,
     },
-    /// A deadline is due.
+    /// A deadline is due; see [`wake_at`](Conversation::wake_at).
     Woken,
 }
 
-/// What the conversation wants done. In the order in which it happened.
+/// An output of the conversation. Outputs are in the order in which they happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// This goes on record; what follows from it is done once it is committed: `Evaluated` asks the side model, `ReplyOwed` starts a reply.
+    /// An event to journal. Its effect is carried out once it is committed: `Evaluated` asks the side model, `ReplyOwed` starts a reply.
     Made(Box<Made>),
     /// A lull timer was armed.
     LullArmed {
-        /// Whose.
+        /// The companion whose timer it is.
         companion: CompanionId,
-        /// When it is due.
+        /// When the timer fires.
         lull_at: Moment,
     },
     /// A lull timer was cancelled.
     LullCancelled {
-        /// Whose.
+        /// The companion whose timer it was.
         companion: CompanionId,
     },
-    /// Nobody wants the answer to this question or this reply any more.
+    /// A question or a reply is not needed any more and is cancelled.
     Cancel {
-        /// Its number.
+        /// The number of the question or the reply.
         ticket: Ticket,
     },
-    /// All that a companion wanted to speak about or was to answer was taken back: nothing comes of it.
+    /// All messages that a companion wanted to speak about, or should answer, were deleted: there will be no statement.
     Dropped {
-        /// Whose.
+        /// The companion that will not speak.
         companion: CompanionId,
-        /// The number of its reply; none: it waited for the floor, or for its turn.
+        /// The number of its reply. None if it waited for the floor, or was selected and had not begun.
         ticket: Option<Ticket>,
     },
-    /// The words of a reply are to be posted; once posted they come back as `Said` with this ticket.
+    /// A text to post. Once it is posted it returns as `Said` with this ticket.
     Post(Box<Posting>),
-    /// The rolling summary should be refreshed with what followed `after`, up to `upto`.
+    /// The rolling summary should be refreshed with the messages that follow `after`, up to `upto`.
     Summarise {
-        /// The newest event that the present summary covers.
+        /// The newest event that the current summary covers.
         after: Seq,
         /// The newest event that the new one should cover.
         upto: Seq,
     },
 }
 
-/// Words that are to be posted.
+/// A text to post.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Posting {
-    /// Who says them.
+    /// The speaker.
     pub companion: CompanionId,
-    /// Which reply they fulfil.
+    /// The number of the reply that it fulfils.
     pub ticket: Ticket,
-    /// The words.
+    /// The text, not yet split into parts.
     pub text: Arc<str>,
 }
 
 /// What a step needs from outside.
 pub struct World<'a> {
-    /// Where it happens.
+    /// The channel of the conversation.
     pub channel: &'a ChannelId,
-    /// The rules.
+    /// The settings in force.
     pub rules: Rules<'a>,
-    /// How patient each companion is here. One that is missing is not evaluated.
+    /// The interjection policy of each companion in this channel. A companion without one is not asked.
     pub policies: &'a BTreeMap<CompanionId, InterjectionPolicy>,
     /// Draws a jitter of −2 to 2.
     pub jitter: &'a mut dyn FnMut() -> i8,
     /// Draws the id of a turn that begins.
     pub turn: &'a mut dyn FnMut() -> TurnId,
-    /// What the guild has used.
+    /// The uses of the guild's budgets.
     pub ledger: &'a mut Ledger,
-    /// Settled messages after which the rolling summary is refreshed; none: never.
+    /// The number of settled messages after which the rolling summary is refreshed. None: never.
     pub summary_after: Option<u64>,
-    /// Tokens that the guild may use in a day; none: without a limit.
+    /// The tokens that the guild may use in a day. None: no limit.
     pub tokens_per_day: Option<u64>,
-    /// Nothing can be posted in the channel at the moment, so that asking would be for nothing.
+    /// Nothing can be posted in the channel at the moment, so no question is asked.
     pub is_unpostable: bool,
 }
 
 impl World<'_> {
-    /// The budget for which nothing more may be said in the guild, if there is one.
-    fn no_more_statements(&mut self, now: Moment) -> Option<UsedUp> {
+    /// The used-up budget that forbids further statements in the guild, if there is one.
+    fn exhausted_statement_budget(&mut self, now: Moment) -> Option<UsedUp> {
         let statements = self.ledger.refuses_statement(now, self.rules.gate);
-        UsedUp::last_of(statements.into_iter().chain(self.no_more_tokens(now)))
+        UsedUp::last_of(statements.into_iter().chain(self.exhausted_token_budget(now)))
     }
 
     fn count_tokens(&mut self, call: Option<&Call>, now: Moment) {
@@ -195,24 +194,24 @@ impl World<'_> {
         }
     }
 
-    fn no_more_tokens(&mut self, now: Moment) -> Option<UsedUp> {
+    fn exhausted_token_budget(&mut self, now: Moment) -> Option<UsedUp> {
         self.ledger.refuses_tokens(now, self.tokens_per_day)
     }
 }
 
-/// The sections of the settings that a conversation goes by.
+/// The sections of the settings that a conversation uses.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
-    /// Whether and when.
+    /// `gate`: whether and when companions consider speaking.
     pub gate: &'a Policy,
-    /// Who.
+    /// `turn_taking`: who speaks.
     pub turn_taking: &'a TurnTaking,
-    /// When it is over.
+    /// `closing`: when the conversation ends.
     pub closing: &'a Closing,
-    /// When it goes in circles.
+    /// `repetition`: when companions repeat each other.
     pub repetition: &'a Repetition,
-    /// In every round everyone is asked who has something unsettled, listeners too (as aikyo does, docs/design/turn-taking.md T-3). No setting
-    /// turns it on: it is there to measure what it would cost.
+    /// In every round, every companion with unsettled messages is asked, listeners too (as aikyo does, docs/design/turn-taking.md T-3). No setting
+    /// turns this on. It exists to measure what it would cost.
     pub asks_everyone: bool,
 }
 
@@ -239,48 +238,48 @@ pub struct Conversation {
     turn: Option<Box<Turn>>,
     floor: Option<Box<Floor>>,
     #[serde(default)]
-    spoken: Option<Spoken>,
-    /// The newest statement of each companion, whether it is here still or not.
+    spoken: Option<PostedStatement>,
+    /// The newest statement of each companion, including companions that have left.
     #[serde(default)]
     spoke: BTreeMap<CompanionId, Seq>,
     #[serde(default)]
     tally: Tally,
     episode: Option<Episode>,
-    /// Whom the newest message opened again, from which stage and why, until that is on record.
+    /// The companions whose closing stage the newest message ended, with that stage and the cause, until that is on record.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     opened_again: BTreeMap<CompanionId, (Stage, Cause)>,
     summary: Summary,
-    /// The message that is handled next, where it is an address over the budget of its author.
+    /// The number of the next message, if it is an address over the budget of its author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refused: Option<Seq>,
-    /// The turn that began in this step and that nobody has been asked in yet.
+    /// The turn that began in this step and has no question yet.
     #[serde(skip)]
-    begun: Option<TurnId>,
+    turn_without_question: Option<TurnId>,
     /// The first turn that began in this step.
     #[serde(skip)]
     oldest_started: Option<TurnId>,
-    /// The newest event from outside that was handled.
+    /// The newest inbound event that was handled.
     handled: Seq,
-    /// The newest moment that was seen; time never goes back behind it.
+    /// The newest moment seen. Time never goes back before it.
     clock: Moment,
-    /// The last ticket that was given out.
+    /// The last ticket that was assigned.
     tickets: Ticket,
 }
 
 impl Conversation {
-    /// Takes something in and says what follows, in order.
+    /// Handles one input and returns what follows, in order.
     ///
-    /// `now` may lie behind what the conversation has seen already; then the newest moment seen counts.
+    /// `now` may be earlier than the newest moment seen; then that moment counts.
     pub fn step(&mut self, now: Moment, input: Input, world: &mut World<'_>) -> Vec<Output> {
-        let mut out = Vec::with_capacity(USUALLY_TOLD);
+        let mut out = Vec::with_capacity(USUAL_OUTPUTS);
         let before = self.clock;
         let now = self.clock.max(now);
         let mut occasion = Occasion { by_deadline: matches!(input, Input::Woken), after_statement: false };
-        let mut over = Vec::new();
-        let heard_at = if let Input::Heard(recorded) = &input { Some(recorded.at) } else { None };
-        self.advance_to(heard_at.unwrap_or(now), world, &mut out);
-        self.note_back_offs_over(occasion, &mut over);
-        if let Input::Heard(recorded) = &input {
+        let mut ended_back_offs = Vec::new();
+        let inbound_at = if let Input::Inbound(recorded) = &input { Some(recorded.at) } else { None };
+        self.advance_to(inbound_at.unwrap_or(now), world, &mut out);
+        self.collect_ended_back_offs(occasion, &mut ended_back_offs);
+        if let Input::Inbound(recorded) = &input {
             occasion.after_statement = matches!(recorded.event, Event::Said { reply: Some(_), .. });
         } else {
             // A round's own deadlines come before those of companions at the same moment.
@@ -288,37 +287,37 @@ impl Conversation {
             self.close_round(occasion, world, &mut out);
         }
         match input {
-            Input::Heard(recorded) => self.hear(*recorded, world, &mut out),
-            Input::Answered { ticket, vote, call } => self.conclude(ticket, vote, call, world, &mut out),
-            Input::Voted(state) => self.take_vote(state, world, &mut out),
+            Input::Inbound(recorded) => self.handle_inbound(*recorded, world, &mut out),
+            Input::Answered { ticket, vote, call } => self.on_answer(ticket, vote, call, world, &mut out),
+            Input::Voted(state) => self.accept_vote(state, world, &mut out),
             Input::Judged { ticket, score, call } => {
                 occasion.after_statement = self.judge(ticket, score, call, world, &mut out);
             }
-            Input::Unanswered { ticket, error } => self.go_unanswered(ticket, error, world, &mut out),
+            Input::Unanswered { ticket, error } => self.on_unanswered(ticket, error, world, &mut out),
             Input::Written { ticket, text } => self.post(ticket, text, &mut out),
             Input::ReplyFailed { ticket, error } => self.fail_reply(ticket, error, world, &mut out),
-            Input::Summarised { upto, text } => self.take_summary(upto, text, world, &mut out),
+            Input::Summarised { upto, text } => self.accept_summary(upto, text, world, &mut out),
             Input::Woken => self.wake(world, &mut out),
         }
-        self.advance(occasion, over, world, &mut out);
-        if heard_at.is_none() && !out.iter().any(|output| matches!(output, Output::Made(_))) {
-            // Time goes on by events alone.
+        self.advance(occasion, ended_back_offs, world, &mut out);
+        if inbound_at.is_none() && !out.iter().any(|output| matches!(output, Output::Made(_))) {
+            // Only events move the time forward.
             self.clock = before;
         }
         self.end_step(world, out)
     }
 
-    /// Takes in what is on record: nothing is decided, nothing follows.
+    /// Applies an event of the journal. Nothing is decided, and nothing follows.
     pub fn fold(&mut self, recorded: &Recorded, world: &mut World<'_>) {
         count_statement(recorded, world);
         let Recorded { seq, at, turn, event, .. } = recorded;
         self.apply(*at, *seq, *turn, event, world, &mut Vec::new());
     }
 
-    /// Takes in how an event that was folded long ago reads now that its words were taken out. Nothing else changes.
-    pub fn forget_words(&mut self, bare: &Recorded) {
-        match &bare.event {
-            Event::Said { message, .. } => self.window.replace(bare.seq, message),
+    /// Applies the redacted form of an event that was folded before. Only the words change.
+    pub fn apply_redaction(&mut self, redacted: &Recorded) {
+        match &redacted.event {
+            Event::Said { message, .. } => self.window.replace(redacted.seq, message),
             Event::Summarised { upto, text } if *upto == self.summary.upto => {
                 self.summary.text = Some(text.clone()).filter(|text| !text.is_empty());
             }
@@ -331,8 +330,8 @@ impl Conversation {
         }
     }
 
-    /// The lowest number that something here still reads: what prompts show, and with it all that is unsettled. At rest nothing is, and
-    /// nothing is read any more: beyond all numbers. (What a companion said itself is after its cursor until it settles more.)
+    /// The lowest event number that the conversation still needs: everything that prompts show, which includes all unsettled messages. At rest it
+    /// needs nothing, and the result is above all numbers. (The statements of a companion stay after its cursor until it settles more.)
     pub fn needed_from(&self) -> Seq {
         if self.is_at_rest() {
             return Seq(u64::MAX);
@@ -340,11 +339,11 @@ impl Conversation {
         self.window.entries().next().map_or(self.handled, |entry| entry.seq)
     }
 
-    /// Lets go of what stands below a number that is [not needed](Self::needed_from): its messages, and a summary of nothing else. True: that
-    /// changed something.
-    pub fn let_go(&mut self, below: Seq) -> bool {
+    /// Drops the state below a number that is [not needed](Self::needed_from): messages, and a summary that covers nothing else. Returns whether
+    /// anything was dropped.
+    pub fn drop_below(&mut self, below: Seq) -> bool {
         let summary = self.summary.text.take_if(|_| self.summary.upto < below);
-        self.window.let_go(below) | summary.is_some()
+        self.window.drop_below(below) | summary.is_some()
     }
 
     fn forget_reason(&mut self, companion: &CompanionId) {
@@ -365,23 +364,23 @@ impl Conversation {
         }
     }
 
-    /// Passes over an event from outside that must not be handled, because handling it kills. A statement was made all the same, and is owed
-    /// no more.
-    pub fn pass_over(&mut self, recorded: &Recorded) {
+    /// Skips an inbound event that must not be handled, because handling it kills the actor. If the event is a statement, it was posted nevertheless,
+    /// and its reply is not owed any more.
+    pub fn skip(&mut self, recorded: &Recorded) {
         self.handled = self.handled.max(recorded.seq);
         if let Event::Said { reply: Some(ticket), .. } = recorded.event {
             self.floor.take_if(|floor| floor.ticket == ticket);
         }
     }
 
-    /// Goes on after a restart: what the record leaves open is computed again. Questions in flight and replies owed are told by
-    /// [`open_questions`](Self::open_questions) and [`floor`](Self::floor); the shell asks and makes them again.
+    /// Continues after a restart: computes again what the record leaves open. [`open_questions`](Self::open_questions) and [`floor`](Self::floor)
+    /// give the questions in flight and the reply that is owed; the caller starts them again.
     pub fn resume(&mut self, now: Moment, world: &mut World<'_>) -> Vec<Output> {
         let mut out = Vec::new();
         let before = self.clock;
         self.advance_to(now, world, &mut out);
         self.extend_deadlines(world, &mut out);
-        self.tell_opened_again(world, &mut out);
+        self.record_reopened(world, &mut out);
         self.settle_stale_after_restart(world, &mut out);
         self.settle_overflow_after_restart(world, &mut out);
         self.count_addresses_after_restart(world, &mut out);
@@ -395,31 +394,31 @@ impl Conversation {
     }
 
     fn end_step(&mut self, world: &mut World<'_>, mut out: Vec<Output>) -> Vec<Output> {
-        self.begun = None;
+        self.turn_without_question = None;
         if let Some(turn) = self.oldest_started.take() {
-            name_turn_that_begins(turn, &mut out);
+            assign_first_turn(turn, &mut out);
         }
         world.ledger.promise_statement(world.channel, self.owes_statement());
         out
     }
 
-    /// When the conversation wants to be woken next.
+    /// The earliest deadline: when `Input::Woken` is due.
     pub fn wake_at(&self) -> Option<Moment> {
-        self.gates.values().filter_map(Gate::retry_at).chain(self.wake_at_but_for_retries()).min()
+        self.gates.values().filter_map(Gate::retry_at).chain(self.wake_at_except_retries()).min()
     }
 
-    /// When it wants to be woken next for something else than asking again what was not answered.
-    pub fn wake_at_but_for_retries(&self) -> Option<Moment> {
+    /// The earliest deadline other than the end of a back-off.
+    pub fn wake_at_except_retries(&self) -> Option<Moment> {
         let round = self.round.as_ref().map(|round| round.deadline);
-        self.lulls_and_speakers().chain(round).min()
+        self.lull_and_turn_deadlines().chain(round).min()
     }
 
-    /// When it wants to be woken next for something else than the deadline of its round.
-    pub fn wake_at_but_for_round(&self) -> Option<Moment> {
-        self.gates.values().filter_map(Gate::retry_at).chain(self.lulls_and_speakers()).min()
+    /// The earliest deadline other than that of the open round.
+    pub fn wake_at_except_round(&self) -> Option<Moment> {
+        self.gates.values().filter_map(Gate::retry_at).chain(self.lull_and_turn_deadlines()).min()
     }
 
-    fn lulls_and_speakers(&self) -> impl Iterator<Item = Moment> {
+    fn lull_and_turn_deadlines(&self) -> impl Iterator<Item = Moment> {
         let lulls = self.gates.values().filter_map(|gate| gate.lull_at);
         let turn = self.turn.as_ref().and_then(|turn| turn.speak_at);
         let floor = self.floor.as_ref().filter(|floor| !floor.is_posting).and_then(|floor| floor.due_at);
@@ -450,19 +449,19 @@ impl Conversation {
     }
 }
 
-/// A statement counts once it is on record, and once, whoever takes it in again.
+/// Counts a statement once it is on record. Counting the same event again has no effect.
 fn count_statement(recorded: &Recorded, world: &mut World<'_>) {
     if matches!(recorded.event, Event::Said { reply: Some(_), .. }) {
         world.ledger.count(Use::Statement { channel: world.channel }, recorded.at, world.rules.gate);
     }
 }
 
-/// What a step is about, as far as what follows depends on it.
+/// The properties of a step's input that later decisions depend on.
 #[derive(Clone, Copy)]
 struct Occasion {
-    /// A deadline is due: all that are due at this moment are.
+    /// The input is a deadline, so all deadlines at this moment are due.
     by_deadline: bool,
-    /// A statement was posted, and judged if need be: the round that it opens is due.
+    /// A statement was posted, and judged if necessary: the round that it opens is due.
     after_statement: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The answer to "speak now?", and the closed list of its reasons.
+//! The decision whether a companion speaks, and the closed list of its reasons.
 
 use std::fmt;
 
@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Decision {
-    /// It wants to speak.
+    /// The companion wants to speak.
     Yes,
-    /// It stays silent.
+    /// The companion stays silent.
     No,
 }
 
@@ -38,23 +38,23 @@ pub enum Reason {
     ModelYes,
     /// The side model said NO.
     ModelNo,
-    /// The side model's answer was neither.
+    /// The side model's answer was neither YES nor NO.
     Unreadable,
-    /// An external companion voted itself.
+    /// An external companion voted.
     External,
-    /// Everything unsettled was addressed to somebody else; nobody was asked.
+    /// All unsettled messages were addressed to somebody else. No model was asked.
     OtherAddressed,
-    /// A budget is used up; nobody was asked.
+    /// A budget is used up. No model was asked, or its YES arrived after the budget was used up.
     Budget,
-    /// Nothing can be posted in the channel at the moment; nobody was asked.
+    /// Nothing can be posted in the channel at the moment. No model was asked.
     Unpostable,
-    /// Companions have spoken often enough without a human.
+    /// Companions have made `turn_taking.max_companion_streak` statements without a human.
     LoopGuard,
     /// The companion has ended the conversation.
     Closed,
-    /// An operator paused it.
+    /// An operator paused the companion.
     Paused,
-    /// More messages waited than a buffer holds.
+    /// More messages were unsettled than a buffer holds.
     Overflow,
     /// The messages were too old to be answered.
     Stale,
@@ -95,7 +95,7 @@ impl Reason {
         }
     }
 
-    /// Whether a decision for this reason leaves all counters of the gate alone.
+    /// Whether a decision for this reason leaves all counters of the gate unchanged.
     pub const fn leaves_counters_alone(self) -> bool {
         matches!(self, Self::Closed | Self::Paused | Self::Overflow | Self::Stale)
     }

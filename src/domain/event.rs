@@ -1,8 +1,8 @@
-//! What happens in a channel, as its journal keeps it.
+//! The events of a channel, as they are journaled.
 //!
-//! Two kinds share one numbering. What comes from outside ([`Event::is_heard`]) is handled in the order of its numbers. What the
-//! channel makes itself names the newest event from outside that it had handled by then; a fold in that order, see
-//! [`order_of_handling`], gives the conversation again.
+//! Two kinds share one numbering. Inbound events ([`Event::is_inbound`]) are handled in the order of their numbers. Every other event is made by the
+//! channel, and names the newest inbound event that the channel had handled by then. A fold in that order, see [`order_of_handling`], restores the
+//! conversation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,255 +18,255 @@ use super::moment::Moment;
 use super::trigger::Trigger;
 use super::vote::State;
 
-/// An event with its place in the journal.
+/// An event of the journal, with its number and time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recorded {
-    /// Its number in the channel.
+    /// The event's number in the channel.
     pub seq: Seq,
-    /// When it happened.
+    /// The time when it happened.
     pub at: Moment,
-    /// The newest event from outside that the channel had handled when it made this one; of one from outside: its own number.
+    /// The newest inbound event that the channel had handled when it made this event. For an inbound event: its own number.
     pub handled: Seq,
-    /// The turn that it belongs to; none of what belongs to no turn, such as what people say.
+    /// The turn that the event belongs to. None if it belongs to no turn, as the messages of people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// What happened.
+    /// The event itself. Its fields are serialised beside the others.
     #[serde(flatten)]
     pub event: Event,
 }
 
-/// An event that a channel made and that is to be appended to its journal.
+/// An event that a channel made, to be appended to its journal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Made {
-    /// The newest event from outside that was handled.
+    /// The newest inbound event that the channel had handled.
     pub handled: Seq,
-    /// The turn that it belongs to.
+    /// The turn that the event belongs to, if it belongs to one.
     pub turn: Option<TurnId>,
-    /// What happened.
+    /// The event to append.
     pub event: Event,
 }
 
-/// Something that happened in a channel.
+/// An event in a channel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// Somebody said something; or a companion's statement was posted.
+    /// A person or a bot sent a message, or a companion's statement was posted.
     Said {
-        /// What was said.
+        /// The message, with the companions that it addresses.
         message: Message,
-        /// The message that it answers.
+        /// The number of the message that it answers.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<Seq>,
-        /// Of a companion's statement: the reply that it fulfils.
+        /// For a companion's statement: the number of the reply that it fulfils.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reply: Option<Ticket>,
-        /// When it was said, where it was accepted only well after.
+        /// When it was said, if it was accepted much later.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         said_at: Option<Moment>,
     },
-    /// A message was changed.
+    /// A message was edited.
     Edited {
-        /// Which one.
+        /// The message's number.
         message: Seq,
-        /// What it says now.
+        /// The new text.
         text: Arc<str>,
     },
-    /// Messages were taken back.
+    /// Messages were deleted.
     Deleted {
-        /// Which ones.
+        /// The numbers of the messages.
         messages: Vec<Seq>,
     },
-    /// A companion is present from now on.
+    /// A companion joined the channel.
     Joined {
-        /// Who.
+        /// The companion that joined.
         companion: CompanionId,
-        /// A program outside plays it.
+        /// Whether a program outside plays it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         external: bool,
     },
-    /// A companion is gone.
+    /// A companion left the channel.
     Left {
-        /// Who.
+        /// The companion that left.
         companion: CompanionId,
     },
-    /// An operator silenced companions, or let them speak again.
+    /// An operator paused companions, or ended the pause.
     Paused {
-        /// Who; absent: everyone present.
+        /// The companion. None: all companions in the channel.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         companion: Option<CompanionId>,
-        /// Silenced, or free.
+        /// Whether the pause begins (`true`) or ends.
         paused: bool,
     },
-    /// What was going on was dropped (unsubscribe, docs/design/gate.md G-25); the history stays.
+    /// Everything in progress was cancelled (unsubscribe, docs/design/gate.md G-25). The history stays.
     Cleared,
-    /// What was said while nobody listened was read: it stands before this, and what is missing of it is missing for good.
+    /// The messages that were missed while no connection was up were read. They come before this event; what is missing of them stays missing.
     CaughtUp {
-        /// How many messages were read.
+        /// The number of messages that were read.
         read: u32,
-        /// What was left out.
+        /// The messages that were left out, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         missed: Option<Gap>,
     },
 
-    /// The first interval of a gate was drawn.
+    /// The first interjection interval of a gate was drawn at random.
     JitterDrawn {
-        /// Whose gate.
+        /// The companion of the gate.
         companion: CompanionId,
-        /// Message count of the first interjection check.
+        /// The message count of the first interjection check.
         next_interjection_at: u64,
     },
-    /// Lull timers of companions fired: nothing was said for as long as they wait.
+    /// Lull timers fired: nothing was said for their timeouts.
     LullFired {
-        /// Whose timers, by id.
+        /// The companions of the timers, by id.
         companions: Vec<CompanionId>,
     },
-    /// Back-offs are over: their time has come, or a person's address cuts them short.
+    /// Back-offs ended: their time is over, or a person's address cut them short.
     BackOffEnded {
-        /// Whose, by id.
+        /// The companions of the back-offs, by id.
         companions: Vec<CompanionId>,
     },
-    /// After a restart, answers and words are waited for anew.
+    /// Deadlines were extended after a restart, because answers and words are waited for again.
     DeadlinesExtended {
-        /// Of the round that is open: when its States are waited for no longer.
+        /// The new deadline for the States of the open round.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         round: Option<Moment>,
-        /// Of the external companion that has the floor: when its words are waited for no longer.
+        /// The new deadline for the words of the external companion that has the floor.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         floor: Option<Moment>,
     },
-    /// Somebody addressed companions more often than `gate.addresses_per_minute` allows: nobody will be asked about this message. It is
-    /// on record before the message is handled; after it only where the message was on record before a restart.
+    /// A person addressed companions more often than `gate.addresses_per_minute` allows. Nobody will be asked about this message. The event is
+    /// journaled before the message is handled, or after it if the message was on record before a restart.
     AddressRefused {
-        /// The message.
+        /// The number of the refused message.
         message: Seq,
     },
-    /// A round is held: the States of some are known, others are asked, each with an `Evaluated`.
+    /// A round was opened. The States of some companions are known; the others are asked, each with an `Evaluated`.
     RoundOpened(RoundOpened),
-    /// A companion is asked whether it wants to speak.
+    /// A companion was asked whether it wants to speak.
     Evaluated(Evaluated),
-    /// It was decided whether companions speak.
+    /// It was decided whether a companion speaks.
     Decided(Decided),
-    /// A question got no answer; it will be asked again.
+    /// A question got no answer. It will be asked again.
     Unanswered {
-        /// Who was asked.
+        /// The companion that was asked.
         companion: CompanionId,
-        /// Which question.
+        /// The question's number.
         ticket: Ticket,
-        /// Why it was asked.
+        /// The trigger of the question.
         trigger: Trigger,
         /// A stable code: `timeout`, `unreachable`, `left_alone`, `overloaded`, `refused`, `unworded`, `cancelled`.
         error: Arc<str>,
-        /// How long it is waited before it is asked again.
+        /// The pause before it is asked again.
         back_off: Duration,
     },
-    /// A companion came closer to the end of the conversation, or back.
+    /// The closing stage of a companion changed.
     StageChanged {
-        /// Who.
+        /// The companion whose stage changed.
         companion: CompanionId,
-        /// Where it was.
+        /// The stage before.
         from: Stage,
-        /// Where it is.
+        /// The stage after.
         to: Stage,
-        /// Why.
+        /// The cause of the change.
         cause: Cause,
     },
-    /// A round is over: one companion was selected, or nobody.
+    /// A round was closed: one companion was selected, or nobody.
     RoundClosed(RoundClosed),
-    /// The side model is asked how much the last messages repeat each other.
+    /// The side model was asked how much the last messages repeat each other.
     RepetitionAsked {
         /// The question's number.
         ticket: Ticket,
-        /// The newest of the messages.
+        /// The number of the newest of these messages.
         message: Seq,
     },
-    /// It was judged how much the last messages repeat each other.
+    /// The repetition of the last messages was judged.
     RepetitionJudged {
-        /// The newest of the messages.
+        /// The number of the newest of these messages.
         message: Seq,
-        /// From 0 (all different) to 1 (the same again and again).
+        /// From 0 (all different) to 1 (the same thing again and again).
         score: f64,
-        /// How many judgements in a row found repetition, this one included.
+        /// The number of judgements in a row that found repetition, including this one.
         detections: u32,
-        /// The call that judged, if one was made.
+        /// The model call, if one was made.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<Box<Call>>,
     },
     /// A companion got the floor and owes a statement.
     ReplyOwed {
-        /// Who.
+        /// The companion that has the floor.
         companion: CompanionId,
         /// The reply's number.
         ticket: Ticket,
-        /// What it answers to.
+        /// The trigger that led to the reply.
         trigger: Trigger,
-        /// The snapshot: all that was unsettled, and settles with this.
+        /// The snapshot: the numbers of all unsettled messages, which settle with this event.
         messages: Vec<Seq>,
-        /// The newest event that settles.
+        /// The number of the newest event that settles.
         upto: Seq,
-        /// Message count of the next interjection check, after the reset.
+        /// The message count of the next interjection check, after the reset.
         next_interjection_at: u64,
-        /// Of an external companion: when its words are waited for no longer.
+        /// For an external companion: the deadline for its words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         due_at: Option<Moment>,
     },
-    /// A statement was not made.
+    /// A reply failed; no statement was posted.
     ReplyFailed {
-        /// Who owed it.
+        /// The companion that owed the reply.
         companion: CompanionId,
         /// The reply's number.
         ticket: Ticket,
-        /// What it was to answer.
+        /// The trigger that led to the reply.
         trigger: Trigger,
-        /// A stable code, as for `Unanswered`, or `empty`.
+        /// A stable code: one of `Unanswered`, or `empty`, or `taken_back` if all its messages were deleted.
         error: Arc<str>,
     },
     /// The rolling summary was refreshed.
     Summarised {
-        /// The newest event that it covers.
+        /// The number of the newest event that the summary covers.
         upto: Seq,
-        /// The summary.
+        /// The text of the summary.
         text: Arc<str>,
     },
 }
 
-/// Messages that were said and are not on record.
+/// A range of messages that were said and are not on record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
-    /// The platform's id of the message after which something is missing.
+    /// The platform's id of the last message before the gap.
     pub after: Arc<str>,
-    /// The platform's id before which something is missing.
+    /// The platform's id of the first message after the gap.
     pub before: Arc<str>,
-    /// Why, as a stable code: `too_many`, `too_old`, `refused`, `nothing_shown`, `unreachable`.
+    /// The cause, as a stable code: `too_many`, `too_old`, `refused`, `nothing_shown`, `unreachable`.
     pub why: Arc<str>,
 }
 
-/// A round is held.
+/// The content of an event that opens a round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundOpened {
-    /// The newest event from outside: what the round's States are about.
+    /// The newest inbound event, which the round's States are about.
     pub message: Seq,
-    /// When missing States are waited for no longer.
+    /// The deadline for missing States.
     pub deadline: Moment,
-    /// Who is asked, by id.
+    /// The companions that are asked, by id.
     pub asked: Vec<CompanionId>,
-    /// The States of those who listen without being asked, by id.
+    /// The States of the companions that listen without being asked, by id.
     pub listening: Vec<State>,
 }
 
-/// A round is over.
+/// The content of an event that closes a round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundClosed {
-    /// What its States were about.
+    /// The inbound event that the States were about.
     pub message: Seq,
-    /// The States, by id.
+    /// The States, by the id of the companion.
     pub states: Vec<State>,
-    /// Whoever has the floor now.
+    /// The selected companion; none if nobody may speak.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selected: Option<CompanionId>,
-    /// When it speaks.
+    /// When the selected companion starts to speak.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speak_at: Option<Moment>,
-    /// The others who wanted to speak, in the order in which they would have.
+    /// The other companions that wanted to speak, in their order of speaking.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<Outvoted>,
 }
@@ -274,122 +274,122 @@ pub struct RoundClosed {
 /// A companion that wanted to speak and did not get the floor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outvoted {
-    /// Who.
+    /// The companion.
     pub companion: CompanionId,
-    /// Message count of its next interjection check, where this changes it.
+    /// The message count of its next interjection check, if it changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_interjection_at: Option<u64>,
 }
 
-/// A companion is asked whether it wants to speak.
+/// The content of a question to a companion: does it want to speak?
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluated {
-    /// Who.
+    /// The companion that is asked.
     pub companion: CompanionId,
     /// The question's number.
     pub ticket: Ticket,
-    /// Why.
+    /// The trigger of the question.
     pub trigger: Trigger,
-    /// The message that triggered it.
+    /// The number of the message that triggered it.
     pub message: Seq,
-    /// The messages it is asked about: all that were unsettled.
+    /// The numbers of the messages that the question is about: all unsettled ones.
     pub messages: Vec<Seq>,
-    /// The newest of them.
+    /// The newest of these messages.
     pub upto: Seq,
-    /// Messages since it spoke last.
+    /// The number of messages since the companion spoke last.
     pub message_count: u64,
-    /// Interjection checks since it spoke last.
+    /// The number of interjection checks since the companion spoke last.
     pub check_count: u64,
-    /// Message count at which the next interjection check is due, once one was drawn.
+    /// The message count at which the next interjection check is due, once it was drawn.
     pub threshold: Option<u64>,
 }
 
-/// It was decided whether companions speak.
+/// The content of a decision whether companions speak.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decided {
-    /// Whose decision; several only where one record says the same of all (`closed`, `paused`).
+    /// The companions that the decision is about: several only for the reasons `closed` and `paused`.
     pub companions: Vec<CompanionId>,
-    /// Why it was considered.
+    /// The trigger of the decision.
     pub trigger: Trigger,
-    /// YES or NO.
+    /// The decision, YES or NO.
     pub decision: Decision,
-    /// Why so.
+    /// The reason, from a closed list.
     pub reason: Reason,
-    /// The question that was asked, if one was.
+    /// The number of the question, if one was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ticket: Option<Ticket>,
-    /// The messages that settle with it.
+    /// The numbers of the messages that the decision settles.
     pub messages: Vec<Seq>,
-    /// The newest event that settles. `Seq::NONE` of a YES: what settles is the snapshot of the reply. `Seq::NONE` of a NO: an address over
-    /// the budget of its author is declined by itself, which leaves everything else alone.
+    /// The newest event that settles. `Seq::NONE` for a YES, because the reply's snapshot settles later. `Seq::NONE` for a NO means that only an
+    /// address over the budget of its author is declined, and nothing else settles.
     pub upto: Seq,
-    /// Messages since the companion spoke last, before this decision.
+    /// The number of messages since the companion spoke last, before this decision.
     pub message_count: u64,
-    /// Interjection checks since it spoke last, before this decision.
+    /// The number of interjection checks since the companion spoke last, before this decision.
     pub check_count: u64,
-    /// Message count at which an interjection check was due.
+    /// The message count at which an interjection check was due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<u64>,
-    /// Message count of the next interjection check, where this decision changes it.
+    /// The message count of the next interjection check, if this decision changes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_interjection_at: Option<u64>,
-    /// Where the reason is `budget`: which one was used up. Absent in records from before that was noted.
+    /// For the reason `budget`: the budget that was used up. Absent in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_up: Option<UsedUp>,
-    /// In a round: the State that it submits with this.
+    /// In a round: the State that the companion submits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vote: Option<State>,
-    /// What the companion gave as its reason.
+    /// The companion's own reason, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Arc<str>>,
-    /// The call that gave the answer, if one was made.
+    /// The model call, if one was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Box<Call>>,
 }
 
 impl Decided {
-    /// Whether everything up to `upto` settles with it; else nothing but `messages` does.
+    /// Whether everything up to `upto` settles. Otherwise only `messages` settle.
     pub fn settles_by_cursor(&self) -> bool {
         self.upto != Seq::NONE
     }
 }
 
-/// What is on record of a call to a model.
+/// The record of a call to a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
-    /// `gen_ai.provider.name`.
+    /// The provider, as in the span attribute `gen_ai.provider.name`.
     pub provider: Arc<str>,
-    /// `gen_ai.request.model`.
+    /// The model, as in the span attribute `gen_ai.request.model`.
     pub model: Arc<str>,
-    /// Waited for a place, in milliseconds.
+    /// The time that the call waited in the pool's queue, in milliseconds.
     pub wait_ms: u64,
-    /// The model took, in milliseconds, retries included.
+    /// The time that the model took, in milliseconds, including retries.
     pub model_ms: u64,
     /// The parts of the prompt, in order, and their estimated tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prompt: Vec<(Arc<str>, u64)>,
-    /// What the model answered, as it came; the first 1,000 characters.
+    /// The first 1,000 characters of the model's answer, unchanged.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub answer: Arc<str>,
-    /// Tokens read.
+    /// The number of tokens read.
     pub input_tokens: u64,
-    /// Tokens written.
+    /// The number of tokens written.
     pub output_tokens: u64,
-    /// The trace that holds its spans, as 32 hexadecimal digits.
+    /// The id of the trace that holds its spans, as 32 hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Arc<str>>,
 }
 
 impl Call {
-    /// Tokens, read and written.
+    /// The sum of the tokens read and written.
     pub const fn tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 }
 
 impl Event {
-    /// Whether it comes from outside: accepted first, then handled in the order of its number.
-    pub const fn is_heard(&self) -> bool {
+    /// Whether this is an inbound event: accepted first, then handled in the order of its number.
+    pub const fn is_inbound(&self) -> bool {
         match self {
             Self::Said { .. }
             | Self::Edited { .. }
@@ -421,5 +421,5 @@ impl Event {
 
 /// Sorts events of one channel into the order in which the channel handled them.
 pub fn order_of_handling(events: &mut [Recorded]) {
-    events.sort_by_key(|recorded| (recorded.handled, !recorded.event.is_heard(), recorded.seq));
+    events.sort_by_key(|recorded| (recorded.handled, !recorded.event.is_inbound(), recorded.seq));
 }

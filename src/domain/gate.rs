@@ -1,6 +1,6 @@
-//! Whether and when one companion considers speaking in one channel: its counters, its timer and what waits.
+//! The gate: decides whether and when one companion considers speaking in one channel, with its counters, its timer and its waiting trigger.
 //!
-//! A gate changes only by what is on record (see `conversation`), so that a fold of the record gives it again.
+//! A gate changes only by journaled events (see `conversation`), so a fold of the journal restores it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,28 +14,28 @@ use super::trigger::Trigger;
 
 /// The shortest interval between two interjection checks, in messages (docs/design/gate.md G-7).
 const SHORTEST_INTERVAL: u64 = 3;
-/// By how much each declined check shortens the next interval, in messages (docs/design/gate.md G-7).
+/// The number of messages by which each declined check shortens the next interval (docs/design/gate.md G-7).
 const STEP_DOWN: u64 = 3;
-/// By how much an interval may be longer or shorter, in messages, so that companions do not act in step (docs/design/gate.md G-7).
+/// The number of messages by which an interval may be longer or shorter, so that companions do not act in step (docs/design/gate.md G-7).
 pub const MOST_JITTER: i8 = 2;
 /// The shortest and the longest pause before a question without an answer is asked again.
 const SHORTEST_BACK_OFF: Duration = Duration::from_secs(1);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(600);
 
-/// How patient a companion is, as its settings say for one channel.
+/// When a companion considers interjecting in one channel, from its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterjectionPolicy {
-    /// Messages until the first interjection check (3 to 15, docs/design/gate.md G-7).
+    /// The number of messages until the first interjection check (3 to 15, docs/design/gate.md G-7).
     pub starting_interval: u64,
-    /// Quiet on a text channel before a lull.
+    /// The silence in a text channel that counts as a lull.
     pub text_lull_timeout: Duration,
-    /// Quiet on a voice channel before a lull.
+    /// The silence in a voice channel that counts as a lull.
     pub voice_lull_timeout: Duration,
 }
 
 impl InterjectionPolicy {
-    /// Messages from one interjection check to the next, after so many declined ones: `max(3, starting − 3·checks)`, plus the jitter, and 3 at
-    /// the least again (docs/design/gate.md G-7).
+    /// The number of messages from one interjection check to the next, after `check_count` declined ones: `max(3, starting − 3·checks)`, plus the
+    /// jitter, and again at least 3 (docs/design/gate.md G-7).
     pub fn interval(&self, check_count: u64, jitter: i8) -> u64 {
         self.starting_interval
             .saturating_sub(STEP_DOWN.saturating_mul(check_count))
@@ -44,7 +44,8 @@ impl InterjectionPolicy {
             .max(SHORTEST_INTERVAL)
     }
 
-    /// How long it is waited before a question without an answer is asked again, after the pause before.
+    /// The pause before an unanswered question is asked again. The first pause is the text lull timeout, and each later one is twice the `last`. A
+    /// pause is between one second and ten minutes.
     pub fn back_off(&self, last: Option<Duration>) -> Duration {
         match last {
             None => self.text_lull_timeout.max(SHORTEST_BACK_OFF),
@@ -54,54 +55,54 @@ impl InterjectionPolicy {
     }
 }
 
-/// What a trigger still has to pass when the way becomes free.
+/// The check that a waiting trigger must pass once a question may be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Check {
-    /// Nothing but that its message is unsettled.
+    /// Its message must be unsettled.
     Unsettled,
-    /// The counter must still have reached its threshold.
+    /// The message counter must still have reached its threshold.
     Counter,
-    /// Nothing may have been said since its message.
+    /// No message may have followed its message.
     Quiet,
 }
 
-/// A trigger that has fired and waits for the way to become free.
+/// A trigger that has fired and waits until a question may be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
-    /// What fired.
+    /// The kind of trigger.
     pub trigger: Trigger,
-    /// For which message.
+    /// The number of the message that fired it.
     pub message: Seq,
-    /// What it still has to pass.
+    /// The check that it must still pass.
     pub check: Check,
-    /// A human's address that was not tried yet: it does not wait for the end of a back-off.
+    /// Whether it is a human's address without a question so far. It does not wait for the end of a back-off.
     pub urgent: bool,
 }
 
 impl Waiting {
-    /// The stronger of two, of equals the newer; unchecked if either is.
+    /// Merges two triggers: the stronger one, of equals the newer one. If either needs no check, neither does the result.
     fn merged_with(self, newer: Self) -> Self {
-        let kept = if newer.trigger >= self.trigger { newer } else { self };
+        let stronger = if newer.trigger >= self.trigger { newer } else { self };
         let unchecked = self.check == Check::Unsettled || newer.check == Check::Unsettled;
-        Self { check: if unchecked { Check::Unsettled } else { kept.check }, urgent: self.urgent || newer.urgent, ..kept }
+        Self { check: if unchecked { Check::Unsettled } else { stronger.check }, urgent: self.urgent || newer.urgent, ..stronger }
     }
 }
 
-/// A question that was asked and is not answered yet.
+/// A question in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evaluation {
-    /// Its number.
+    /// The question's number.
     pub ticket: Ticket,
-    /// Why it was asked.
+    /// The trigger of the question.
     pub trigger: Trigger,
-    /// The message that triggered it.
+    /// The number of the message that triggered it.
     pub message: Seq,
     /// The newest message that it is about.
     pub upto: Seq,
-    /// Messages since the companion spoke last, when it was asked.
+    /// The number of messages since the companion spoke last, when it was asked.
     pub message_count: u64,
-    /// Something that its prompt may have shown was taken back since: what is answered counts, and not in which words.
+    /// Whether a message that its prompt may show was deleted since. The answer counts, but its words are not stored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_spoilt: bool,
     /// The turn that it belongs to.
@@ -112,60 +113,60 @@ pub struct Evaluation {
 /// A YES that has not led to the floor yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wish {
-    /// Why the companion was asked.
+    /// The trigger of the question.
     pub trigger: Trigger,
-    /// The message that triggered it.
+    /// The number of the message that triggered it.
     pub message: Seq,
     /// The newest message that it was about.
     pub upto: Seq,
-    /// What it gave as its reason to speak.
+    /// The companion's reason to speak.
     pub why: Option<Arc<str>>,
     /// The turn that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
 }
 
-/// The pause after a question without an answer.
+/// The pause after an unanswered question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackOff {
-    /// How long the last pause was; the next is twice as long, until an answer arrives.
+    /// The length of the last pause. The next is twice as long, until an answer arrives.
     pub pause: Duration,
-    /// When it ends; none once the question was asked again.
+    /// When the pause ends. None once it has ended.
     pub until: Option<Moment>,
 }
 
 /// The gate of one companion in one channel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gate {
-    /// The newest settled event.
+    /// The number of the newest settled event.
     pub cursor: Seq,
-    /// Messages since the companion spoke last.
+    /// The number of messages since the companion spoke last.
     pub message_counter: u64,
-    /// Declined interjection checks since then.
+    /// The number of declined interjection checks since then.
     pub check_count: u64,
-    /// The message count at which an interjection check is due; none before the first message.
+    /// The message count at which an interjection check is due. None before the first message.
     pub next_interjection_at: Option<u64>,
-    /// When quiet becomes a lull.
+    /// When the lull timer fires, if it is armed.
     pub lull_at: Option<Moment>,
-    /// The question in flight.
+    /// The question in flight, if there is one.
     pub evaluation: Option<Evaluation>,
-    /// The wish to speak, until the floor is given.
+    /// The wish to speak, until the companion gets the floor or loses it.
     pub wish: Option<Wish>,
-    /// The strongest trigger that waits.
+    /// The strongest waiting trigger, if there is one.
     pub waiting: Option<Waiting>,
-    /// The pause after questions without an answer.
+    /// The back-off after unanswered questions.
     pub back_off: Option<BackOff>,
-    /// The newest message that a question without an answer was about.
+    /// The newest message that an unanswered question was about.
     pub tried: Seq,
-    /// Silenced by an operator.
+    /// Whether an operator paused the companion.
     pub paused: bool,
-    /// How far it is on its way out of the conversation.
+    /// The closing stage.
     #[serde(default)]
     pub stage: Stage,
-    /// Human messages that it heard since it closed.
+    /// The number of human messages since it closed.
     #[serde(default)]
     pub heard_closed: u32,
-    /// A program outside plays it.
+    /// Whether a program outside plays the companion.
     #[serde(default)]
     pub external: bool,
 }
@@ -191,7 +192,7 @@ impl Gate {
         }
     }
 
-    /// Whether a message has come to its counter and no interval was drawn yet.
+    /// Whether messages were counted and no interval was drawn yet.
     pub fn lacks_interval(&self) -> bool {
         self.message_counter > 0 && self.next_interjection_at.is_none()
     }
@@ -201,7 +202,7 @@ impl Gate {
         self.evaluation.is_some() || self.wish.is_some()
     }
 
-    /// Whether it settles what it hears at once: it was silenced, or has ended the conversation.
+    /// Whether it settles messages at once, because it is paused or has ended the conversation.
     pub fn is_silent(&self) -> bool {
         self.paused || self.is_closed()
     }
@@ -216,34 +217,34 @@ impl Gate {
         self.next_interjection_at.is_some_and(|next| self.message_counter >= next)
     }
 
-    /// When the retry is due, while a back-off runs.
+    /// The end of the back-off, while one runs.
     pub fn retry_at(&self) -> Option<Moment> {
         self.back_off.and_then(|back_off| back_off.until)
     }
 
-    /// Whether a back-off runs: it does until its end is on record.
+    /// Whether a back-off runs. It runs until its end is on record.
     pub fn is_backing_off(&self) -> bool {
         self.retry_at().is_some()
     }
 
-    /// Whether a back-off runs that a human's address cuts short.
+    /// Whether a back-off runs and a human's address ends it early.
     pub(super) fn is_back_off_cut_short(&self) -> bool {
         self.is_backing_off() && self.waiting.is_some_and(|waiting| waiting.urgent)
     }
 
-    /// A trigger fires; it merges with what waits.
+    /// Fires a trigger. It merges with the waiting one.
     pub(super) fn fire(&mut self, fired: Waiting) {
         self.waiting = Some(self.waiting.map_or(fired, |waiting| waiting.merged_with(fired)));
     }
 
-    /// Everything up to this event is settled.
+    /// Settles everything up to this event.
     pub(super) fn settle(&mut self, upto: Seq) {
         self.cursor = self.cursor.max(upto);
         self.waiting = self.waiting.filter(|waiting| waiting.message > self.cursor);
     }
 
-    /// Drops what waits if it does not pass its check any more; `newest` is the newest unsettled message. Where all were taken back there is
-    /// nothing to be asked about.
+    /// Drops the waiting trigger if it does not pass its check any more. `newest` is the newest unsettled message. Without one, all were deleted, and
+    /// there is nothing to ask about.
     pub(super) fn recheck(&mut self, newest: Option<Seq>) {
         let passes = |waiting: &Waiting| {
             newest.is_some()
@@ -257,55 +258,55 @@ impl Gate {
         self.waiting = self.waiting.filter(passes);
     }
 
-    /// An interjection was declined: the next interval begins.
+    /// Counts a declined interjection check and begins the next interval.
     pub(super) fn decline_interjection(&mut self, next_interjection_at: u64) {
         self.check_count += 1;
         self.next_interjection_at = Some(next_interjection_at);
     }
 
-    /// Where the next interjection check lies after one was declined, with the interval that begins now.
+    /// The message count of the next interjection check after a declined one, with the interval that begins now.
     pub(super) fn after_declining(&self, interval: u64) -> u64 {
         let next = self.next_interjection_at.unwrap_or_default().saturating_add(interval);
         // A burst of messages must not cause a check for each of them.
         if next > self.message_counter { next } else { self.message_counter.saturating_add(interval) }
     }
 
-    /// The companion speaks, or was addressed and declined: all begins anew, with this many messages counted already.
+    /// Resets the counters, because the companion speaks, or was addressed and declined. `message_counter` messages already count.
     pub(super) fn reset(&mut self, message_counter: u64, next_interjection_at: u64) {
         self.message_counter = message_counter;
         self.check_count = 0;
         self.next_interjection_at = Some(next_interjection_at);
     }
 
-    /// The companion wanted to speak and did not get the floor: its trigger is kept for the next round.
+    /// The companion wanted to speak and did not get the floor. Its trigger waits for the next round.
     pub(super) fn outvoted(&mut self, next_interjection_at: Option<u64>) {
         if let Some(next) = next_interjection_at {
             self.next_interjection_at = Some(next);
         }
         let Some(wish) = self.wish.take().filter(|wish| wish.message > self.cursor) else { return };
         let (trigger, message) = (wish.trigger, wish.message);
-        let kept = Waiting { trigger, message, check: Check::Unsettled, urgent: false };
+        let outvoted = Waiting { trigger, message, check: Check::Unsettled, urgent: false };
         let newer = self.waiting.take();
-        self.waiting = Some(newer.map_or(kept, |newer| kept.merged_with(newer)));
+        self.waiting = Some(newer.map_or(outvoted, |newer| outvoted.merged_with(newer)));
     }
 
-    /// Where the next interjection check lies after the floor was lost, if that changes it: an interval ahead, where it was not ahead already.
+    /// The message count of the next interjection check after the floor was lost, if it changes: one interval ahead, unless it already lies ahead.
     pub(super) fn after_losing(&self, interval: u64) -> Option<u64> {
         let is_ahead = self.next_interjection_at.is_none_or(|next| next > self.message_counter);
         (!is_ahead).then(|| self.message_counter.saturating_add(interval))
     }
 
-    /// The pause is over; the next one, if there is no answer until then, is longer.
+    /// Ends the pause. Without an answer in between, the next one is longer.
     pub(super) fn end_back_off(&mut self) {
         if let Some(back_off) = &mut self.back_off {
             back_off.until = None;
         }
     }
 
-    /// A question got no answer: it is asked again after a pause, together with what fired meanwhile, unless its message has settled or is not
-    /// there any more.
-    pub(super) fn retry(&mut self, unanswered: Evaluation, is_there: bool, pause: Duration, now: Moment) {
-        if is_there && unanswered.message > self.cursor {
+    /// Handles an unanswered question. It waits for a pause and is then asked again, together with triggers that fired in the meantime, unless its
+    /// message has settled or was deleted.
+    pub(super) fn retry(&mut self, unanswered: Evaluation, is_message_present: bool, pause: Duration, now: Moment) {
+        if is_message_present && unanswered.message > self.cursor {
             let retry =
                 Waiting { trigger: unanswered.trigger, message: unanswered.message, check: Check::Unsettled, urgent: false };
             let newer = self.waiting.take();

@@ -1,4 +1,4 @@
-//! The names by which things are known, one type each so that none can be taken for another.
+//! Identifiers. Each kind has its own type, so that they cannot be confused.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -48,7 +48,7 @@ name! {
     GuildId
 }
 name! {
-    /// Where talk happens. The id carries its platform: `console:lobby`.
+    /// A channel. The id begins with its platform: `console:lobby`.
     ChannelId
 }
 name! {
@@ -99,7 +99,7 @@ impl fmt::Display for Seq {
     }
 }
 
-/// Numbers the questions and replies of one channel, so that a late answer is recognised.
+/// The number of a question or reply in one channel, from 1. It identifies late answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Ticket(pub u64);
@@ -110,9 +110,9 @@ impl fmt::Display for Ticket {
     }
 }
 
-/// The id of a turn: from the questions that one trigger or several at once lead to, to silence or to one statement.
+/// The id of a turn: from the questions that one trigger leads to, or several at once, until silence or one statement.
 ///
-/// It is random, and the trace of the turn goes by it. On record it is 32 hexadecimal digits.
+/// It is random, and the trace id of the turn follows from it. It is serialised as 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TurnId(pub u128);
 
@@ -157,7 +157,7 @@ impl<'de> Deserialize<'de> for TurnId {
     }
 }
 
-/// One of the 256 fixed parts of all guilds: what one node owns when there are several.
+/// One of the 256 fixed parts of all guilds. With several nodes, each owns some of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Ward(pub u8);
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_id_of_a_turn_survives_being_stored_as_text() {
+    fn a_turn_id_can_be_parsed_from_its_text() {
         let turn = TurnId(0x0123_4567_89ab_cdef_0011_2233_4455_6677);
 
         assert_eq!(turn.to_string(), "0123456789abcdef0011223344556677");
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_of_a_turn_is_refused() {
+    fn an_invalid_turn_id_is_refused() {
         for text in ["", "12", "+123456789abcdef0011223344556677", "0123456789abcdef001122334455667ä"] {
             assert!(text.parse::<TurnId>().is_err(), "{text}");
         }

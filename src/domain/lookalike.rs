@@ -1,15 +1,15 @@
-//! Decides whether readers may take one name for another: by Unicode's confusable characters (UTS #39), in any case.
+//! Decides whether readers may confuse two names, by Unicode's confusable characters (UTS #39), in any case.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_security::skeleton;
 
-/// Whether two names look alike. Equal ones do, too.
+/// Whether two names look alike. Equal names do, too.
 pub fn look_alike(one: &str, other: &str) -> bool {
     let other = shapes(other);
     shapes(one).iter().any(|shape| other.contains(shape))
 }
 
-/// How a name looks, as it is written and in lower case: `I` looks like `l`, and `i` does not.
+/// The shapes of a name, as written and in lower case: `I` looks like `l`, and `i` does not.
 fn shapes(name: &str) -> [String; 2] {
     let plain = name.nfkc().collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ");
     [plain.clone(), plain.to_lowercase()].map(|name| skeleton(&name).collect::<String>().to_lowercase())

@@ -1,4 +1,4 @@
-//! What is said in a channel, by whom, and to whom.
+//! A message in a channel, with its author and the companions that it addresses.
 
 use std::sync::Arc;
 
@@ -6,87 +6,87 @@ use serde::{Deserialize, Serialize};
 
 use super::id::CompanionId;
 
-/// Something said in a channel by a person, a companion or a foreign bot.
+/// A message by a person, a companion or a bot that is not ours.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// The platform's id of it, or the one that the sender gave.
+    /// The platform's id of the message, or the id that the sender gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<Arc<str>>,
-    /// Who said it.
+    /// The author.
     pub from: Author,
-    /// The words.
+    /// The text, as the author wrote it.
     pub text: Arc<str>,
-    /// Typed or spoken.
+    /// Whether it was typed or spoken.
     #[serde(default)]
     pub modality: Modality,
-    /// A voice utterance that ends a lull (docs/design/gate.md G-4).
+    /// Whether it is a voice utterance that ends a lull (docs/design/gate.md G-4).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lull_endpoint: bool,
-    /// To whom it is addressed.
+    /// Whom it addresses.
     #[serde(default)]
     pub address: Address,
 }
 
-/// Who said something. A person is a person by what the platform says, whatever name it took.
+/// The author of a message. Only the platform decides the role, whatever name an author uses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Author {
-    /// The platform's id of it; a companion's is its `CompanionId`.
+    /// The platform's id of the author. A companion's is its `CompanionId`.
     pub id: Arc<str>,
-    /// What people see.
+    /// The name that people see.
     pub name: Arc<str>,
-    /// What it is.
+    /// Person, companion or bot.
     pub role: Role,
 }
 
-/// What somebody is.
+/// The role of an author.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// A human.
     #[serde(rename = "user")]
     Person,
-    /// One of ours.
+    /// A companion of this server.
     Companion,
     /// A bot that is not ours.
     Bot,
 }
 
-/// Typed or spoken.
+/// How a message was produced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Modality {
-    /// Typed.
+    /// It was typed.
     #[default]
     Text,
-    /// Spoken.
+    /// It was spoken.
     Voice,
 }
 
-/// To whom a message is addressed, resolved when it is accepted.
+/// Whom a message addresses, resolved when it is accepted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Address {
-    /// The companions that it mentions, answers or names, sorted; never its own speaker.
+    /// The companions that it mentions, answers or names, sorted, without its own author.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub companions: Vec<CompanionId>,
-    /// It mentions or answers somebody who is not a companion, and not its own speaker.
+    /// Whether it mentions or answers somebody who is not a companion, other than its own author.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub others: bool,
 }
 
 impl Address {
-    /// Whether it addresses this companion directly.
+    /// Whether it addresses `companion` directly.
     pub fn includes(&self, companion: &CompanionId) -> bool {
         self.companions.contains(companion)
     }
 
-    /// Whether it addresses somebody, and not this companion.
+    /// Whether it addresses somebody, but not `companion`.
     pub fn is_elsewhere(&self, companion: &CompanionId) -> bool {
         !self.includes(companion) && (self.others || !self.companions.is_empty())
     }
 }
 
 impl Message {
-    /// Whether this companion said it.
+    /// Whether `companion` is the author.
     pub fn is_by(&self, companion: &CompanionId) -> bool {
         self.from.role == Role::Companion && &*self.from.id == companion.as_str()
     }

@@ -1,19 +1,19 @@
-//! What a model is for.
+//! The two roles of models.
 
 use serde::{Deserialize, Serialize};
 
-/// Which of the two models is asked.
+/// The role of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelRole {
-    /// The cheap, fast one that answers decisions and writes summaries.
+    /// The cheap, fast model that answers decisions and writes summaries.
     Side,
-    /// The one that writes statements.
+    /// The model that writes statements.
     Main,
 }
 
 impl ModelRole {
-    /// The other one.
+    /// The other of the two roles.
     pub const fn other(self) -> Self {
         match self {
             Self::Side => Self::Main,

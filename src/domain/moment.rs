@@ -24,12 +24,12 @@ impl Moment {
         self.0
     }
 
-    /// Seconds since zero, for people and for replay's output.
+    /// Seconds since zero, for people and for the output of replay.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e6
     }
 
-    /// How long after `earlier` this is; zero if it is not after.
+    /// The duration since `earlier`. Zero if this moment is not later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }

@@ -18,59 +18,59 @@ use unicode_script::{Script, UnicodeScript};
 use super::id::CompanionId;
 pub(in crate::domain) use zones::Zones;
 
-/// Bytes of first words up to which the faster automaton is built too; it takes about 250 bytes of memory for each of them.
+/// The faster automaton is also built if the first words have at most this many bytes. It takes about 250 bytes of memory for each of them.
 const FAST_UP_TO: usize = 32 * 1024;
 
-/// The names of the companions of one guild, ready to be looked for.
+/// An index of the names of a guild's companions, for searching texts.
 ///
-/// Names compare case-insensitively and in Unicode's composed form. They are found at word boundaries, outside code, links and
-/// quoted lines (docs/design/gate.md G-6); several words may be separated by any white space. The edges of a name in a text are
+/// Names are compared without case and in Unicode's composed form. They are found at word boundaries, outside code, links and quoted lines
+/// (docs/design/gate.md G-6). The words of a name may be separated by any white space. A name in a text must have edges on both sides. An edge is
 ///
 /// * the ends of the text,
-/// * beside a character that is no word character (regex `\w`), which for a name of word characters is Unicode's `\b`,
-/// * anywhere that the name or its neighbour is of a script written without spaces.
+/// * a neighbour that is no word character (regex `\w`), which for a name of word characters is Unicode's `\b`,
+/// * any position where the name or its neighbour is of a script written without spaces.
 #[derive(Clone, Debug)]
 pub struct Names {
-    /// Looks for the first words anywhere; its patterns are the indices of `entries`.
+    /// Finds the first words anywhere in a text. Its patterns are the indices of `entries`.
     heads: AhoCorasick,
-    /// Looks for them at one place, for texts in ASCII.
+    /// Finds the first words at one position, for ASCII texts.
     heads_here: Option<DFA>,
-    /// The names that begin with each first word.
+    /// For each first word, the names that begin with it.
     entries: Vec<Vec<Entry>>,
-    /// Sorted; an entry's `companion` is an index into it.
+    /// Sorted by id. An entry's `companion` is an index into this list.
     companions: Vec<CompanionId>,
-    /// Whole names, folded, and whose they are.
+    /// Whole names, folded, with the index of their companion.
     whole: BTreeMap<String, usize>,
 }
 
-/// Two companions of one guild have a name in common.
+/// An error: two companions of one guild share a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the companions {first} and {second} share the name {name:?}: take it from one of them, or keep them in different guilds"
+    "the companions {first} and {second} share the name {name:?}: remove it from one of them, or put them in different guilds"
 )]
 pub struct SharedName {
-    /// The name, as the second gives it.
+    /// The name, as the second companion writes it.
     pub name: String,
-    /// Who had it first.
+    /// The companion that had it first.
     pub first: CompanionId,
-    /// Who has it too.
+    /// The companion that has it, too.
     pub second: CompanionId,
 }
 
-/// One name.
+/// One name, without its first word.
 #[derive(Clone, Debug)]
 struct Entry {
     companion: usize,
     /// The words after the first one.
     tail: Vec<Box<str>>,
-    /// Its first character is of a script written without spaces.
-    open_before: bool,
-    /// Its last character is.
-    open_after: bool,
+    /// Whether its first character is of a script written without spaces.
+    starts_unspaced: bool,
+    /// Whether its last character is of such a script.
+    ends_unspaced: bool,
 }
 
 impl Names {
-    /// Takes companions, each with its name and aliases. An id is always a name too; a name without a visible character is none.
+    /// Builds the index from companions, each with its name and aliases. An id is always a name, too. A name without a visible character is ignored.
     pub fn new<'a, N>(companions: impl IntoIterator<Item = (CompanionId, N)>) -> Result<Self, SharedName>
     where
         N: IntoIterator<Item = &'a str>,
@@ -78,9 +78,9 @@ impl Names {
         let mut owners: BTreeMap<String, CompanionId> = BTreeMap::new();
         let mut ids = Vec::new();
         for (id, names) in companions {
-            take(&mut owners, id.as_str(), &id)?;
+            register(&mut owners, id.as_str(), &id)?;
             for name in names {
-                take(&mut owners, name, &id)?;
+                register(&mut owners, name, &id)?;
             }
             ids.push(id);
         }
@@ -89,7 +89,7 @@ impl Names {
         Ok(Self::build(ids, owners))
     }
 
-    /// The companions that a text names, sorted, each once.
+    /// The companions that a text names, sorted by id, without duplicates.
     pub fn find(&self, text: &str) -> Vec<CompanionId> {
         let folded;
         let text = if text.is_ascii() {
@@ -105,29 +105,29 @@ impl Names {
                 if found.contains(&entry.companion) {
                     continue;
                 }
-                let Some(range) = entry.standing_alone(text, head.clone()) else { continue };
+                let Some(range) = entry.matching_range(text, head.clone()) else { continue };
                 if !zones.get_or_insert_with(|| Zones::of(text)).touch(range) {
                     found.push(entry.companion);
                 }
             }
         };
         match &self.heads_here {
-            Some(heads) if text.is_ascii() => at_edges(heads, text.as_bytes(), consider),
+            Some(heads) if text.is_ascii() => for_each_at_edge(heads, text.as_bytes(), consider),
             _ => self.heads.find_overlapping_iter(text).for_each(|head| consider(head.pattern().as_usize(), head.range())),
         }
         found.sort_unstable();
         found.into_iter().map(|index| self.companions[index].clone()).collect()
     }
 
-    /// Whose name this is, as a whole.
+    /// The companion that has exactly this name.
     pub fn owner(&self, name: &str) -> Option<&CompanionId> {
-        self.whole.get(&normal(name)).map(|index| &self.companions[*index])
+        self.whole.get(&normalized(name)).map(|index| &self.companions[*index])
     }
 
     fn build(companions: Vec<CompanionId>, owners: BTreeMap<String, CompanionId>) -> Self {
         let mut heads: Vec<String> = Vec::new();
         let mut entries: Vec<Vec<Entry>> = Vec::new();
-        let mut places: BTreeMap<String, usize> = BTreeMap::new();
+        let mut indices: BTreeMap<String, usize> = BTreeMap::new();
         let mut whole = BTreeMap::new();
         for (name, id) in owners {
             let Ok(companion) = companions.binary_search(&id) else { continue };
@@ -136,15 +136,15 @@ impl Names {
             let entry = Entry {
                 companion,
                 tail: words.collect(),
-                open_before: name.chars().next().is_some_and(is_unspaced),
-                open_after: name.chars().next_back().is_some_and(is_unspaced),
+                starts_unspaced: name.chars().next().is_some_and(is_unspaced),
+                ends_unspaced: name.chars().next_back().is_some_and(is_unspaced),
             };
-            let place = *places.entry(head.clone()).or_insert_with(|| {
+            let index = *indices.entry(head.clone()).or_insert_with(|| {
                 heads.push(head);
                 entries.push(Vec::new());
                 entries.len() - 1
             });
-            entries[place].push(entry);
+            entries[index].push(entry);
             whole.insert(name, companion);
         }
         let size: usize = heads.iter().map(String::len).sum();
@@ -158,16 +158,16 @@ impl Names {
             .ascii_case_insensitive(true)
             .match_kind(MatchKind::Standard)
             .build(&heads)
-            .expect("an automaton holds two thousand million states, more than any names that fit into memory");
+            .expect("the automaton holds two billion states, more than the names that fit into memory need");
         Self { heads, heads_here, entries, companions, whole }
     }
 }
 
 impl Entry {
-    /// Where the whole name stands, if it goes on after its first word and has its edges.
-    fn standing_alone(&self, text: &str, head: Range<usize>) -> Option<Range<usize>> {
+    /// The range of the whole name, if the text continues with its other words and the name has edges on both sides.
+    fn matching_range(&self, text: &str, head: Range<usize>) -> Option<Range<usize>> {
         let before = text[..head.start].chars().next_back();
-        if !is_edge(self.open_before, before) {
+        if !is_edge(self.starts_unspaced, before) {
             return None;
         }
         let mut end = head.end;
@@ -181,13 +181,13 @@ impl Entry {
             end = text.len() - next.len() + word.len();
         }
         let after = text[end..].chars().next();
-        is_edge(self.open_after, after).then_some(head.start..end)
+        is_edge(self.ends_unspaced, after).then_some(head.start..end)
     }
 }
 
-/// Finds the first words that begin after anything but a word character: in ASCII no name begins elsewhere.
-fn at_edges(heads: &DFA, text: &[u8], mut consider: impl FnMut(usize, Range<usize>)) {
-    // Only an automaton without anchored starts refuses one.
+/// Finds the first words that do not follow a word character. In ASCII no name begins elsewhere.
+fn for_each_at_edge(heads: &DFA, text: &[u8], mut consider: impl FnMut(usize, Range<usize>)) {
+    // This fails only for an automaton without anchored starts.
     let Ok(start) = heads.start_state(Anchored::Yes) else { return };
     let mut at = 0;
     while at < text.len() {
@@ -202,7 +202,7 @@ fn at_edges(heads: &DFA, text: &[u8], mut consider: impl FnMut(usize, Range<usiz
             }
             if heads.is_match(state) {
                 let length = distance + 1;
-                // A state knows the names that end in it too, which began later.
+                // A state also matches names that began later and end here.
                 (0..heads.match_len(state))
                     .map(|index| heads.match_pattern(state, index))
                     .filter(|head| heads.pattern_len(*head) == length)
@@ -213,27 +213,27 @@ fn at_edges(heads: &DFA, text: &[u8], mut consider: impl FnMut(usize, Range<usiz
     }
 }
 
-/// Notes whose name this is.
-fn take(owners: &mut BTreeMap<String, CompanionId>, name: &str, id: &CompanionId) -> Result<(), SharedName> {
-    let normal = normal(name);
-    if normal.is_empty() {
+/// Registers the owner of a name.
+fn register(owners: &mut BTreeMap<String, CompanionId>, name: &str, id: &CompanionId) -> Result<(), SharedName> {
+    let normalized = normalized(name);
+    if normalized.is_empty() {
         return Ok(());
     }
-    match owners.get(&normal) {
+    match owners.get(&normalized) {
         Some(first) if first != id => Err(SharedName { name: name.to_owned(), first: first.clone(), second: id.clone() }),
         _ => {
-            owners.insert(normal, id.clone());
+            owners.insert(normalized, id.clone());
             Ok(())
         }
     }
 }
 
-/// A name as names are compared: folded, its words separated by one space.
-fn normal(name: &str) -> String {
+/// A name in its form for comparison: folded, with one space between words.
+fn normalized(name: &str) -> String {
     fold(name).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A text as texts are compared: without case, composed (NFC).
+/// A text in its form for comparison: without case, composed (NFC).
 fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     let mut is_composed = true;
@@ -244,7 +244,7 @@ fn fold(text: &str) -> String {
         } else if is_caseless(c) {
             folded.push(c);
         } else {
-            // By way of the upper case, which `ß` and `ss`, `ς` and `σ` have in common.
+            // Goes through the upper case, because `ß` and `ss`, `ς` and `σ` share theirs.
             folded.extend(c.to_uppercase().flat_map(char::to_lowercase));
         }
     };
@@ -253,37 +253,37 @@ fn fold(text: &str) -> String {
     } else {
         text.nfc().for_each(&mut push);
     }
-    // Taking the case away may take a composed character apart.
+    // Removing the case may decompose a character.
     if is_composed || is_nfc_quick(folded.chars()) == IsNormalized::Yes { folded } else { folded.nfc().collect() }
 }
 
-/// Whether a character is, by its range alone, known to be composed already, and to stay so without its case. Saves most look-ups.
+/// Whether the range of a character shows that it is composed, and stays so without its case. This saves most look-ups.
 fn stays_composed(c: char) -> bool {
     c < '\u{180}' || is_caseless(c)
 }
 
-/// Whether a character is of the large ranges without case and without marks: kana, Han, Hangul.
+/// Whether a character is in one of the large ranges without case and marks: kana, Han, Hangul.
 fn is_caseless(c: char) -> bool {
     matches!(c, '\u{3000}'..='\u{3029}' | '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fe}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}')
 }
 
-fn is_edge(name_is_open: bool, neighbour: Option<char>) -> bool {
-    neighbour.is_none_or(|c| name_is_open || !is_word(c) || is_unspaced(c))
+fn is_edge(is_unspaced_name: bool, neighbour: Option<char>) -> bool {
+    neighbour.is_none_or(|c| is_unspaced_name || !is_word(c) || is_unspaced(c))
 }
 
-/// Whether it is a word character (regex `\w`).
+/// Whether a character is a word character (regex `\w`).
 pub(in crate::domain) fn is_word(c: char) -> bool {
-    // Without tables, which Cargo.toml asks for, letters and digits would still be right.
+    // The fallback is only used without the Unicode tables, which Cargo.toml enables. It is right for letters and digits.
     try_is_word_character(c).unwrap_or_else(|_| c == '_' || c.is_alphanumeric())
 }
 
-/// Whether it is of a script that is written without spaces. The prolonged sound mark is of two, and so belongs here.
+/// Whether a character is of a script that is written without spaces. The prolonged sound mark belongs to two such scripts.
 fn is_unspaced(c: char) -> bool {
     if c.is_ascii() {
         return false;
     }
     let scripts = c.script_extension();
-    // A character that all scripts use belongs to none.
+    // A character that all scripts share belongs to none.
     !scripts.is_common()
         && !scripts.is_inherited()
         && [Script::Han, Script::Hiragana, Script::Katakana, Script::Thai, Script::Lao, Script::Khmer, Script::Myanmar]

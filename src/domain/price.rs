@@ -1,53 +1,53 @@
-//! What calls to models cost, at the price that was set when they were made.
+//! The cost of calls to models, at the price that was configured when they were made.
 
 use std::ops::AddAssign;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The parts that prices and costs are counted in: trillionths of a currency's unit. A price of a millionth of it for a million tokens is
-/// one of them for one token, so that sums are exact.
+/// Prices and costs are counted in trillionths of a currency's unit. A price of a millionth of a unit for a million tokens is one trillionth for one
+/// token, so sums are exact.
 const PARTS: f64 = 1e12;
-/// Of those, what one token costs at a price of one unit for a million.
+/// The cost of one token in trillionths, at a price of one unit for a million tokens.
 const PARTS_PER_TOKEN: f64 = 1e6;
 
-/// What tokens of one model cost.
+/// The price of the tokens of one model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Price {
-    /// For each token read, in trillionths of the currency's unit.
+    /// The price of each token read, in trillionths of the currency's unit.
     pub input: u64,
-    /// For each token written, in the same.
+    /// The price of each token written, in trillionths of the currency's unit.
     pub output: u64,
-    /// Which currency, as ISO 4217 writes it: `USD`.
+    /// The currency's code of ISO 4217: `USD`.
     pub currency: Arc<str>,
 }
 
 impl Price {
-    /// A price as models are sold: in units of a currency for a million tokens, kept to a millionth of a unit.
+    /// A price as providers publish it: in units of a currency for a million tokens, rounded to a millionth of a unit.
     pub fn per_million(input: f64, output: f64, currency: &str) -> Self {
-        // Whatever is no price in its range becomes the nearest that is.
+        // A value out of range becomes the nearest valid price.
         let part = |price: f64| (price * PARTS_PER_TOKEN).round() as u64;
         Self { input: part(input), output: part(output), currency: currency.into() }
     }
 
-    /// The price of what is known to cost nothing.
+    /// The price of a model that costs nothing.
     pub fn free(currency: &str) -> Self {
         Self { input: 0, output: 0, currency: currency.into() }
     }
 
-    /// What so many tokens cost.
+    /// The cost of these tokens.
     pub fn of(&self, input_tokens: u64, output_tokens: u64) -> Cost {
         let part = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
         Cost(part(input_tokens, self.input).saturating_add(part(output_tokens, self.output)))
     }
 }
 
-/// An amount of money, exact to a trillionth of its currency's unit. Written and read in units.
+/// An amount of money, exact to a trillionth of its currency's unit. It is serialised in units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost(u128);
 
 impl Cost {
-    /// In units of its currency, as near as a floating point number comes.
+    /// The amount in units of its currency, as the nearest floating-point number.
     pub fn as_units(self) -> f64 {
         self.0 as f64 / PARTS
     }
@@ -67,7 +67,7 @@ impl Serialize for Cost {
 
 impl<'de> Deserialize<'de> for Cost {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // What is below nothing is nothing.
+        // A negative amount becomes zero.
         f64::deserialize(deserializer).map(|units| Self((units * PARTS).round() as u128))
     }
 }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cost_is_tokens_by_price() {
+    fn a_cost_is_the_tokens_times_the_price() {
         let price = Price::per_million(0.15, 0.6, "USD");
 
         let cost = price.of(2_000_000, 500_000);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_reads_as_it_was_written() {
+    fn a_serialised_cost_can_be_read_back() {
         let cost = Price::per_million(0.15, 0.6, "USD").of(123_456, 7_891);
 
         let written = serde_json::to_string(&cost).unwrap();

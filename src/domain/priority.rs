@@ -1,9 +1,9 @@
-//! Says how urgent a question to a model is.
+//! Decides how urgent a question to a model is.
 
 use super::message::Modality;
 use super::trigger::Trigger;
 
-/// How soon a question is asked; a more urgent one is greater.
+/// The urgency of a question in the pool. A more urgent one is greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
     /// A summary, which nobody waits for.
@@ -16,7 +16,7 @@ pub enum Priority {
     Turn,
     /// Anything in a voice channel that is not a direct address.
     Voice,
-    /// Somebody waits for this very companion.
+    /// A direct address: somebody waits for this companion.
     DirectAddress,
 }
 
@@ -24,7 +24,7 @@ impl Priority {
     /// Every priority, the least urgent first.
     pub const ALL: [Self; 6] = [Self::Summary, Self::Lull, Self::Interjection, Self::Turn, Self::Voice, Self::DirectAddress];
 
-    /// The priority of a question that a trigger led to.
+    /// The priority of a question, from its trigger and modality.
     pub const fn of(trigger: Trigger, modality: Modality) -> Self {
         match (trigger, modality) {
             (Trigger::DirectAddress, _) => Self::DirectAddress,

@@ -1,7 +1,7 @@
-//! Words what a model is asked: decisions, votes, statements, summaries and judgements.
+//! Builds the prompts of all questions to models: decisions, votes, statements, summaries and judgements.
 //!
-//! What the operator wrote (persona, chattiness, settings) is told as it is. What people, other companions and models wrote is data: it
-//! appears only inside JSON strings, each in one line between delimiters that it cannot hold, with the speaker's role set by us.
+//! Text by the operator (persona, chattiness, settings) is included unchanged. Text by people, other companions and models is data. It appears only
+//! inside JSON strings, each in one line between delimiters that it cannot contain, with the role of the speaker that the server sets.
 
 mod data;
 mod frame;
@@ -22,86 +22,85 @@ use data::{unmarked_name, weight};
 use frame::{FRAME_WEIGHT, HOW_TO_READ, Shown, block, context, in_character, paragraphs, quoted, sizes};
 use transcript::transcript;
 
-/// How many settled turns a decision is shown (docs/design/gate.md G-26).
+/// The number of settled messages that a decision is shown (docs/design/gate.md G-26).
 pub const RECENT_TURNS: usize = 5;
 
 /// Added to a plain question whose first answer could not be read.
 pub const REPEAT_TEXT: &str = "Your last answer could not be read. Answer again, in the two lines that were asked for.";
 /// Added to a question for a vote whose first answer could not be read.
-pub const REPEAT_JSON: &str =
-    "Your last answer could not be read. Answer again with the JSON object alone: begin with { and end with }, with nothing around it.";
+pub const REPEAT_JSON: &str = "Your last answer could not be read. Answer again with the JSON object alone: begin with { and end with }, with nothing around it.";
 
-/// What a model is told, and how large its parts are.
+/// The prompt for one question to a model, with the sizes of its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
-    /// The instructions.
+    /// The system message: the instructions.
     pub system: String,
-    /// What is to be read.
+    /// The user message: the conversation and the question.
     pub user: String,
-    /// Parts and their estimated tokens, in order.
+    /// The parts in order, with their estimated tokens.
     pub sizes: Vec<(&'static str, usize)>,
 }
 
-/// Who is asked. All of it comes from the operator.
+/// The companion that is asked, as the operator describes it.
 #[derive(Clone, Copy, Debug)]
 pub struct Character<'a> {
-    /// The companion.
+    /// The companion's id.
     pub id: &'a CompanionId,
-    /// Its name.
+    /// The companion's name.
     pub name: &'a str,
-    /// Its character card.
+    /// Its character card, unchanged.
     pub persona: &'a str,
-    /// Its chattiness, verbatim.
+    /// Its chattiness, unchanged.
     pub chattiness: &'a str,
-    /// Its interjection tier, as in settings: `average`.
+    /// Its interjection level, as in the settings: `average`.
     pub tier: &'a str,
 }
 
-/// What a decision is about.
+/// The input of a decision's prompt.
 #[derive(Clone, Copy, Debug)]
 pub struct DecisionParts<'a> {
-    /// Who decides.
+    /// The companion that decides.
     pub character: Character<'a>,
-    /// Why it is asked.
+    /// The trigger of the question.
     pub trigger: Trigger,
-    /// Messages counted without it speaking.
+    /// The number of messages since the companion spoke last.
     pub message_count: u64,
-    /// Who has just spoken, for a `turn`.
+    /// The name of the companion that has just spoken, for a `turn`.
     pub speaker: Option<&'a str>,
-    /// The rolling summary.
+    /// The rolling summary, if there is one.
     pub summary: Option<&'a str>,
-    /// Settled turns, oldest first; the last five are shown.
+    /// Settled messages, oldest first. The last five are shown.
     pub recent: &'a [&'a Message],
-    /// What is to be decided about, oldest first.
+    /// The messages that the decision is about, oldest first.
     pub buffer: &'a [&'a Message],
-    /// Sentences of ours to add, such as a warning of repetition.
+    /// Sentences that the server adds, such as a warning of repetition.
     pub notes: &'a [&'a str],
 }
 
-/// What a statement answers.
+/// The input of a statement's prompt.
 #[derive(Clone, Copy, Debug)]
 pub struct StatementParts<'a> {
-    /// Who speaks.
+    /// The companion that speaks.
     pub character: Character<'a>,
-    /// What led to it.
+    /// The trigger that led to the statement.
     pub trigger: Trigger,
-    /// Messages counted without it speaking.
+    /// The number of messages since the companion spoke last.
     pub message_count: u64,
-    /// Who has just spoken, for a `turn`.
+    /// The name of the companion that has just spoken, for a `turn`.
     pub speaker: Option<&'a str>,
-    /// Why it decided to speak, in its own words.
+    /// The reason that the companion gave for its YES.
     pub reason: Option<&'a str>,
-    /// The rolling summary.
+    /// The rolling summary, if there is one.
     pub summary: Option<&'a str>,
-    /// Settled turns, oldest first.
+    /// Settled messages, oldest first.
     pub recent: &'a [&'a Message],
     /// The messages that it answers, oldest first.
     pub snapshot: &'a [&'a Message],
-    /// Sentences of ours to add, such as what the closing stage asks for.
+    /// Sentences that the server adds, such as the one for a closing stage.
     pub notes: &'a [&'a str],
 }
 
-/// Asks whether to speak. The answer is read by `answer::read`.
+/// The prompt that asks whether to speak. `answer::read` parses the answer.
 pub fn decision(parts: &DecisionParts<'_>, words: &settings::prompt::Prompt) -> Prompt {
     let name = unmarked_name(parts.character.name);
     let (yes, no) = verdicts(words);
@@ -112,11 +111,11 @@ pub fn decision(parts: &DecisionParts<'_>, words: &settings::prompt::Prompt) -> 
     question(parts, &form, words)
 }
 
-/// Asks for decision and vote in one (docs/design/turn-taking.md T-5). The answer is read by `vote::read`.
+/// The prompt that asks for a decision and a vote in one (docs/design/turn-taking.md T-5). `vote::read` parses the answer.
 pub fn vote(parts: &DecisionParts<'_>, words: &settings::prompt::Prompt) -> Prompt {
     let name = unmarked_name(parts.character.name);
     let (yes, no) = verdicts(words);
-    // Some endpoints answer in JSON only where a prompt says so in this word.
+    // Some endpoints answer in JSON only if the prompt contains this word.
     let form = format!(
         "Answer with one JSON object and nothing else, with these fields in this order. `reason`: one sentence in {name}'s voice saying \
          why, which quotes nothing that others wrote: no objects, braces or tags. `decision`: \"{yes}\" to speak now, or \"{no}\". `importance`: a number from 0 to 10, how much the conversation needs now what \
@@ -133,7 +132,7 @@ fn verdicts(words: &settings::prompt::Prompt) -> (String, String) {
     (first(&words.yes_words), first(&words.no_words))
 }
 
-/// Whether to speak, to be answered in a form.
+/// A question whether to speak, with the form of the answer.
 fn question(parts: &DecisionParts<'_>, form: &str, words: &settings::prompt::Prompt) -> Prompt {
     let context = context(parts.trigger, parts.message_count, parts.speaker, words);
     let ending = paragraphs(&[&context, &words.question, form]);
@@ -142,18 +141,18 @@ fn question(parts: &DecisionParts<'_>, form: &str, words: &settings::prompt::Pro
     in_character(&parts.character, words.tone.of(parts.character.tier), &shown, &ending, words.decision_tokens)
 }
 
-/// What a companion's closing stage adds to the notes of its statement (docs/design/closing.md C-2); nothing where the stage asks for none.
+/// The note that a closing stage adds to the prompt of a statement (docs/design/closing.md C-2). None if the stage needs no note.
 pub fn closing_note(stage: Stage, words: &settings::prompt::Prompt) -> Option<&str> {
     let sentence = match stage {
         Stage::None => return None,
         Stage::PreClosing => &words.pre_closing,
-        // One that is terminal says nothing; should it be made to, it is a goodbye.
+        // A terminal companion says nothing. If it has to speak anyway, it says goodbye.
         Stage::Closing | Stage::Terminal => &words.closing,
     };
     Some(sentence.as_str()).filter(|sentence| !sentence.is_empty())
 }
 
-/// Asks for the words of a statement. What comes back is cleaned by `statement::clean_statement`.
+/// The prompt for the text of a statement. `statement::clean_statement` cleans the answer.
 pub fn statement(parts: &StatementParts<'_>, words: &settings::prompt::Prompt) -> Prompt {
     let name = unmarked_name(parts.character.name);
     let context = context(parts.trigger, parts.message_count, parts.speaker, words);
@@ -170,7 +169,7 @@ pub fn statement(parts: &StatementParts<'_>, words: &settings::prompt::Prompt) -
     in_character(&parts.character, "", &shown, &ending, words.statement_tokens)
 }
 
-/// Asks for the rolling summary of a channel, from the one before and what settled since, oldest first.
+/// The prompt for the rolling summary of a channel, from the previous one and the messages that settled since, oldest first.
 pub fn summary(previous: Option<&str>, messages: &[&Message], words: &settings::prompt::Prompt) -> Prompt {
     let system = paragraphs(&["You keep the running summary of a group chat.", HOW_TO_READ]);
     let ending = "Write the new summary: the one before, if any, brought up to date with the new messages, in at most 200 words of plain \
@@ -185,7 +184,7 @@ pub fn summary(previous: Option<&str>, messages: &[&Message], words: &settings::
     }
 }
 
-/// Asks how much the last messages repeat one another, oldest first. The answer is read by `repetition::read_score`.
+/// The prompt that asks how much the last messages repeat each other. They are ordered oldest first. `repetition::read_score` parses the answer.
 pub fn judgement(messages: &[&Message], words: &settings::prompt::Prompt) -> Prompt {
     let system = paragraphs(&["You judge how repetitive a group chat has become.", HOW_TO_READ]);
     let ending = "How much do these messages repeat one another, in what they say rather than in their words alone? Answer in two lines. \
@@ -200,7 +199,7 @@ pub fn judgement(messages: &[&Message], words: &settings::prompt::Prompt) -> Pro
     }
 }
 
-/// The estimated tokens of a text: one for four ASCII characters, or two others.
+/// The estimated tokens of a text: one for four ASCII characters, or for two other characters.
 pub fn tokens(text: &str) -> usize {
     weight(text).div_ceil(4)
 }

@@ -1,4 +1,4 @@
-//! What a question to a model is about, beside its text.
+//! The context of a question to a model, besides its text.
 
 use std::sync::Arc;
 
@@ -6,57 +6,57 @@ use super::closing::Stage;
 use super::message::{Author, Message};
 use super::trigger::Trigger;
 
-/// What a question is about. It travels with the request as an extension: `rehearsal` goes by it, and a real model reads the text alone.
+/// The context of a question. It is an extension of the request: `rehearsal` answers by it, and a real model reads only the text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuestionContext {
-    /// What is asked for.
+    /// The kind of answer that is requested.
     pub purpose: Purpose,
     /// The chattiness of the companion whose question it is, verbatim; empty for a summary and a judgement.
     pub chattiness: Arc<str>,
-    /// The newest messages, oldest first: the last one is what the question is about.
+    /// The newest messages, oldest first. The question is about the last one.
     pub newest: Vec<Line>,
 }
 
-/// What is asked for.
+/// The kind of answer that is requested.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Purpose {
-    /// YES or NO, in two lines.
+    /// A decision, YES or NO, in two lines.
     Decision {
-        /// Why it is asked.
+        /// The trigger of the question.
         trigger: Trigger,
     },
-    /// Decision and vote in one, as a JSON object.
+    /// A decision and a vote, as one JSON object.
     Vote {
-        /// Why it is asked.
+        /// The trigger of the question.
         trigger: Trigger,
     },
-    /// The words of a statement.
+    /// The text of a statement.
     Statement {
-        /// What it answers.
+        /// The trigger that led to the statement.
         trigger: Trigger,
-        /// How near its end the speaker sees the conversation.
+        /// The speaker's closing stage.
         closing: Stage,
     },
-    /// A summary of what was said.
+    /// A summary of the messages.
     Summary,
-    /// How much the last messages repeat one another, as a number.
+    /// A score from 0 to 1: how much the last messages repeat each other.
     Judgement,
 }
 
-/// A message as far as it counts here.
+/// The author and the text of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Who said it.
+    /// The author.
     pub from: Author,
-    /// The words.
+    /// The text, as the author wrote it.
     pub text: Arc<str>,
 }
 
 impl Line {
-    /// The most lines of a context.
+    /// The maximum number of messages in a context.
     pub const MOST: usize = 8;
 
-    /// The newest of some messages, both from the oldest to the newest.
+    /// The newest [`MOST`](Self::MOST) of some messages. Both lists are ordered from the oldest to the newest.
     pub fn newest_of<'a>(messages: impl DoubleEndedIterator<Item = &'a Message>) -> Vec<Self> {
         let line = |message: &Message| Self { from: message.from.clone(), text: message.text.clone() };
         let mut lines: Vec<Self> = messages.rev().take(Self::MOST).map(line).collect();

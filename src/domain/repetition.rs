@@ -1,19 +1,19 @@
-//! How much the last messages repeat one another (docs/design/closing.md C-12).
+//! Measures how much the last messages repeat each other (docs/design/closing.md C-12).
 
 use std::collections::BTreeSet;
 
 use super::thoughts::without_thoughts;
 
-/// What is over it is repetition.
+/// A score above this is repetition.
 pub const THRESHOLD: f64 = 0.7;
 
-/// A run of three characters, or all of a text that has fewer.
+/// A trigram: three characters in a row, or a whole text that has fewer.
 type Piece = [Option<char>; 3];
 
-/// How alike some texts are, from 0 (all different) to 1 (the same thing again and again).
+/// The similarity of some texts, from 0 (all different) to 1 (the same thing again and again).
 ///
-/// The mean, over all pairs, of the Jaccard similarity of their sets of character trigrams (Unicode scalar values of the lower-cased
-/// text). A text shorter than that is its own only piece. Fewer than two texts repeat nothing.
+/// This is the mean, over all pairs, of the Jaccard similarity of their sets of character trigrams (Unicode scalar values of the lower-cased text). A
+/// shorter text is a single piece. For fewer than two texts it is 0.
 pub fn lexical(texts: &[&str]) -> f64 {
     let sets: Vec<BTreeSet<Piece>> = texts.iter().map(|text| pieces(text)).collect();
     let (mut sum, mut pairs) = (0.0, 0_u32);
@@ -27,17 +27,17 @@ pub fn lexical(texts: &[&str]) -> f64 {
     if pairs == 0 { 0.0 } else { sum / f64::from(pairs) }
 }
 
-/// The score that a side model gave: the number from 0 to 1 that is the last word of its last line with anything in it.
+/// Parses the score of a side model: the number from 0 to 1 that is the last word of its last non-empty line.
 ///
-/// Markdown and punctuation around it do not matter; anything else, a percentage too, or out of range, is 0. What the model thought
-/// aloud does not count.
+/// Markdown and punctuation around it are ignored. Anything else counts as 0, such as a percentage or a number out of range. What the model thinks
+/// aloud is left out.
 pub fn read_score(text: &str) -> f64 {
     let answer = without_thoughts(text);
     let Some(line) = answer.lines().rev().find(|line| line.contains(char::is_alphanumeric)) else { return 0.0 };
     let line = line.trim_end_matches(|c: char| !c.is_alphanumeric() && c != '%');
     let word = line.rsplit(|c: char| c.is_whitespace() || matches!(c, ':' | '=')).next().unwrap_or_default();
     let number = word.trim_start_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '-' | '+'));
-    // What else parses as a number, such as `inf` or `1e-1`, is not one that was asked for.
+    // Other forms that parse as a number, such as `inf` or `1e-1`, were not requested.
     let is_plain = number.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '-' | '+'));
     number.parse().ok().filter(|score| is_plain && (0.0..=1.0).contains(score)).unwrap_or(0.0)
 }
@@ -48,7 +48,7 @@ fn pieces(text: &str) -> BTreeSet<Piece> {
     (0..lower.len().saturating_sub(2).max(1)).map(|start| [at(start), at(start + 1), at(start + 2)]).collect()
 }
 
-/// The Jaccard similarity of two sets that are not empty: what they share, of all that is in them.
+/// The Jaccard similarity of two non-empty sets: the size of their intersection, divided by the size of their union.
 fn similarity(one: &BTreeSet<Piece>, other: &BTreeSet<Piece>) -> f64 {
     let shared = one.intersection(other).count();
     shared as f64 / (one.len() + other.len() - shared) as f64
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_as_alike_as_their_trigrams() {
+    fn similarity_is_the_share_of_common_trigrams() {
         for (texts, expected) in [
             (&[][..], 0.0),
             (&["again"], 0.0),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_same_again_and_again_is_repetition() {
+    fn only_nearly_equal_texts_are_repetition() {
         let same = [
             "So true, the comets!",
             "So true, the comet!",
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_score_is_the_last_word_and_in_range() {
+    fn a_score_is_the_last_word_and_from_0_to_1() {
         for (text, expected) in [
             ("0.8", 0.8),
             ("They circle.\n0.75\n", 0.75),
@@ -137,14 +137,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_score_is_a_fraction_whatever_is_said(texts in prop::collection::vec("\\PC{0,12}|[ab]{0,6}", 0..6)) {
+        fn a_lexical_score_is_always_from_0_to_1(texts in prop::collection::vec("\\PC{0,12}|[ab]{0,6}", 0..6)) {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
 
             prop_assert!((0.0..=1.0).contains(&lexical(&texts)));
         }
 
         #[test]
-        fn two_texts_are_as_alike_as_the_other_way_round(one in "[abC ]{0,8}", other in "[aBc ]{0,8}") {
+        fn similarity_does_not_depend_on_the_order(one in "[abC ]{0,8}", other in "[aBc ]{0,8}") {
             prop_assert_eq!(lexical(&[&one, &other]), lexical(&[&other, &one]));
         }
 
@@ -154,7 +154,7 @@ mod tests {
         }
 
         #[test]
-        fn what_a_model_answers_is_a_fraction(text in any::<String>(), number in any::<f64>()) {
+        fn a_parsed_score_is_always_from_0_to_1(text in any::<String>(), number in any::<f64>()) {
             prop_assert!((0.0..=1.0).contains(&read_score(&text)));
             prop_assert!((0.0..=1.0).contains(&read_score(&number.to_string())));
         }

@@ -10,38 +10,38 @@ use super::id::{CompanionId, Seq, TurnId};
 use super::moment::Moment;
 use super::vote::{Stance, State};
 
-/// A round that is open.
+/// An open round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Round {
-    /// The newest event from outside when it was opened: what its States are about.
+    /// The newest inbound event when the round was opened. Its States are about this event.
     pub message: Seq,
-    /// When it was opened.
+    /// When the round was opened.
     pub opened_at: Moment,
-    /// When States that are missing are waited for no longer.
+    /// The deadline for missing States.
     pub deadline: Moment,
-    /// Somebody was asked because another companion has spoken.
+    /// Whether a companion was asked because another companion had spoken.
     pub asks_for_turn: bool,
-    /// The turn that it is held in.
+    /// The turn that the round belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// Everyone who takes part, with the State that was submitted.
+    /// The companions that take part, with the States that they submitted.
     ballots: BTreeMap<CompanionId, Option<State>>,
 }
 
 impl Round {
-    /// A round in which these States are known, and those of others are waited for.
+    /// Opens a round in which the States `known` have arrived, and those of `awaited` are missing.
     pub fn new(message: Seq, opened_at: Moment, deadline: Moment, known: &[State], awaited: &[CompanionId]) -> Self {
         let known = known.iter().map(|state| (state.from.clone(), Some(state.clone())));
         let ballots = awaited.iter().map(|companion| (companion.clone(), None)).chain(known).collect();
         Self { message, opened_at, deadline, asks_for_turn: false, turn: None, ballots }
     }
 
-    /// What its States name as what they are about.
+    /// The `messageId` that States of this round must have.
     pub fn message_id(&self) -> String {
         message_id(self.message)
     }
 
-    /// Takes a State. One for another round, by somebody who was not asked, or a second one is discarded.
+    /// Accepts a State. It is discarded if it is for another round, by a companion that was not asked, or a second one.
     pub fn submit(&mut self, state: State) {
         if state.message_id == self.message_id()
             && let Some(ballot @ None) = self.ballots.get_mut(&state.from)
@@ -50,40 +50,40 @@ impl Round {
         }
     }
 
-    /// Takes a State in the place of whatever its sender submitted.
+    /// Replaces the State that a companion submitted.
     pub fn overrule(&mut self, state: State) {
         if let Some(ballot) = self.ballots.get_mut(&state.from) {
             *ballot = Some(state);
         }
     }
 
-    /// Whether this companion's State is still waited for.
+    /// Whether this companion's State is missing.
     pub fn awaits(&self, companion: &CompanionId) -> bool {
         matches!(self.ballots.get(companion), Some(None))
     }
 
-    /// A companion is gone, and its State with it.
+    /// Removes a companion and its State.
     pub fn withdraw(&mut self, companion: &CompanionId) {
         self.ballots.remove(companion);
     }
 
-    /// Whose States are still waited for, by id.
+    /// The companions whose States are missing, by id.
     pub fn missing(&self) -> impl Iterator<Item = &CompanionId> {
         self.ballots.iter().filter(|(_, state)| state.is_none()).map(|(companion, _)| companion)
     }
 
-    /// The States that were submitted, by id of their senders.
+    /// The submitted States, by the ids of their companions.
     pub fn states(&self) -> impl Iterator<Item = &State> {
         self.ballots.values().flatten()
     }
 
-    /// Whether somebody may speak, so that one will be selected.
+    /// Whether any companion may speak, so that one will be selected.
     pub fn has_wishes(&self) -> bool {
         self.states().any(is_candidate)
     }
 
-    /// Those who may speak, in the order in which they would: whoever was called upon first, then by importance; of equals whoever spoke
-    /// least recently here, then the smaller id. `spoke` gives the newest statement of a companion.
+    /// The companions that may speak, in their order of speaking. First the ones that were called upon, then by importance. Of equals, the companion
+    /// that spoke least recently here comes first, then the smaller id. `spoke` returns the newest statement of a companion.
     pub fn ranking(&self, spoke: impl Fn(&CompanionId) -> Option<Seq>) -> Vec<CompanionId> {
         let mut candidates: Vec<_> = self.states().filter(|state| is_candidate(state)).collect();
         candidates.sort_by(|one, other| {
@@ -96,24 +96,24 @@ impl Round {
     }
 }
 
-/// Whether somebody else was called upon like the one who was selected, and found it as important: so that something else decided.
+/// Whether another candidate equals the selected one in being called upon and in importance, so that something else decided.
 pub fn is_tied(states: &[State], selected: &CompanionId) -> bool {
     let Some(winner) = states.iter().find(|state| state.from == *selected) else { return false };
     let is_level = |other: &&State| other.selected == winner.selected && other.importance == winner.importance;
     states.iter().filter(|state| is_candidate(state) && state.from != *selected).any(|other| is_level(&other))
 }
 
-/// How an event's number is written in a State (a string, docs/design/turn-taking.md T-4).
+/// An event's number as a State writes it (a string, docs/design/turn-taking.md T-4).
 pub fn message_id(message: Seq) -> String {
     message.to_string()
 }
 
-/// The State of one who listens without having been asked, or without having answered.
+/// The State of a companion that listens, because it was not asked or did not answer.
 pub fn listening(companion: &CompanionId, message: Seq, is_called: bool, stage: Stage) -> State {
     State::listening(companion.clone(), message_id(message), is_called, stage)
 }
 
-/// Listening is never overruled, and whoever has ended the conversation withdraws.
+/// A listening companion is never selected, nor is one that has ended the conversation.
 fn is_candidate(state: &State) -> bool {
     state.state == Stance::Speak && state.closing != Stage::Terminal
 }
@@ -123,21 +123,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_was_called_upon_comes_before_whoever_finds_it_important() {
+    fn companions_that_were_called_upon_come_before_more_important_ones() {
         let round = round(&[("aria", 9.0, false), ("ben", 1.0, true), ("cleo", 3.0, true)]);
 
         assert_eq!(ranked(&round, &[]), ["cleo", "ben", "aria"]);
     }
 
     #[test]
-    fn of_equals_the_one_who_spoke_least_recently_comes_first() {
+    fn of_equals_the_companion_that_spoke_least_recently_comes_first() {
         let round = round(&[("aria", 5.0, false), ("ben", 5.0, false), ("cleo", 5.0, false), ("dora", 5.0, false)]);
 
         assert_eq!(ranked(&round, &[("aria", 9), ("cleo", 4)]), ["ben", "dora", "cleo", "aria"]);
     }
 
     #[test]
-    fn whoever_listens_or_has_closed_is_never_selected() {
+    fn listening_and_closed_companions_are_never_selected() {
         let mut round = Round::new(Seq(7), Moment::ZERO, Moment::ZERO, &[], &["aria".into(), "ben".into()]);
 
         round.submit(listening(&"aria".into(), Seq(7), true, Stage::None));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn states_of_other_rounds_of_strangers_and_second_ones_are_discarded() {
+    fn states_for_other_rounds_by_strangers_and_second_ones_are_discarded() {
         let mut round = Round::new(Seq(7), Moment::ZERO, Moment::ZERO, &[], &["aria".into()]);
 
         round.submit(State { message_id: "6".into(), ..wish("aria", 1.0, false) });
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_leaves_is_not_waited_for() {
+    fn a_companion_that_leaves_is_not_awaited() {
         let mut round = Round::new(Seq(7), Moment::ZERO, Moment::ZERO, &[], &["aria".into()]);
 
         round.withdraw(&"aria".into());

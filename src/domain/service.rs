@@ -1,22 +1,22 @@
-//! What is asked of endpoints outside, and by what such an endpoint is known.
+//! The kinds of external services, and the identity of their endpoints.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// A kind of service.
+/// A kind of external service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Service {
-    /// Text for text. What was recorded before there were others is of this kind.
+    /// Generates text from text. Records without a service are of this kind.
     #[default]
     LanguageModel,
 }
 
-/// A service at an endpoint: what fails together, and is left alone together.
+/// A service at an endpoint. It fails as a whole, and has one circuit breaker.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServiceEndpoint {
-    /// Which service.
+    /// The kind of service.
     pub service: Service,
     /// Scheme, host and port, or `rehearsal`.
     pub endpoint: Arc<str>,

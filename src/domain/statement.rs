@@ -1,32 +1,33 @@
-//! Takes a statement out of what a model sends around it.
+//! Extracts a statement from the answer of a model.
 
 use super::text::is_blank;
 use super::thoughts::without_thoughts;
 
-/// At most this many characters of a statement are kept.
-const KEPT_AT_MOST: usize = 20_000;
+/// The maximum length of a statement, in characters.
+const MAX_CHARS: usize = 20_000;
 
-/// Marks that may stand around a whole statement.
+/// Quotation marks that may surround a whole statement.
 const QUOTES: [(char, char); 7] = [('"', '"'), ('“', '”'), ('„', '“'), ('«', '»'), ('「', '」'), ('『', '』'), ('\'', '\'')];
 
-/// The words of a statement: without what the model thought aloud, its own name before them, and quotation marks around them.
+/// The text of a statement, without the model's thoughts, without its own name before it, and without quotation marks around it.
 ///
-/// A statement in the JSON in which messages are shown is taken out of it. `None` if nothing is left that can be seen; at most 20,000 characters.
+/// If the model answers with the JSON that shows messages, its `text` is extracted. Returns `None` if nothing visible is left. The text has at most
+/// 20,000 characters.
 pub fn clean_statement(text: &str, companion_name: &str) -> Option<String> {
-    let thought = without_thoughts(text);
-    let spoken = from_json(thought.trim());
-    let mut words = spoken.as_deref().unwrap_or(&thought).trim();
-    // A name may stand before the quotation marks or inside them.
+    let without_thought = without_thoughts(text);
+    let spoken = from_json(without_thought.trim());
+    let mut words = spoken.as_deref().unwrap_or(&without_thought).trim();
+    // The name may be before the quotation marks or inside them.
     for _ in 0..2 {
         words = without_quotes(without_name(words, companion_name));
     }
     words = without_name(words, companion_name);
-    let kept: String = words.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).take(KEPT_AT_MOST).collect();
-    let kept = kept.trim();
-    (!is_blank(kept)).then(|| kept.to_owned())
+    let visible: String = words.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).take(MAX_CHARS).collect();
+    let visible = visible.trim();
+    (!is_blank(visible)).then(|| visible.to_owned())
 }
 
-/// The `text` of a message as a transcript shows it.
+/// The `text` of a message in the JSON of a transcript.
 fn from_json(text: &str) -> Option<String> {
     if !text.starts_with('{') {
         return None;
@@ -35,14 +36,14 @@ fn from_json(text: &str) -> Option<String> {
     Some(object.get("text")?.as_str()?.to_owned())
 }
 
-/// Without `Aria:`, `**Aria:**` or `[Aria]:` at the start.
+/// Removes `Aria:`, `**Aria:**` or `[Aria]:` from the start.
 fn without_name<'a>(text: &'a str, name: &str) -> &'a str {
     let name = name.trim();
     let start = text.trim_start_matches(['*', '_', '[', '<']);
     let Some(rest) = strip_ignoring_case(start, name).filter(|_| !name.is_empty()) else { return text };
     let before_colon = rest.trim_start_matches(['*', '_', ']', '>', ' ']);
     let Some(after) = before_colon.strip_prefix([':', '：']) else { return text };
-    // The marks that were opened before the name and closed after the colon, and no others: what follows may be in bold itself.
+    // Only the marks that open before the name and close after the colon are removed, because the rest may be in bold itself.
     let opened = &text[..text.len() - start.len()];
     let closing = opened.chars().rev().filter(|c| matches!(c, '*' | '_')).collect::<String>();
     let is_open = !rest.starts_with(['*', '_', ']', '>']);
@@ -50,7 +51,7 @@ fn without_name<'a>(text: &'a str, name: &str) -> &'a str {
     after.trim_start()
 }
 
-/// Without a pair of quotation marks around the whole, if none stands inside.
+/// Removes a pair of quotation marks around the whole text, if there is none inside.
 fn without_quotes(text: &str) -> &str {
     for (open, close) in QUOTES {
         let Some(inside) = text.strip_prefix(open).and_then(|rest| rest.strip_suffix(close)) else { continue };
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_are_taken_out() {
+    fn the_statement_is_extracted() {
         for (text, expected) in [
             ("Hello!", Some("Hello!")),
             ("  Hello!\n\n", Some("Hello!")),
@@ -127,7 +128,7 @@ mod tests {
     fn a_statement_is_bounded() {
         let long = clean_statement(&"é ".repeat(100_000), "Aria").unwrap();
 
-        assert!(long.chars().count() <= KEPT_AT_MOST);
+        assert!(long.chars().count() <= MAX_CHARS);
     }
 
     proptest! {

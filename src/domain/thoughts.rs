@@ -1,4 +1,4 @@
-//! Takes away what a model thinks aloud before it answers.
+//! Removes what a model thinks aloud before it answers.
 
 use std::borrow::Cow;
 
@@ -7,36 +7,36 @@ const CLOSE: [&str; 2] = ["</think>", "</thinking>"];
 
 /// A text without its `<think>…</think>` and `<thinking>…</thinking>` blocks.
 ///
-/// A block that never ends reaches to the end: what is in it was not meant to be said. One that never began reaches back to the start,
-/// because some endpoints begin the block themselves.
+/// A block without an end reaches to the end of the text, because a thought must not be posted. A block without a beginning reaches back to the
+/// start, because some endpoints begin the block themselves.
 pub(in crate::domain) fn without_thoughts(text: &str) -> Cow<'_, str> {
-    let mut kept = String::new();
-    let (mut from, mut is_thinking) = (0, false);
+    let mut result = String::new();
+    let (mut rest_start, mut is_thinking) = (0, false);
     for (at, _) in text.match_indices('<') {
         match tag_at(text, at) {
             Some((Tag::Close, end)) => {
                 if !is_thinking {
-                    kept.clear();
+                    result.clear();
                 }
-                (from, is_thinking) = (end, false);
+                (rest_start, is_thinking) = (end, false);
             }
             Some((Tag::Open, end)) if !is_thinking => {
-                kept.push_str(&text[from..at]);
-                (from, is_thinking) = (end, true);
+                result.push_str(&text[rest_start..at]);
+                (rest_start, is_thinking) = (end, true);
             }
             _ => {}
         }
     }
-    if from == 0 {
+    if rest_start == 0 {
         return Cow::Borrowed(text);
     }
     if !is_thinking {
-        kept.push_str(&text[from..]);
+        result.push_str(&text[rest_start..]);
     }
-    Cow::Owned(kept)
+    Cow::Owned(result)
 }
 
-/// What stands before the last thought's end, where no thought began: a thought that the endpoint began itself, or an answer that quotes the tag.
+/// The text before the last closing tag that has no opening tag: a thought that the endpoint began itself, or an answer that quotes the tag.
 pub(in crate::domain) fn unopened(text: &str) -> Option<&str> {
     let (mut before, mut is_thinking) = (None, false);
     for (at, _) in text.match_indices('<') {
@@ -54,21 +54,21 @@ pub(in crate::domain) fn unopened(text: &str) -> Option<&str> {
     before
 }
 
-/// A mark at the edge of a thought.
+/// A tag of a thought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::domain) enum Tag {
-    /// A thought begins.
+    /// The tag that begins a thought.
     Open,
-    /// It ends.
+    /// The tag that ends a thought.
     Close,
 }
 
-/// The tag that begins here, and where it ends.
+/// The tag that begins at `at`, and its end.
 pub(in crate::domain) fn tag_at(text: &str, at: usize) -> Option<(Tag, usize)> {
     let end = |tags: &[&str]| {
-        let is_here =
+        let matches =
             |tag: &&&str| text.as_bytes()[at..].get(..tag.len()).is_some_and(|found| found.eq_ignore_ascii_case(tag.as_bytes()));
-        tags.iter().find(is_here).map(|tag| at + tag.len())
+        tags.iter().find(matches).map(|tag| at + tag.len())
     };
     end(&CLOSE).map(|end| (Tag::Close, end)).or_else(|| end(&OPEN).map(|end| (Tag::Open, end)))
 }
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thoughts_are_taken_away() {
+    fn thoughts_are_removed() {
         for (text, expected) in [
             ("hello", "hello"),
             ("<think>hm\nNO</think>\nYES", "\nYES"),

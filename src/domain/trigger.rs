@@ -1,20 +1,20 @@
-//! Why a companion considers speaking.
+//! The triggers that make a companion consider speaking.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Why a companion considers speaking; a stronger one is greater.
+/// Why a companion considers speaking. A stronger trigger is greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trigger {
-    /// It has been quiet for a while.
+    /// Nobody has said anything for the lull timeout.
     Lull,
-    /// Enough was said without it.
+    /// Enough messages were said without the companion.
     Interjection,
     /// Another companion has just spoken.
     Turn,
-    /// It was mentioned, answered or named, or is alone with somebody.
+    /// The companion was mentioned, answered or named, or the message is a direct message to it.
     DirectAddress,
 }
 
@@ -32,7 +32,7 @@ impl Trigger {
         }
     }
 
-    /// Whether a statement that it leads to comes unasked (docs/design/speaking.md S-3).
+    /// Whether a statement with this trigger is unsolicited (docs/design/speaking.md S-3).
     pub const fn is_unsolicited(self) -> bool {
         matches!(self, Self::Interjection)
     }

@@ -1,4 +1,4 @@
-//! A companion's vote in a round: how a model's answer is read, and the State that it becomes (docs/design/turn-taking.md T-4 to T-6).
+//! A companion's vote in a round: parses a model's answer and turns it into a State (docs/design/turn-taking.md T-4 to T-6).
 
 mod object;
 mod state;
@@ -13,49 +13,49 @@ use super::closing::Stage;
 use super::thoughts::without_thoughts;
 pub use state::{MOST_IMPORTANCE, Stance, State};
 
-/// The importance of a vote that gives none, or no number.
+/// The importance of a vote without a valid one.
 pub const USUAL_IMPORTANCE: f64 = 5.0;
 
-/// At most this many bytes at the start of an answer are searched for an object.
-const SEARCHED_AT_MOST: usize = 64 * 1024;
+/// Objects are searched for in the first 64 KiB of an answer.
+const MAX_SEARCHED_BYTES: usize = 64 * 1024;
 
-/// What a model's answer in a round says.
+/// A parsed answer of a model in a round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vote {
-    /// What was decided.
+    /// The decision: YES, NO, or unreadable.
     pub verdict: Verdict,
-    /// Why, in one line of at most 500 characters; of an unreadable answer without a reason, its beginning.
+    /// The reason, in one line of at most 500 characters. If the answer is unreadable and has no reason, its beginning.
     pub why: Option<String>,
-    /// How much the conversation needs it now, 0 to 10.
+    /// How much the conversation needs the statement now, 0 to 10.
     pub importance: f64,
-    /// The previous speaker called on it, says the model.
+    /// Whether the previous speaker called on the companion, according to the model.
     pub selected: bool,
-    /// How near its end it sees the conversation. Counts even when the decision is unreadable.
+    /// The closing stage. It counts even if the decision is unreadable.
     pub closing: Stage,
 }
 
-/// Reads the answer to a vote: the JSON object `{reason, decision, importance, selected, closing}`, wherever in the text it stands.
+/// Parses the answer to a vote: the JSON object `{reason, decision, importance, selected, closing}`, anywhere in the text.
 ///
-/// Of several objects those with a readable `decision` count, else the first with any, else the first. An object that only wraps
-/// another stands for it, and unknown fields are ignored. A `decision` is a text that is read as a plain answer is, or `true` or `false`.
-/// `importance` is a number, or one as text; it is held to its range, and 5 when there is none. `selected` is `true` or a text that says so.
-/// A `closing` that is no stage is none.
+/// Of several objects, the ones with a readable `decision` count, else the first with any `decision`, else the first. An object that only wraps
+/// another is replaced by the inner one. Unknown fields are ignored. A `decision` is a text that is read like a plain answer, or `true` or `false`.
+/// `importance` is a number, or a text with one. It is clamped to its range, and is 5 if there is none. `selected` is `true`, or a text that says so.
+/// An unknown `closing` counts as none.
 ///
-/// A model may quote a vote that somebody wrote in the chat, so a vote that is contradicted is unreadable: by another object with a
-/// readable `decision` that differs in any field but the reason, by a second value for one field, or by a sentence around the objects
-/// that ends in the opposite word.
+/// A model may quote a vote that somebody wrote in the chat. So a vote is unreadable if it is contradicted: by another object with a readable
+/// `decision` that differs in any field but the reason, by a second value for one field, or by a sentence around the objects that ends in the
+/// opposite word.
 ///
-/// A text in which no object begins is read as a plain answer in two lines, with the usual importance. An object that does not end is read
-/// as far as its fields are whole; if one of them is unknown, which it may quote, it is unreadable. What a model thought aloud does not count. Nothing inside an object is a thought, whatever tags it
-/// quotes.
+/// A text in which no object begins is read as a plain answer in two lines, with the usual importance. Of an object that does not
+/// end, the complete fields are read; if one of them is unknown, it may be quoted, and the answer is unreadable. What the model thinks aloud is left out. Tags inside an object do not begin a thought.
 pub fn read(text: &str, words: Words<'_>) -> Vote {
-    let found = object::find(head(text, SEARCHED_AT_MOST));
+    let found = object::find(head(text, MAX_SEARCHED_BYTES));
     let vote = match found.has_begun {
         false => Some(answer::read(text, words).into()),
         true if found.is_unreadable => None,
-        true => decided(&found, words),
+        true => deciding_vote(&found, words),
     };
-    let vote = vote.filter(|vote| !found.is_contradicted_before_thought(vote, words)).unwrap_or_else(|| of_object(&Object::default(), words));
+    let vote = vote.filter(|vote| !found.is_contradicted_before_thought(vote, words));
+    let vote = vote.unwrap_or_else(|| vote_of(&Object::default(), words));
     let why = match vote.verdict {
         Verdict::Unreadable => vote.why.or_else(|| sentence(&without_thoughts(text))),
         Verdict::Yes | Verdict::No => vote.why,
@@ -63,15 +63,16 @@ pub fn read(text: &str, words: Words<'_>) -> Vote {
     Vote { why, ..vote }
 }
 
-/// The vote of the object that counts; none if it is contradicted, or if there is no object.
-fn decided(found: &Found<'_>, words: Words<'_>) -> Option<Vote> {
+/// The vote of the object that counts. None if it is contradicted, or if there is no object.
+fn deciding_vote(found: &Found<'_>, words: Words<'_>) -> Option<Vote> {
     if found.objects.iter().any(|object| object.contradicts_itself) {
         return None;
     }
-    let mut readable = found.objects.iter().map(|object| of_object(object, words)).filter(|vote| vote.verdict != Verdict::Unreadable);
+    let votes = found.objects.iter().map(|object| vote_of(object, words));
+    let mut readable = votes.filter(|vote| vote.verdict != Verdict::Unreadable);
     let Some(vote) = readable.next() else {
         let has_decision = found.objects.iter().find(|object| object.get("decision").is_some());
-        return has_decision.or(found.objects.first()).map(|object| of_object(object, words));
+        return has_decision.or(found.objects.first()).map(|object| vote_of(object, words));
     };
     let is_denied = found.prose.iter().any(|prose| vote.is_denied_by(prose, words));
     let is_contradicted = is_denied || readable.any(|other| !vote.agrees_with(&other));
@@ -79,13 +80,13 @@ fn decided(found: &Found<'_>, words: Words<'_>) -> Option<Vote> {
 }
 
 impl Found<'_> {
-    /// Whether what stands before the end of a thought that never began decides otherwise: it may be an answer that quotes the tag.
+    /// Whether the text before the end of a thought that never began decides otherwise. It may be an answer that quotes the tag.
     fn is_contradicted_before_thought(&self, vote: &Vote, words: Words<'_>) -> bool {
-        let is_other = |earlier: Vote| {
+        let differs = |earlier: Vote| {
             earlier.verdict != Verdict::Unreadable
                 && (earlier.verdict != vote.verdict || self.has_begun && !vote.agrees_with(&earlier))
         };
-        self.before_thought.iter().any(|object| is_other(of_object(object, words)))
+        self.before_thought.iter().any(|object| differs(vote_of(object, words)))
             || self.unopened.is_some_and(|before| answer::is_opposite_decided(before, vote.verdict, words))
     }
 }
@@ -95,7 +96,7 @@ impl Vote {
         Self { why: None, ..self.clone() } == Self { why: None, ..other.clone() }
     }
 
-    /// Whether a sentence ends in the opposite word.
+    /// Whether any sentence of a text ends in the opposite word.
     fn is_denied_by(&self, prose: &str, words: Words<'_>) -> bool {
         let sentences = prose.split(['\n', '\r', '.', '!', '?', '。', '！', '？']);
         let mut verdicts = sentences.map(|sentence| answer::verdict_at_end(sentence, words));
@@ -104,14 +105,14 @@ impl Vote {
 }
 
 impl From<Reading> for Vote {
-    /// An answer in two lines says nothing of importance and closing.
+    /// An answer in two lines has no importance and no closing stage.
     fn from(reading: Reading) -> Self {
         let (verdict, why) = (reading.decision, reading.why);
         Self { verdict, why, importance: USUAL_IMPORTANCE, selected: false, closing: Stage::None }
     }
 }
 
-fn of_object(object: &Object, words: Words<'_>) -> Vote {
+fn vote_of(object: &Object, words: Words<'_>) -> Vote {
     let text = |name| object.get(name).and_then(Value::as_str);
     let verdict = match object.get("decision") {
         Some(Value::Bool(true)) => Verdict::Yes,
@@ -124,20 +125,20 @@ fn of_object(object: &Object, words: Words<'_>) -> Vote {
     Vote {
         verdict,
         why: text("reason").and_then(sentence),
-        // Zero is added because a negative one would show its sign.
+        // Adding zero turns −0 into 0, which would otherwise show its sign.
         importance: importance.map_or(USUAL_IMPORTANCE, |number| number.clamp(0.0, MOST_IMPORTANCE) + 0.0),
         selected: object.get("selected") == Some(&Value::Bool(true)) || text("selected").is_some_and(is_true),
         closing: text("closing").and_then(Stage::named).unwrap_or_default(),
     }
 }
 
-/// A number, also where it is given as text: `"9"`, `"8.5/10"`.
+/// A number, also where it is given as a text: `"9"`, `"8.5/10"`.
 fn number(value: &Value) -> Option<f64> {
     let parsed = || value.as_str()?.trim().trim_end_matches("/10").parse().ok();
     value.as_f64().or_else(parsed)
 }
 
-/// The start of a text, as far as it is read.
+/// The first `most` bytes of a text, up to a character boundary.
 fn head(text: &str, most: usize) -> &str {
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {

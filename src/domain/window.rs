@@ -1,4 +1,4 @@
-//! The messages of a channel that somebody still has to read: one window for all its companions.
+//! The window of a channel: the messages that its companions still need. All companions share it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,24 +13,24 @@ use super::moment::Moment;
 /// Settled messages that a prompt still shows (the five most recent turns, docs/design/gate.md G-2).
 pub const RECENT_TURNS: usize = 5;
 
-/// Room for so many more messages stays when a window becomes smaller.
-const ROOM_KEPT: usize = 4;
-/// Room is made for so many more at the least when it is full.
-const ROOM_MADE: usize = 4;
+/// Spare capacity that stays when a window shrinks, in messages.
+const SPARE_CAPACITY: usize = 4;
+/// The minimum growth of a full window, in messages.
+const MIN_GROWTH: usize = 4;
 
 /// A message in the window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Its number.
+    /// The message's number.
     pub seq: Seq,
     /// When it was said.
     pub at: Moment,
-    /// What was said. Whoever words a prompt of it shares it, and the room that a window has for more messages stays small.
+    /// The message. Prompts share it through the `Arc`, which also keeps the spare capacity of a window small.
     pub message: Arc<Message>,
-    /// Of a statement: whom what it answers concerns.
+    /// For a statement: the audience of the messages that it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Box<Audience>>,
-    /// The companions that declined it by itself: it addresses them over the budget of its author (`gate.addresses_per_minute`).
+    /// The companions that declined this message alone, because it addresses them over the budget of its author (`gate.addresses_per_minute`).
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub declined_by: Box<[CompanionId]>,
 }
@@ -40,13 +40,13 @@ impl Entry {
         Self { seq, at, message, answers: None, declined_by: Box::default() }
     }
 
-    /// Whether a companion considers this message, until it is settled: others said it, and it was not declined by itself.
+    /// Whether a companion considers this message until it is settled: it did not write it, and did not decline it alone.
     pub fn concerns_gate_of(&self, companion: &CompanionId) -> bool {
         !self.message.is_by(companion) && !self.declined_by.contains(companion)
     }
 }
 
-/// The newest messages of a channel: all that is unsettled for anybody, and a few before.
+/// The newest messages of a channel: all that are unsettled for any companion, and a few before.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Window {
     entries: VecDeque<Entry>,
@@ -55,8 +55,8 @@ pub struct Window {
 impl Window {
     pub(super) fn push(&mut self, entry: Entry) {
         if self.entries.len() == self.entries.capacity() {
-            // Doubled, half of it would stay empty in most rooms.
-            self.entries.reserve_exact((self.entries.len() / 4).max(ROOM_MADE));
+            // Doubling the capacity would leave half of it empty in most rooms.
+            self.entries.reserve_exact((self.entries.len() / 4).max(MIN_GROWTH));
         }
         self.entries.push_back(entry);
     }
@@ -67,8 +67,8 @@ impl Window {
         }
     }
 
-    pub(super) fn delete(&mut self, gone: &[Seq]) {
-        self.entries.retain(|entry| !gone.contains(&entry.seq));
+    pub(super) fn delete(&mut self, deleted: &[Seq]) {
+        self.entries.retain(|entry| !deleted.contains(&entry.seq));
     }
 
     pub(super) fn replace(&mut self, seq: Seq, message: &Message) {
@@ -77,7 +77,7 @@ impl Window {
         }
     }
 
-    /// Notes which companions decline a message by itself.
+    /// Notes which companions decline a message alone.
     pub(super) fn decline(&mut self, seq: Seq, companions: Vec<CompanionId>) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.seq == seq) {
             entry.declined_by = companions.into();
@@ -89,20 +89,20 @@ impl Window {
         self.entries.retain(|entry| entry.declined_by.is_empty() || is_needed(entry));
     }
 
-    /// Lets go of what stands below a number. True: something did.
-    pub(super) fn let_go(&mut self, below: Seq) -> bool {
-        let gone = self.entries.partition_point(|entry| entry.seq < below);
-        self.entries.drain(..gone).next().is_some()
+    /// Drops the messages below a number. Returns whether there were any.
+    pub(super) fn drop_below(&mut self, below: Seq) -> bool {
+        let dropped = self.entries.partition_point(|entry| entry.seq < below);
+        self.entries.drain(..dropped).next().is_some()
     }
 
-    /// Forgets what everybody has settled, but for the most recent turns.
+    /// Drops the messages that every companion has settled, except the most recent ones.
     pub(super) fn trim(&mut self, settled: Seq) {
         while self.entries.get(RECENT_TURNS).is_some_and(|entry| entry.seq <= settled) {
             self.entries.pop_front();
         }
-        // Room that a burst has left is given back, with some to spare for the next messages.
-        if self.entries.capacity() > 2 * (self.entries.len() + ROOM_KEPT) {
-            self.entries.shrink_to(self.entries.len() + ROOM_KEPT);
+        // Frees the capacity that a burst has left, with some spare for the next messages.
+        if self.entries.capacity() > 2 * (self.entries.len() + SPARE_CAPACITY) {
+            self.entries.shrink_to(self.entries.len() + SPARE_CAPACITY);
         }
     }
 
@@ -111,45 +111,45 @@ impl Window {
         self.entries.range(self.entries.partition_point(|entry| entry.seq <= cursor)..)
     }
 
-    /// The channel's messages by others after a companion's cursor, without those that it declined by themselves: its buffer.
+    /// The buffer of a companion: the messages by others after its cursor, without those that it declined alone.
     pub fn buffer<'a>(&'a self, companion: &'a CompanionId, cursor: Seq) -> impl DoubleEndedIterator<Item = &'a Entry> {
         self.after(cursor).filter(|entry| entry.concerns_gate_of(companion))
     }
 
-    /// The newest entry of a buffer.
+    /// The newest entry of a companion's buffer.
     pub fn newest(&self, companion: &CompanionId, cursor: Seq) -> Option<&Entry> {
         self.entries.iter().rev().take_while(|entry| entry.seq > cursor).find(|entry| entry.concerns_gate_of(companion))
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// How many entries follow this number: an upper bound for every buffer there.
+    /// The number of entries after `cursor`: an upper bound for every buffer from there.
     pub fn count_after(&self, cursor: Seq) -> usize {
         self.entries.len() - self.entries.partition_point(|entry| entry.seq <= cursor)
     }
 
-    /// The most recent turns up to this number, oldest first.
+    /// The last five messages up to `cursor`, oldest first.
     pub fn recent(&self, cursor: Seq) -> impl DoubleEndedIterator<Item = &Entry> {
         let settled = self.entries.partition_point(|entry| entry.seq <= cursor);
         self.entries.range(settled.saturating_sub(RECENT_TURNS)..settled)
     }
 
-    /// The message of this number, while it is in the window.
+    /// The entry with this number, while it is in the window.
     pub fn get(&self, seq: Seq) -> Option<&Entry> {
         let place = self.entries.partition_point(|entry| entry.seq < seq);
         self.entries.get(place).filter(|entry| entry.seq == seq)
     }
 
-    /// The texts of the newest messages, so many at most, oldest first.
+    /// The texts of the newest messages, at most `most`, oldest first.
     pub fn newest_texts(&self, most: usize) -> Vec<&str> {
         let first = self.entries.len().saturating_sub(most);
         self.entries.range(first..).map(|entry| &*entry.message.text).collect()
     }
 
-    /// All that is in the window, oldest first.
+    /// All entries, oldest first.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = &Entry> {
         self.entries.iter()
     }
@@ -161,7 +161,7 @@ mod tests {
     use crate::domain::message::{Address, Author, Modality, Role};
 
     #[test]
-    fn a_window_has_room_for_what_it_holds_and_little_more() {
+    fn a_window_has_little_spare_capacity() {
         let mut window = Window::default();
         let room = |window: &Window| window.entries.capacity() - window.entries.len();
 
@@ -170,7 +170,7 @@ mod tests {
 
         window.trim(Seq(100));
         assert_eq!(window.len(), RECENT_TURNS);
-        assert!(room(&window) <= 2 * ROOM_KEPT, "room for {} more", room(&window));
+        assert!(room(&window) <= 2 * SPARE_CAPACITY, "room for {} more", room(&window));
     }
 
     fn entry(seq: u64) -> Entry {

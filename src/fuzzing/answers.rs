@@ -1,4 +1,4 @@
-//! What models answer.
+//! Targets for the answers of models.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::domain::statement::clean_statement;
 use crate::domain::text::one_line;
 use crate::domain::vote::{self, MOST_IMPORTANCE, Stance, State};
 
-/// Characters of a reason that are kept.
+/// The maximum length of a reason, in characters.
 const LONGEST_REASON: usize = 500;
 const LONGEST_STATEMENT: usize = 20_000;
 
@@ -58,11 +58,15 @@ pub(super) fn answer(bytes: &[u8]) {
 
     let read = answer::read(&answer, Words::ENGLISH);
 
-    reason(read.why.as_deref());
-    // The last line decides, whatever stands before it; only a thought that never ends takes it along.
+    check_reason(read.why.as_deref());
+    // The last line decides, whatever comes before it. The only exception is inside a thought that never ends.
     for (word, verdict) in [("YES", Verdict::Yes), ("NO", Verdict::No)] {
         if !answer.contains('<') {
-            assert_eq!(answer::read(&format!("{answer}\n{word}"), Words::ENGLISH).decision, verdict, "the last line does not decide");
+            assert_eq!(
+                answer::read(&format!("{answer}\n{word}"), Words::ENGLISH).decision,
+                verdict,
+                "the last line does not decide"
+            );
         }
         assert_eq!(
             answer::read(&format!("<think>{}</think>\n{word}", answer.replace('<', "")), Words::ENGLISH).decision,
@@ -85,15 +89,16 @@ pub(super) fn vote(bytes: &[u8]) {
 
     let read = vote::read(&answer, Words::ENGLISH);
 
-    reason(read.why.as_deref());
+    check_reason(read.why.as_deref());
     assert!((0.0..=MOST_IMPORTANCE).contains(&read.importance) && read.importance.is_sign_positive(), "{}", read.importance);
-    // Whatever it says, it says it for whoever was asked.
+    // Whatever the answer says, the State is for the companion that was asked.
     let state = State::voted(&read, "aria".into(), "7".into(), false);
     assert_eq!((state.from.as_str(), &*state.message_id), ("aria", "7"));
     assert_eq!(state.state == Stance::Speak, read.verdict == Verdict::Yes);
-    let again: State = serde_json::from_str(&serde_json::to_string(&state).unwrap()).expect("what we publish can be submitted");
-    assert_eq!(again, state);
-    // What a reason quotes does not decide, in whatever order a model writes its fields.
+    let reread: State =
+        serde_json::from_str(&serde_json::to_string(&state).unwrap()).expect("a published State can be submitted");
+    assert_eq!(reread, state);
+    // Quotes in a reason do not decide, whatever the order of the fields.
     for (decision, verdict) in [("YES", Verdict::Yes), ("NO", Verdict::No)] {
         let quoted = json!(answer).to_string();
         for object in [
@@ -102,7 +107,7 @@ pub(super) fn vote(bytes: &[u8]) {
         ] {
             if object.len() < 60_000 {
                 let vote = vote::read(&object, Words::ENGLISH);
-                assert_eq!((vote.verdict, vote.importance), (verdict, 3.0), "what a reason quotes decides in {object}");
+                assert_eq!((vote.verdict, vote.importance), (verdict, 3.0), "a quote in the reason decides in {object}");
             }
         }
     }
@@ -114,10 +119,10 @@ pub(super) fn state(bytes: &[u8]) {
             assert!((0.0..=MOST_IMPORTANCE).contains(&state.importance));
             assert!(!state.from.as_str().is_empty() && is_bounded(state.from.as_str(), 64));
             assert!(!state.message_id.is_empty() && is_bounded(&state.message_id, 64));
-            let again: State = serde_json::from_slice(&serde_json::to_vec(&state).unwrap()).unwrap();
-            assert_eq!(again, state);
+            let reread: State = serde_json::from_slice(&serde_json::to_vec(&state).unwrap()).unwrap();
+            assert_eq!(reread, state);
         }
-        Err(error) => assert!(is_bounded(&error.to_string(), 70_000), "an error without end"),
+        Err(error) => assert!(is_bounded(&error.to_string(), 70_000), "the error is too long"),
     }
 }
 
@@ -141,7 +146,7 @@ pub(super) fn statement(bytes: &[u8]) {
         assert!(!words.trim().is_empty() && words.trim() == words, "{words:?}");
         assert!(is_bounded(&words, LONGEST_STATEMENT));
         assert!(words.chars().all(|c| !c.is_control() || matches!(c, '\n' | '\t')), "{words:?}");
-        assert!(words.len() <= given.len(), "it grew");
+        assert!(words.len() <= given.len(), "the statement is longer than the answer");
     }
 }
 
@@ -153,12 +158,12 @@ pub(super) fn repetition(bytes: &[u8]) {
     let score = repetition::lexical(texts);
 
     assert!((0.0..=1.0 + 1e-9).contains(&score), "{score}");
-    assert!((repetition::lexical(&[texts[0], texts[0]]) - 1.0).abs() < 1e-9, "what is the same is not");
+    assert!((repetition::lexical(&[texts[0], texts[0]]) - 1.0).abs() < 1e-9, "equal texts are not fully repetitive");
 }
 
-/// A reason is one line that is bounded.
-fn reason(why: Option<&str>) {
+/// Asserts that a reason is one line of limited length.
+fn check_reason(why: Option<&str>) {
     let Some(why) = why else { return };
     assert!(!why.is_empty() && is_bounded(why, LONGEST_REASON) && is_plain_line(why), "{why:?}");
-    assert_eq!(one_line(why, LONGEST_REASON), why, "it is not as plain as it could be");
+    assert_eq!(one_line(why, LONGEST_REASON), why, "the reason is not in its plain form");
 }

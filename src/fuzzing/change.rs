@@ -1,4 +1,4 @@
-//! Makes inputs: valid ones that were changed, some of what parsers choke on, and some that are nothing but bytes.
+//! Generates inputs: valid ones with changes, some made of difficult fragments, and some of random bytes.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::words::WORDS;
 
-/// What a target reads.
+/// The input of a target.
 #[derive(Clone)]
 pub(super) struct Bytes(pub(super) Vec<u8>);
 
@@ -18,33 +18,33 @@ impl fmt::Debug for Bytes {
     }
 }
 
-/// No input grows over this by being changed.
+/// The maximum length of a changed input.
 const MOST_BYTES: usize = 64 << 10;
 
 /// One change of an input.
 #[derive(Clone, Debug)]
 enum Change {
-    /// A word is put in the place of some bytes.
+    /// Replaces some bytes by a word.
     Word { at: Index, over: usize, word: Index },
-    /// Bytes are put in the place of some bytes.
+    /// Replaces some bytes by others.
     Bytes { at: Index, over: usize, bytes: Vec<u8> },
-    /// Some bytes are there many times.
+    /// Repeats some bytes.
     Repeat { at: Index, length: usize, times: usize },
-    /// All of it is there so often that it has this length: what is cut somewhere is cut within it.
+    /// Repeats the whole input up to this length, so that every length limit falls inside it.
     Long { length: usize },
-    /// Bits of one byte are others.
+    /// Flips bits of one byte.
     Flip { at: Index, bits: u8 },
-    /// It ends earlier.
+    /// Truncates the input.
     End { at: Index },
-    /// Some of another valid input is put in.
+    /// Inserts a part of another valid input.
     Graft { at: Index, from: Index, begin: Index, length: usize },
-    /// Something in the JSON that it holds is left out, something odd, or there twice.
+    /// Removes, replaces or duplicates a value in the input's JSON.
     Json { node: Index, how: usize },
-    /// Two lines change places.
+    /// Swaps two lines.
     Lines { one: Index, other: Index },
 }
 
-/// Inputs, of which most are one of `valid` with a few changes.
+/// A strategy for inputs. Most are one of `valid` with a few changes.
 pub(super) fn inputs(valid: Vec<Vec<u8>>) -> impl Strategy<Value = Bytes> {
     let from = valid.clone();
     let changed = (any::<Index>(), prop::collection::vec(change(), 0..6)).prop_map(move |(which, changes)| {
@@ -55,11 +55,11 @@ pub(super) fn inputs(valid: Vec<Vec<u8>>) -> impl Strategy<Value = Bytes> {
         }
         Bytes(input)
     });
-    let made = prop::collection::vec(prop_oneof![3 => word(), 1 => "\\PC{0,8}".prop_map(String::into_bytes)], 0..40)
+    let assembled = prop::collection::vec(prop_oneof![3 => word(), 1 => "\\PC{0,8}".prop_map(String::into_bytes)], 0..40)
         .prop_map(|words| Bytes(words.concat()));
     let any_text = any::<String>().prop_map(|text| Bytes(text.into_bytes()));
     let any_bytes = prop::collection::vec(any::<u8>(), 0..160).prop_map(Bytes);
-    prop_oneof![10 => changed, 4 => made, 1 => any_text, 1 => any_bytes]
+    prop_oneof![10 => changed, 4 => assembled, 1 => any_text, 1 => any_bytes]
 }
 
 fn word() -> impl Strategy<Value = Vec<u8>> {
@@ -77,43 +77,43 @@ fn change() -> impl Strategy<Value = Change> {
         1 => (index(), 1..=u8::MAX).prop_map(|(at, bits)| Change::Flip { at, bits }),
         1 => index().prop_map(|at| Change::End { at }),
         2 => (index(), index(), index(), 1..80_usize).prop_map(|(at, from, begin, length)| Change::Graft { at, from, begin, length }),
-        6 => (index(), 0..ODD + 3).prop_map(|(node, how)| Change::Json { node, how }),
+        6 => (index(), 0..UNUSUAL + 3).prop_map(|(node, how)| Change::Json { node, how }),
         1 => (index(), index()).prop_map(|(one, other)| Change::Lines { one, other }),
     ]
 }
 
 impl Change {
     fn apply(&self, input: &mut Vec<u8>, valid: &[Vec<u8>]) {
-        let channel_key = |at: &Index, length: usize| at.index(length + 1);
+        let position = |at: &Index, length: usize| at.index(length + 1);
         let put = |input: &mut Vec<u8>, at: usize, over: usize, bytes: &[u8]| {
             let end = (at + over).min(input.len());
             input.splice(at..end, bytes.iter().copied());
         };
         match self {
             Self::Word { at, over, word } => {
-                let at = channel_key(at, input.len());
+                let at = position(at, input.len());
                 put(input, at, *over, word.get(WORDS).as_bytes());
             }
             Self::Bytes { at, over, bytes } => {
-                let at = channel_key(at, input.len());
+                let at = position(at, input.len());
                 put(input, at, *over, bytes);
             }
             Self::Repeat { at, length, times } => {
-                let at = channel_key(at, input.len());
+                let at = position(at, input.len());
                 let some = input[at..(at + length).min(input.len())].to_vec();
                 let times = (*times).min(MOST_BYTES / some.len().max(1));
                 put(input, at, 0, &some.repeat(times));
             }
             Self::Long { length } => *input = input.repeat(length / input.len().max(1) + 1),
             Self::Flip { at, bits } if !input.is_empty() => *at.get_mut_of(input) ^= bits,
-            Self::End { at } => input.truncate(channel_key(at, input.len())),
+            Self::End { at } => input.truncate(position(at, input.len())),
             Self::Graft { at, from, begin, length } if !valid.is_empty() => {
                 let from = from.get(valid);
-                let begin = channel_key(begin, from.len());
-                let at = channel_key(at, input.len());
+                let begin = position(begin, from.len());
+                let at = position(at, input.len());
                 put(input, at, 0, &from[begin..(begin + length).min(from.len())]);
             }
-            Self::Json { node, how } => in_json(input, node, *how),
+            Self::Json { node, how } => change_json(input, node, *how),
             Self::Lines { one, other } => {
                 let mut lines: Vec<Vec<u8>> = input.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
                 let (one, other) = (one.index(lines.len()), other.index(lines.len()));
@@ -125,7 +125,7 @@ impl Change {
     }
 }
 
-/// For `Index`, which gives places in slices that cannot be changed.
+/// A mutable variant of `Index::get`.
 trait GetMut {
     fn get_mut_of<'a>(&self, bytes: &'a mut [u8]) -> &'a mut u8;
 }
@@ -137,8 +137,8 @@ impl GetMut for Index {
     }
 }
 
-/// Changes the first JSON object or array that is found.
-fn in_json(input: &mut Vec<u8>, node: &Index, how: usize) {
+/// Changes the first JSON object or array in an input.
+fn change_json(input: &mut Vec<u8>, node: &Index, how: usize) {
     let Some(begin) = input.iter().position(|byte| matches!(byte, b'{' | b'[')) else { return };
     let mut values = serde_json::Deserializer::from_slice(&input[begin..]).into_iter::<Value>();
     let Some(Ok(mut value)) = values.next() else { return };
@@ -148,7 +148,7 @@ fn in_json(input: &mut Vec<u8>, node: &Index, how: usize) {
     input.splice(begin..end, value.to_string().into_bytes());
 }
 
-/// Values in a value, itself not counted, and at least 1.
+/// The number of values inside a value, at least 1.
 fn size(value: &Value) -> usize {
     match value {
         Value::Array(items) => items.iter().map(|item| size(item) + 1).sum::<usize>().max(1),
@@ -157,16 +157,16 @@ fn size(value: &Value) -> usize {
     }
 }
 
-/// Changes the value that is so many values on. Tells whether it was in here.
+/// Changes the value at the offset `left`. Returns whether it is inside `value`.
 fn change_in(value: &mut Value, left: &mut usize, how: usize) -> bool {
     match value {
         Value::Array(items) => {
             for at in 0..items.len() {
                 if *left == 0 {
-                    match how.checked_sub(ODD) {
+                    match how.checked_sub(UNUSUAL) {
                         Some(0) => drop(items.remove(at)),
                         Some(_) => items.push(items[at].clone()),
-                        None => items[at] = odd_for(&items[at], how),
+                        None => items[at] = unusual_for(&items[at], how),
                     }
                     return true;
                 }
@@ -181,7 +181,7 @@ fn change_in(value: &mut Value, left: &mut usize, how: usize) -> bool {
             let keys: Vec<String> = fields.keys().cloned().collect();
             for key in keys {
                 if *left == 0 {
-                    match how.checked_sub(ODD) {
+                    match how.checked_sub(UNUSUAL) {
                         Some(0) => drop(fields.remove(&key)),
                         Some(1) => drop(fields.insert(format!("{key}_"), fields[&key].clone())),
                         Some(_) => {
@@ -189,8 +189,8 @@ fn change_in(value: &mut Value, left: &mut usize, how: usize) -> bool {
                             fields.insert(key, Value::Array(vec![same]));
                         }
                         None => {
-                            let odd = odd_for(&fields[&key], how);
-                            fields.insert(key, odd);
+                            let unusual = unusual_for(&fields[&key], how);
+                            fields.insert(key, unusual);
                         }
                     }
                     return true;
@@ -206,8 +206,8 @@ fn change_in(value: &mut Value, left: &mut usize, how: usize) -> bool {
     }
 }
 
-/// In the place of a number mostly another one, at an end of what such numbers may be.
-fn odd_for(value: &Value, which: usize) -> Value {
+/// An unusual value in place of another. For a number this is usually a number at the limit of a range.
+fn unusual_for(value: &Value, which: usize) -> Value {
     let ends = [
         json!(-1),
         json!(0),
@@ -221,14 +221,14 @@ fn odd_for(value: &Value, which: usize) -> Value {
     ];
     match value {
         Value::Number(_) if !which.is_multiple_of(3) => ends[which % ends.len()].clone(),
-        _ => odd(which),
+        _ => unusual(which),
     }
 }
 
-/// As many odd values as there are.
-const ODD: usize = 22;
+/// The number of values that [`unusual`] knows.
+const UNUSUAL: usize = 22;
 
-fn odd(which: usize) -> Value {
+fn unusual(which: usize) -> Value {
     match which {
         0 => Value::Null,
         1 => json!(true),

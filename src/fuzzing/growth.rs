@@ -1,9 +1,9 @@
-//! Looks whether work grows faster than what is read: a scan within a scan.
+//! Checks whether work grows faster than the input, as in a scan within a scan.
 //!
-//! Work is the processor's time that the thread itself used: the least of several runs, which what else the machine does hardly changes. An
-//! input of a few thousand bytes is enough for a suspicion; what is suspected is measured again at that length and at a quarter of it, and is
-//! found only when the one takes more than eight times what the other takes: where work grows with the length it is four times, and where it
-//! grows with its square sixteen times. A ratio, so it is the same on any machine.
+//! Work is the processor time of the thread: the minimum of several runs, which other load on the machine hardly affects. An input of a few thousand
+//! bytes is enough for a suspicion. A suspect is measured again at that length and at a quarter of it, and is reported if the long input takes more
+//! than eight times as long as the short one. Linear work takes four times as long, and quadratic work sixteen times. This is a ratio, so it is the
+//! same on any machine.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use rustix::time::{ClockId, clock_gettime};
 use super::Target;
 use super::words::WORDS;
 
-/// Less work than this is not suspected: at the longest input of a target that costs 1.
+/// Less work than this is not suspect, at the longest input of a target of cost 1.
 const SUSPECT: Duration = Duration::from_millis(if cfg!(debug_assertions) { 60 } else { 6 });
-/// The shorter input of a suspect is so many times shorter.
+/// The ratio of the lengths of the long and the short input of a suspect.
 const SHORTER: usize = 4;
-/// Work may grow so many times faster than the input.
+/// The factor by which work may grow faster than the input.
 const LEEWAY: u32 = 2;
-/// The least of so many runs counts.
+/// The minimum of this many runs counts.
 const RUNS: usize = 5;
 
-/// The first thing of a target that grows too fast, with its input.
-pub(super) fn faster(target: &Target) -> Option<String> {
+/// The first input of a target for which work grows too fast.
+pub(super) fn first_superlinear(target: &Target) -> Option<String> {
     let is_long = super::variable("TERTULIA_FUZZ_RUNS").is_some();
-    // What costs more is looked at by whoever has the time.
+    // Expensive targets are only checked in the long run.
     if target.costs > 1 && !is_long {
         return None;
     }
@@ -32,12 +32,12 @@ pub(super) fn faster(target: &Target) -> Option<String> {
     let valid = (target.valid)();
     let surroundings = [&[][..], &valid[0]];
     let mut pieces = pairs().chain(words).flat_map(|piece| surroundings.map(|around| (piece.clone(), around)));
-    pieces.find_map(|(piece, around)| grows(target, &piece, around))
+    pieces.find_map(|(piece, around)| grows_too_fast(target, &piece, around))
 }
 
-/// Whether a piece over and over grows too fast within something.
-fn grows(target: &Target, piece: &str, around: &[u8]) -> Option<String> {
-    let work = |length: usize| worked(target, &grown(around, piece.as_bytes(), length));
+/// Whether the work for a repeated piece inside a valid input grows too fast.
+fn grows_too_fast(target: &Target, piece: &str, around: &[u8]) -> Option<String> {
+    let work = |length: usize| measure(target, &repeated_inside(around, piece.as_bytes(), length));
     match work(target.longest) {
         Ok(work) if work < SUSPECT => return None,
         Ok(_) => {}
@@ -47,13 +47,13 @@ fn grows(target: &Target, piece: &str, around: &[u8]) -> Option<String> {
     let (short, long) = (least(target.longest / SHORTER)?, least(target.longest)?);
     (long >= SUSPECT && long > short * SHORTER as u32 * LEEWAY).then(|| {
         format!(
-            "{}: {piece:?} over and over takes {long:?} for {} bytes, and {short:?} for a quarter of them",
+            "{}: repeating {piece:?} takes {long:?} for {} bytes, and {short:?} for a quarter of them",
             target.name, target.longest
         )
     })
 }
 
-/// Words that only together make work.
+/// Words that cause work only in combination.
 fn pairs() -> impl Iterator<Item = String> {
     [
         ["[a", "]("],
@@ -79,25 +79,25 @@ fn pairs() -> impl Iterator<Item = String> {
     .map(|pair| pair.concat())
 }
 
-/// Something within what is valid, so often that all of it has this length.
-fn grown(around: &[u8], piece: &[u8], length: usize) -> Vec<u8> {
+/// A valid input with a piece repeated in its middle, up to this length.
+fn repeated_inside(around: &[u8], piece: &[u8], length: usize) -> Vec<u8> {
     let middle = around.len() / 2;
     let times = length.saturating_sub(around.len()) / piece.len().max(1);
     [&around[..middle], &piece.repeat(times), &around[middle..]].concat()
 }
 
-/// What a run costs.
+/// Measures one run.
 ///
 /// # Errors
 /// The input breaks a rule.
-fn worked(target: &Target, input: &[u8]) -> Result<Duration, String> {
-    let before = used();
+fn measure(target: &Target, input: &[u8]) -> Result<Duration, String> {
+    let before = processor_time();
     super::hunt::one(target, input, "an input that grew")?;
-    Ok(used().saturating_sub(before))
+    Ok(processor_time().saturating_sub(before))
 }
 
-/// The processor's time that this thread used.
-fn used() -> Duration {
+/// The processor time that this thread has used.
+fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), u32::try_from(time.tv_nsec).unwrap_or_default())
 }

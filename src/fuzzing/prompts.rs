@@ -1,4 +1,4 @@
-//! Prompts from hostile texts: bounded, one line for each speaker, and nobody speaks as another.
+//! Targets for prompts with hostile texts: they are bounded, have one line for each message, and no author speaks as another.
 
 use std::collections::BTreeMap;
 
@@ -33,21 +33,21 @@ pub(super) fn prompt(bytes: &[u8]) {
         .collect();
     let shown: Vec<&Message> = messages.iter().collect();
     let (recent, new) = shown.split_at(shown.len() / 2);
-    let somebody = given[0];
-    let mut words = Settings::overlay(Value::Object(Default::default())).expect("the defaults").prompt;
-    // From the least that is allowed, so that much has to give way.
+    let first_text = given[0];
+    let mut words = Settings::overlay(Value::Object(Default::default())).expect("the defaults are valid").prompt;
+    // Near the minimum, so that much must be left out.
     let budget = 1_500 + bytes.len() % 1_000;
     (words.decision_tokens, words.statement_tokens, words.summary_tokens) = (budget, budget, budget);
     let id = CompanionId::from("aria");
-    let character = Character { id: &id, name: "Aria", persona: somebody, chattiness: somebody, tier: "average" };
+    let character = Character { id: &id, name: "Aria", persona: first_text, chattiness: first_text, tier: "average" };
 
     let deciding = DecisionParts {
         character,
         trigger: Trigger::Turn,
         message_count: u64::MAX,
-        // A companion's name, which its operator chose.
+        // The name of a companion, which the operator chose.
         speaker: Some("Mira"),
-        summary: Some(somebody),
+        summary: Some(first_text),
         recent,
         buffer: new,
         notes: &[],
@@ -57,8 +57,8 @@ pub(super) fn prompt(bytes: &[u8]) {
         trigger: Trigger::Interjection,
         message_count: 3,
         speaker: None,
-        reason: Some(somebody),
-        summary: Some(somebody),
+        reason: Some(first_text),
+        summary: Some(first_text),
         recent,
         snapshot: new,
         notes: &[],
@@ -67,7 +67,7 @@ pub(super) fn prompt(bytes: &[u8]) {
         prompt::decision(&deciding, &words),
         prompt::vote(&deciding, &words),
         prompt::statement(&speaking, &words),
-        prompt::summary(Some(somebody), &shown, &words),
+        prompt::summary(Some(first_text), &shown, &words),
         prompt::judgement(&shown, &words),
     ] {
         check(&prompt, &messages, budget);
@@ -79,7 +79,7 @@ fn check(prompt: &Prompt, messages: &[Message], budget: usize) {
     assert!(tokens <= budget, "{tokens} tokens where {budget} are allowed");
     for name in DELIMITERS {
         for delimiter in [format!("<{name}>"), format!("</{name}>")] {
-            assert!(prompt.user.matches(&delimiter).count() <= 1, "{delimiter} is there twice");
+            assert!(prompt.user.matches(&delimiter).count() <= 1, "{delimiter} occurs twice");
         }
     }
     let lines: Vec<&str> = ["earlier-messages", "messages"].iter().flat_map(|name| within(&prompt.user, name)).collect();
@@ -88,7 +88,7 @@ fn check(prompt: &Prompt, messages: &[Message], budget: usize) {
     for line in lines {
         let line: BTreeMap<String, Value> = serde_json::from_str(line).expect("a line is one JSON object");
         assert_eq!(line.keys().map(String::as_str).collect::<Vec<_>>(), ["from", "n", "role", "text", "who"]);
-        // Numbered as they are on record, so each line tells which message it is.
+        // Lines are numbered in the order of the messages, so the number identifies the message.
         let number = usize::try_from(line["n"].as_u64().unwrap()).unwrap();
         let message = &messages[number - 1 + messages.len() - total(messages.len(), prompt)];
         let role = match message.from.role {
@@ -97,25 +97,31 @@ fn check(prompt: &Prompt, messages: &[Message], budget: usize) {
             Role::Companion if &*message.from.id == "aria" => "you",
             Role::Companion => "companion",
         };
-        let told = (line["role"].as_str().unwrap(), line["text"].as_str().unwrap());
-        assert!(told.0 == role || (role == "you" && told.0 == "companion"), "{told:?} where {role} speaks");
-        assert!(told.1 == &*message.text || told.1.contains("characters left out]"), "somebody else's words: {told:?}");
+        let line_content = (line["role"].as_str().unwrap(), line["text"].as_str().unwrap());
+        assert!(
+            line_content.0 == role || (role == "you" && line_content.0 == "companion"),
+            "{line_content:?}, but the role is {role}"
+        );
+        assert!(
+            line_content.1 == &*message.text || line_content.1.contains("characters left out]"),
+            "the text of another message: {line_content:?}"
+        );
         let key = (message.from.role, message.from.id.clone());
         let who = line["who"].as_str().unwrap().to_owned();
-        assert_eq!(tags.entry(who.clone()).or_insert_with(|| key.clone()), &key, "{who} is two");
+        assert_eq!(tags.entry(who.clone()).or_insert_with(|| key.clone()), &key, "{who} stands for two authors");
     }
 }
 
-/// The messages between two delimiters: everything that could pass for a line there.
+/// The lines between two delimiters: everything that could pass for a line there.
 fn within<'a>(user: &'a str, name: &str) -> Vec<&'a str> {
     let Some((_, rest)) = user.split_once(&format!("<{name}>\n")) else { return Vec::new() };
-    let (inside, _) = rest.split_once(&format!("</{name}>")).expect("what begins ends");
+    let (inside, _) = rest.split_once(&format!("</{name}>")).expect("a delimiter that opens also closes");
     let lines = inside.split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']);
     let is_left_out = |line: &&str| line.starts_with('[') && line.ends_with(" left out]");
     lines.filter(|line| !line.is_empty() && !is_left_out(line)).collect()
 }
 
-/// How many messages a prompt numbers: a decision shows the last five settled ones alone.
+/// The number of messages that a prompt numbers: a decision shows only the last five settled ones.
 fn total(all: usize, prompt: &Prompt) -> usize {
     let settled = all / 2;
     let is_decision = prompt.system.contains("You are Aria.") && !prompt.user.contains("You have decided to speak");

@@ -1,4 +1,4 @@
-//! What is stored: records of every kind, and keys.
+//! Targets for the store: records of every kind, and keys.
 
 use std::fmt::Debug;
 
@@ -16,10 +16,10 @@ use crate::journal::record::{
     SnapshotRecord, StartRecord, UsageRecord, decode, decode_bytes, decode_event, decode_number, encode, encode_bytes,
     encode_event, encode_number,
 };
-use crate::journal::redaction::without_words;
+use crate::journal::redaction::redact;
 use crate::ports::store::key::{ChannelNo, Key};
 
-/// Every kind of event, as it is stored.
+/// A stored sample of every kind of event.
 const EVENTS: &[&str] = &[
     r#"{"at":5,"event":{"event":"said","message":{"id":"m1","from":{"id":"ana","name":"Ana","role":"user"},"text":"Hi, Aria","modality":"voice","lull_endpoint":true,"address":{"companions":["aria"],"others":true}},"reply_to":3,"said_at":4}}"#,
     r#"{"at":5,"event":{"event":"said","message":{"from":{"id":"aria","name":"Aria","role":"companion"},"text":"Hello!","modality":"text","address":{"companions":[],"others":false}},"reply":7}}"#,
@@ -48,7 +48,7 @@ const EVENTS: &[&str] = &[
     r#"{"at":5,"handled":4,"event":{"event":"summarised","upto":4,"text":"They greeted."}}"#,
 ];
 
-/// Every other kind of record.
+/// A stored sample of every other kind of record.
 const RECORDS: &[&str] = &[
     r#"{"companion":"aria","trigger":"lull","messages":[3,4],"upto":4,"text":"Hello","parts":[{"state":"sent","id":"9"},{"state":"sending","after":"8"},{"state":"owed"},{"state":"unconfirmed"}]}"#,
     r#"{"heard":4}"#,
@@ -84,7 +84,7 @@ pub(super) fn event(bytes: &[u8]) {
         let other = [&[version], bytes.get(1..).unwrap_or_default()].concat();
         assert!(
             matches!(decode_event(&key, &other), Err(RecordError::UnknownVersion { .. })),
-            "version {version} is read as this one"
+            "version {version} is read as the newest version"
         );
     }
 
@@ -92,34 +92,37 @@ pub(super) fn event(bytes: &[u8]) {
 
     match read {
         Ok(recorded) => {
-            assert!(bytes.first().is_some_and(|version| *version <= NEWEST_VERSION), "a newer version is read as this one");
+            assert!(
+                bytes.first().is_some_and(|version| *version <= NEWEST_VERSION),
+                "a future version is read as the newest version"
+            );
             assert_eq!(recorded.seq, Seq(7));
             let written = encode_event(&recorded);
-            assert_eq!(decode_event(&key, &written).as_ref(), Ok(&recorded), "an event does not read as it was written");
-            let bare = without_words(&recorded);
-            assert_eq!(without_words(&bare), bare);
-            let wordless = encode_event(&bare);
+            assert_eq!(decode_event(&key, &written).as_ref(), Ok(&recorded), "an event changes when it is written and read");
+            let redacted = redact(&recorded);
+            assert_eq!(redact(&redacted), redacted);
+            let wordless = encode_event(&redacted);
             assert!(decode_event(&key, &wordless).is_ok(), "an event without its words cannot be read");
         }
-        Err(error) => told(&error, bytes),
+        Err(error) => check_error(&error, bytes),
     }
 }
 
 pub(super) fn record(bytes: &[u8]) {
-    reads::<OutboxRecord>(bytes);
-    reads::<PendingRecord>(bytes);
-    reads::<ChannelRecord>(bytes);
-    reads::<RoomRecord>(bytes);
-    reads::<UsageRecord>(bytes);
-    reads::<StartRecord>(bytes);
-    reads::<OptOutRecord>(bytes);
-    reads::<DeadLetterRecord>(bytes);
-    reads::<Membership>(bytes);
-    reads::<SnapshotRecord>(bytes);
+    check_record::<OutboxRecord>(bytes);
+    check_record::<PendingRecord>(bytes);
+    check_record::<ChannelRecord>(bytes);
+    check_record::<RoomRecord>(bytes);
+    check_record::<UsageRecord>(bytes);
+    check_record::<StartRecord>(bytes);
+    check_record::<OptOutRecord>(bytes);
+    check_record::<DeadLetterRecord>(bytes);
+    check_record::<Membership>(bytes);
+    check_record::<SnapshotRecord>(bytes);
     let key = Key::from_bytes(bytes);
     match decode_bytes(&key, bytes) {
         Ok(read) => assert_eq!(encode_bytes(&read), bytes),
-        Err(error) => told(&error, bytes),
+        Err(error) => check_error(&error, bytes),
     }
     match decode_number(&key, bytes) {
         Ok(number) => assert_eq!(encode_number(number), bytes),
@@ -127,22 +130,25 @@ pub(super) fn record(bytes: &[u8]) {
     }
 }
 
-fn reads<T: Serialize + DeserializeOwned + PartialEq + Debug>(bytes: &[u8]) {
+fn check_record<T: Serialize + DeserializeOwned + PartialEq + Debug>(bytes: &[u8]) {
     let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
     match decode::<T>(&key, bytes) {
         Ok(record) => {
-            assert!(bytes.first().is_some_and(|version| *version <= NEWEST_VERSION), "a newer version is read as this one");
-            assert_eq!(decode::<T>(&key, &encode(&record)).as_ref(), Ok(&record), "a record does not read as it was written");
+            assert!(
+                bytes.first().is_some_and(|version| *version <= NEWEST_VERSION),
+                "a future version is read as the newest version"
+            );
+            assert_eq!(decode::<T>(&key, &encode(&record)).as_ref(), Ok(&record), "a record changes when it is written and read");
         }
-        Err(error) => told(&error, bytes),
+        Err(error) => check_error(&error, bytes),
     }
 }
 
-/// An error names the key and quotes nothing of what is stored.
-fn told(error: &RecordError, bytes: &[u8]) {
-    let told = error.to_string();
-    assert!(is_plain_line(&told) && is_bounded(&told, 400 + bytes.len().min(1) * 5 * bytes.len()), "{told}");
-    assert!(!told.contains("Hi, Aria"), "it quotes what is stored: {told}");
+/// Asserts that an error names the key and quotes nothing of the record.
+fn check_error(error: &RecordError, bytes: &[u8]) {
+    let message = error.to_string();
+    assert!(is_plain_line(&message) && is_bounded(&message, 400 + bytes.len().min(1) * 5 * bytes.len()), "{message}");
+    assert!(!message.contains("Hi, Aria"), "the error quotes the record: {message}");
     match error {
         RecordError::UnknownVersion { found, .. } => assert_eq!(bytes.first(), Some(found)),
         RecordError::UnknownVariant { .. } => assert_eq!(bytes.first(), Some(&NEWEST_VERSION)),
@@ -157,7 +163,7 @@ pub(super) fn key(bytes: &[u8]) {
     let end = any.clone().end();
     assert!(end.as_bytes().is_empty() || any < end);
     assert!(is_plain_line(&any.to_string()));
-    assert!(key::name_of_note(None, &any).is_none_or(|name| key::note(None, &name) == any), "a note goes by two names");
+    assert!(key::name_of_note(None, &any).is_none_or(|name| key::note(None, &name) == any), "a note has two names");
 
     let all = text(bytes);
     let mut named = super::parts(&all).into_iter().cycle();
@@ -166,7 +172,7 @@ pub(super) fn key(bytes: &[u8]) {
     let channel_key = ChannelKey::new(&guild, &channel);
     let ward = Ward::of(&guild);
     assert_eq!(channel_key.ward(), ward);
-    // What stands in a key is found in it again, and what belongs to one lies together.
+    // The parts of a key can be read back from it, and the keys of one person are adjacent.
     let plain = |text: &str| text.replace('\0', "");
     assert_eq!(
         key::guild_of_usage(&key::usage(&guild, Moment::from_micros(7), ChannelNo(3), 1)),
@@ -175,10 +181,15 @@ pub(super) fn key(bytes: &[u8]) {
     assert_eq!(key::name_of_note(Some(&guild), &key::note(Some(&guild), name)), Some(plain(name)));
     assert_eq!(key::channel_in(&key::outbox(ward, ChannelNo(9), Ticket(4))), Some(ChannelNo(9)));
     assert_eq!(key::channel_before_number(&key::person(&guild, &person, ChannelNo(9), Seq(4))), Some(ChannelNo(9)));
-    let mine = key::said_by(&guild, &person);
-    let said = key::person(&guild, &person, ChannelNo(9), Seq(4));
-    assert!(said.as_bytes().starts_with(mine.as_bytes()) && mine < said && said < mine.clone().end());
-    // Nobody's keys begin with another's.
+    let person_prefix = key::person_entries(&guild, &person);
+    let entry = key::person(&guild, &person, ChannelNo(9), Seq(4));
+    assert!(
+        entry.as_bytes().starts_with(person_prefix.as_bytes()) && person_prefix < entry && entry < person_prefix.clone().end()
+    );
+    // The keys of one person are no prefix of another's.
     let other = PersonId::from(format!("{}x", person.as_str()));
-    assert!(!key::person(&guild, &other, ChannelNo(9), Seq(4)).as_bytes().starts_with(mine.as_bytes()), "two people share keys");
+    assert!(
+        !key::person(&guild, &other, ChannelNo(9), Seq(4)).as_bytes().starts_with(person_prefix.as_bytes()),
+        "two people share keys"
+    );
 }

@@ -1,31 +1,31 @@
-//! What all targets need: reading bytes as texts, and rules that hold in many places.
+//! Helpers for all targets: they read bytes as texts, and check common rules.
 
 use std::borrow::Cow;
 
-/// Stands between the texts of one input.
+/// Separates the texts of one input.
 const SEPARATOR: char = '\u{1f}';
 
-/// Bytes as the text that a lenient reader makes of them.
+/// Decodes bytes as text and replaces invalid UTF-8.
 pub(crate) fn text(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// The texts of an input, never none.
+/// The texts of an input. There is always at least one.
 pub(crate) fn parts(text: &str) -> Vec<&str> {
     text.split(SEPARATOR).collect()
 }
 
-/// Valid inputs that are texts.
+/// Turns texts into valid inputs.
 pub(crate) fn texts(texts: &[&str]) -> Vec<Vec<u8>> {
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()
 }
 
-/// Whether a text stands in one line and steers no terminal.
+/// Whether a text is one line without control characters.
 pub(crate) fn is_plain_line(text: &str) -> bool {
     !text.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}'))
 }
 
-/// Whether a text has at most so many characters.
+/// Whether a text has at most `most` characters.
 pub(crate) fn is_bounded(text: &str, most: usize) -> bool {
     text.chars().nth(most).is_none()
 }

@@ -1,8 +1,8 @@
-//! Replay scripts, in JSON and TOML: read, and run.
+//! Targets that parse replay scripts in JSON and TOML, and run them.
 
 use super::rules::{text, texts};
 use crate::domain::moment::Moment;
-use crate::replay::{Deed, Happening, Script, ScriptError, What, run};
+use crate::replay::{Action, ReplayEvent, ReplayEventKind, Script, ScriptError, run};
 
 const JSON: &str = r#"{ "companions": [ { "id": "aria", "aliases": ["ari"], "interjection": "very_eager", "text_lull_timeout": 10.0 }, { "id": "ben" } ],
   "settings": { "gate": { "skip_when_other_addressed": false, "max_buffer": 3 } },
@@ -16,7 +16,7 @@ const JSON: &str = r#"{ "companions": [ { "id": "aria", "aliases": ["ari"], "int
               { "at": 60.0, "channel": "1", "clear": true } ],
   "until": 120.0 }"#;
 
-/// What is run goes on for no longer: a script may ask for thirty years of questions without an answer.
+/// The longest run: a script may ask for thirty years of unanswered questions.
 const LONGEST: Moment = Moment::from_micros(20_000_000_000);
 
 pub(super) fn in_json() -> Vec<Vec<u8>> {
@@ -49,23 +49,23 @@ fn check(read: Result<Script, ScriptError>) {
     };
     script.events.truncate(60);
     script.until = Some(script.until.map_or(LONGEST, |until| until.min(LONGEST)));
-    let Ok(told) = run(&script) else { return };
-    assert_eq!(run(&script).as_ref(), Ok(&told), "the same script went another way");
-    follows(&script, &told);
+    let Ok(events) = run(&script) else { return };
+    assert_eq!(run(&script).as_ref(), Ok(&events), "two runs of the same script differ");
+    check_events(&script, &events);
 }
 
-/// What happened is in order, of whoever is in the script, and nobody says what others said.
-fn follows(script: &Script, told: &[Happening]) {
-    assert!(told.windows(2).all(|two| two[0].at <= two[1].at), "time went back");
-    for happening in told {
-        let known = happening.what.companion().is_none_or(|id| script.companions.contains_key(id));
-        assert!(known, "{happening} is of nobody here");
-        let shown = happening.to_string();
+/// Asserts that the events are in order and only name companions of the script, and that every message has its own author.
+fn check_events(script: &Script, events: &[ReplayEvent]) {
+    assert!(events.windows(2).all(|two| two[0].at <= two[1].at), "the events are not ordered by time");
+    for event in events {
+        let known = event.kind.companion().is_none_or(|id| script.companions.contains_key(id));
+        assert!(known, "{event} names an unknown companion");
+        let shown = event.to_string();
         assert!(!shown.chars().any(char::is_control), "{shown:?}");
-        assert!(!serde_json::to_string(happening).expect("it is written as JSON").contains('\n'));
-        if let What::Message { from, text, .. } = &happening.what {
+        assert!(!serde_json::to_string(event).expect("an event can be serialised").contains('\n'));
+        if let ReplayEventKind::Message { from, text, .. } = &event.kind {
             let is_scripted = script.events.iter().any(
-                |event| matches!(&event.deed, Deed::Say(saying) if saying.from == *from && saying.text == *text && event.channel == happening.channel),
+                |scripted| matches!(&scripted.action, Action::Say(saying) if saying.from == *from && saying.text == *text && scripted.channel == event.channel),
             );
             let is_stated = script.companions.keys().any(|id| id.as_str() == from);
             assert!(is_scripted || is_stated, "{from} never said {text:?}");

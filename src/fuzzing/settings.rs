@@ -1,4 +1,4 @@
-//! Settings: files and the environment.
+//! Targets for settings: files and the environment.
 
 use std::fs;
 
@@ -34,7 +34,7 @@ pub(super) fn variables() -> Vec<Vec<u8>> {
         "TERTULIA__MODELS__LARGE__MODEL=m\u{1f}TERTULIA__MODELS__SMALL={ model = \"m\" }",
         "TERTULIA__CONSOLE__ROOMS=[]\u{1f}TERTULIA__A__B__C__D=1\u{1f}TERTULIA__=x",
     ]);
-    // What once left the stack.
+    // This input once overflowed the stack.
     variables.push(format!("TERTULIA__{}B=1", "A__".repeat(20_000)).into_bytes());
     variables
 }
@@ -59,39 +59,39 @@ pub(super) fn environment(bytes: &[u8]) {
 }
 
 fn with_files(files: &[(&str, &[u8])], environment: &[(String, String)]) {
-    let folder = tempfile::tempdir().expect("a folder");
-    fs::create_dir(folder.path().join("companions")).expect("a folder in it");
+    let folder = tempfile::tempdir().expect("a temporary folder can be created");
+    fs::create_dir(folder.path().join("companions")).expect("a subfolder can be created");
     if files.iter().all(|(name, _)| !name.starts_with("companions/")) {
-        fs::remove_dir(folder.path().join("companions")).expect("it is empty");
+        fs::remove_dir(folder.path().join("companions")).expect("the subfolder is empty");
     }
     for (name, bytes) in files {
-        fs::write(folder.path().join(name), bytes).expect("a file");
+        fs::write(folder.path().join(name), bytes).expect("a file can be written");
     }
     let sources =
         Sources { folder: folder.path().to_owned(), folder_was_named: false, profile: None, environment: environment.to_vec() };
 
     match (load(&sources), load(&sources)) {
-        (Ok(one), Ok(other)) => good(&one, &other),
+        (Ok(one), Ok(other)) => check_loaded(&one, &other),
         (Err(one), Err(other)) => {
-            assert_eq!(one.to_string(), other.to_string(), "the same is wrong in two ways");
-            wrong(&one);
+            assert_eq!(one.to_string(), other.to_string(), "loading the same files twice gives different errors");
+            check_problems(&one);
         }
-        _ => panic!("the same is right and wrong"),
+        _ => panic!("loading the same files twice succeeds once and fails once"),
     }
 }
 
-fn good(one: &Loaded, other: &Loaded) {
+fn check_loaded(one: &Loaded, other: &Loaded) {
     assert_eq!(format!("{:?}", one.companions), format!("{:?}", other.companions));
     assert!(one.companions.values().all(|companion| !companion.name.trim().is_empty()));
-    assert!(one.companions.iter().all(|(id, companion)| *id == companion.id), "a companion goes by two ids");
+    assert!(one.companions.iter().all(|(id, companion)| *id == companion.id), "a companion has two ids");
     assert!(is_bounded(&format!("{:?}", one.notes), 10_000));
 }
 
-fn wrong(problems: &Problems) {
-    assert!(!problems.0.is_empty(), "something is wrong, and nobody says what");
+fn check_problems(problems: &Problems) {
+    assert!(!problems.0.is_empty(), "an error without a problem");
     for problem in &problems.0 {
-        let told = problem.to_string();
-        assert!(!told.is_empty() && is_bounded(&told, 66_000), "a problem without end");
-        assert!(!told.contains('\n'), "a problem of more than one line: {told}");
+        let message = problem.to_string();
+        assert!(!message.is_empty() && is_bounded(&message, 66_000), "a problem is empty or too long");
+        assert!(!message.contains('\n'), "a problem has more than one line: {message}");
     }
 }

@@ -1,6 +1,6 @@
-//! What parsers choke on.
+//! Fragments that are difficult for parsers.
 
-/// Marks, delimiters, numbers at their ends, and texts that pass for something else.
+/// Marks, delimiters, numbers at the limits of their ranges, and texts that imitate other formats.
 pub(super) const WORDS: &[&str] = &[
     "\n",
     "\r\n",

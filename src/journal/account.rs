@@ -1,4 +1,4 @@
-//! Adds up what a guild used, record by record: however many there are, what is kept grows only with who used what.
+//! Adds up a guild's usage record by record. Memory grows with the number of distinct callers, not with the number of records.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,25 +8,24 @@ use crate::domain::id::CompanionId;
 use crate::domain::price::Cost;
 use crate::domain::service::Service;
 
-/// What was used in a while.
+/// The usage of a span of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Statements that were made.
+    /// The number of statements.
     pub statements: u64,
-    /// Questions for a lull, an interjection or a turn.
+    /// The number of evaluations for a lull, an interjection or a turn.
     pub evaluations: u64,
-    /// Questions because somebody addressed a companion.
+    /// The number of evaluations because somebody addressed a companion.
     pub addresses: u64,
-    /// What the calls to models came to, by who made them of what.
+    /// The calls, by caller.
     pub by: BTreeMap<Caller, Calls>,
 }
 
-/// Who called which model, and in which role.
+/// Who called which service, with which model and in which role.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Caller {
-    /// Of which kind of service.
     pub service: Service,
-    /// For whom; none: for the channel itself (summaries, judgements).
+    /// The companion; none: the call was for the channel itself (summaries, judgements).
     pub companion: Option<CompanionId>,
     /// `gen_ai.request.model`.
     pub model: Arc<str>,
@@ -36,64 +35,62 @@ pub struct Caller {
     pub role: Arc<str>,
 }
 
-/// What calls came to.
+/// Totals of calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
-    /// Calls made, every try counted.
+    /// The number of calls, every retry counted.
     pub calls: u64,
-    /// How many of them gave no answer, and told no tokens.
+    /// The number of those without an answer, whose tokens are unknown.
     pub failed: u64,
-    /// How many of them have no price on record: they are in no cost.
+    /// The number of those without a price on record, which no cost includes.
     pub unpriced: u64,
     /// Tokens read.
     pub input_tokens: u64,
     /// Tokens written.
     pub output_tokens: u64,
-    /// What those with a price cost, by currency.
+    /// The cost of those with a price, by currency.
     pub costs: BTreeMap<Arc<str>, Cost>,
 }
 
 impl Account {
-    /// Counts one record.
     pub fn count(&mut self, record: UsageRecord) {
         match record.used {
             Used::Statement { .. } => self.statements += 1,
             Used::Evaluation { .. } => self.evaluations += 1,
             Used::Address { .. } => self.addresses += 1,
             Used::Call { service, companion, model, provider, role, input_tokens, output_tokens, calls, failed_calls, price } => {
-                let one = self.by.entry(Caller { service, companion, model, provider, role }).or_default();
-                one.calls += u64::from(calls);
-                one.failed += u64::from(failed_calls);
-                one.input_tokens = one.input_tokens.saturating_add(input_tokens);
-                one.output_tokens = one.output_tokens.saturating_add(output_tokens);
+                let calls_of_caller = self.by.entry(Caller { service, companion, model, provider, role }).or_default();
+                calls_of_caller.calls += u64::from(calls);
+                calls_of_caller.failed += u64::from(failed_calls);
+                calls_of_caller.input_tokens = calls_of_caller.input_tokens.saturating_add(input_tokens);
+                calls_of_caller.output_tokens = calls_of_caller.output_tokens.saturating_add(output_tokens);
                 match price {
                     Some(price) => {
                         let cost = price.of(input_tokens, output_tokens);
-                        *one.costs.entry(price.currency).or_default() += cost;
+                        *calls_of_caller.costs.entry(price.currency).or_default() += cost;
                     }
-                    None => one.unpriced += u64::from(calls),
+                    None => calls_of_caller.unpriced += u64::from(calls),
                 }
             }
         }
     }
 
-    /// Whether nothing was used.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// All calls together.
+    /// The sum of all calls.
     pub fn calls(&self) -> Calls {
         let mut sum = Calls::default();
-        for one in self.by.values() {
-            sum.add(one);
+        for calls in self.by.values() {
+            sum.add(calls);
         }
         sum
     }
 }
 
 impl Calls {
-    /// With these, too.
+    /// Adds other calls.
     pub fn add(&mut self, more: &Self) {
         self.calls += more.calls;
         self.failed += more.failed;
@@ -113,7 +110,7 @@ pub(crate) mod tests {
     use crate::domain::price::Price;
 
     #[test]
-    fn what_was_used_is_added_up_by_who_used_what() {
+    fn usage_is_added_up_by_caller() {
         let dollars = Price::per_million(1.0, 2.0, "USD");
 
         let account = counted([
@@ -135,7 +132,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_call_without_a_price_has_no_cost_and_is_told_apart() {
+    fn a_call_without_a_price_has_no_cost_and_is_counted_as_unpriced() {
         let account = counted([call(None, "side", 100, 10, None), call(None, "side", 1, 1, Some(&Price::free("USD")))]);
 
         let sum = account.calls();
@@ -155,13 +152,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_try_counts_as_a_call() {
-        let mut tried = call(Some("aria"), "side", 10, 2, None);
-        if let Used::Call { calls, failed_calls, .. } = &mut tried {
+    fn every_retry_counts_as_a_call() {
+        let mut retried = call(Some("aria"), "side", 10, 2, None);
+        if let Used::Call { calls, failed_calls, .. } = &mut retried {
             (*calls, *failed_calls) = (3, 2);
         }
 
-        let sum = counted([tried]).calls();
+        let sum = counted([retried]).calls();
 
         assert_eq!((sum.calls, sum.failed, sum.unpriced, sum.input_tokens), (3, 2, 3, 10));
     }

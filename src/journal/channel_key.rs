@@ -1,4 +1,4 @@
-//! Which journal is meant: a channel of a guild.
+//! The key of a journal: a channel of a guild.
 
 use std::fmt;
 
@@ -7,9 +7,7 @@ use crate::domain::id::{ChannelId, GuildId, Ward};
 /// A channel of a guild. Each has one journal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChannelKey {
-    /// Whose channel.
     pub guild: GuildId,
-    /// Which one.
     pub channel: ChannelId,
 }
 
@@ -19,7 +17,7 @@ impl ChannelKey {
         Self { guild: guild.clone(), channel: channel.clone() }
     }
 
-    /// Where its keys lie.
+    /// The ward of its keys.
     pub fn ward(&self) -> Ward {
         Ward::of(&self.guild)
     }

@@ -1,7 +1,7 @@
-//! Marks that words were erased, which stay readable in the store's file until it is compacted.
+//! Marks that text was erased, because erased text stays readable in the store's file until the store is compacted.
 //!
-//! A mark is written in the same batch as what erases, one key for each day and ward. Compaction leaves the marks out of the copy, so they are
-//! gone exactly when the words are.
+//! The mark is written in the same batch as the erasure, with one key for each day and ward. Compaction does not copy the marks, so they
+//! disappear exactly when the text does.
 
 use crate::domain::id::Ward;
 use crate::domain::moment::Moment;
@@ -11,18 +11,18 @@ use crate::ports::store::{Store, StoreError, Write};
 
 const DAY_MICROS: u64 = 24 * 60 * 60 * 1_000_000;
 
-/// The mark that words are erased in a ward at this moment.
+/// The mark that text is erased in a ward at this moment.
 pub fn mark(ward: Ward, at: Moment) -> Write {
     Write::Put(marks(ward).number(at.as_micros() / DAY_MICROS), encode(&()))
 }
 
-/// Whether a key is that of a mark.
+/// Whether a key is the key of a mark.
 pub fn is_mark(key: &Key) -> bool {
     let [ward, ..] = *key.as_bytes() else { return false };
     key.as_bytes().starts_with(marks(Ward(ward)).as_bytes())
 }
 
-/// The beginning of the day on which the oldest words were erased that are still in the store's file; none: there are no such words.
+/// The beginning of the day of the oldest erasure whose text is still in the store's file; none: there is no such text.
 ///
 /// # Errors
 /// The store cannot be read.

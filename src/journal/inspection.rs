@@ -1,4 +1,4 @@
-//! Tells whether what is stored reads as what it should be: each record with the reader that whoever needs it has.
+//! Checks whether stored records can be decoded, each with the decoder that its reader uses.
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 
@@ -11,10 +11,10 @@ use super::record::{
 };
 use crate::domain::id::{Seq, Ward};
 use crate::domain::moment::Moment;
-use crate::ports::store::keeper::{Fault, Inspect};
 use crate::ports::store::key::{ChannelNo, Key, Kind};
+use crate::ports::store::maintenance::{Fault, Inspect};
 
-/// Whoever knows how all that is stored reads.
+/// Checks records of every kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Inspection;
 
@@ -32,7 +32,7 @@ impl Inspect for Inspection {
     }
 }
 
-/// Reads a record as whoever needs it does. What the store keeps for itself is read by the store.
+/// Decodes a record as its reader does. Records of the store itself are checked by the store.
 pub(super) fn read(key: &Key, value: &[u8]) -> Result<(), RecordError> {
     match key.kind() {
         Some(Kind::Journal) => decode_event(key, value).map(drop),
@@ -40,7 +40,7 @@ pub(super) fn read(key: &Key, value: &[u8]) -> Result<(), RecordError> {
         Some(Kind::Pending) => as_record::<PendingRecord>(key, value),
         Some(Kind::Outbox) => as_record::<OutboxRecord>(key, value),
         Some(Kind::MessageId) => as_record::<Seq>(key, value),
-        // All that it tells is in its key.
+        // All information is in its key.
         Some(Kind::Person) => as_record::<IgnoredAny>(key, value),
         Some(Kind::ChannelName) => as_record::<u32>(key, value),
         Some(Kind::ChannelOf) => as_record::<ChannelRecord>(key, value),
@@ -50,25 +50,25 @@ pub(super) fn read(key: &Key, value: &[u8]) -> Result<(), RecordError> {
         Some(Kind::Room) => as_record::<RoomRecord>(key, value),
         Some(Kind::OptOut) => as_record::<OptOutRecord>(key, value),
         Some(Kind::Session) => decode_bytes(key, value).map(drop),
-        Some(Kind::Meta) => fact(key, value),
+        Some(Kind::Meta) => metadata(key, value),
         Some(Kind::Head | Kind::Tombstone | Kind::Summary | Kind::Webhook) | None => Ok(()),
     }
 }
 
-/// A fact about a ward, or about the whole store.
-fn fact(key: &Key, value: &[u8]) -> Result<(), RecordError> {
+/// Decodes a record about a ward, or about the whole store.
+fn metadata(key: &Key, value: &[u8]) -> Result<(), RecordError> {
     let [ward, ..] = *key.as_bytes() else { return Ok(()) };
-    let of = |name: &str| Key::new(Ward(ward), Kind::Meta).text(name);
-    let begins = |with: &Key| key.as_bytes().starts_with(with.as_bytes());
+    let prefix = |name: &str| Key::new(Ward(ward), Kind::Meta).text(name);
+    let has_prefix = |prefix: &Key| key.as_bytes().starts_with(prefix.as_bytes());
     if *key == key::next_channel(Ward(ward)) {
         as_record::<u32>(key, value)
-    } else if begins(&of("start")) {
+    } else if has_prefix(&prefix("start")) {
         as_record::<StartRecord>(key, value)
-    } else if begins(&of("usage kept from")) {
+    } else if has_prefix(&prefix("usage kept from")) {
         as_record::<Moment>(key, value)
-    } else if begins(&key::unlistings(Ward(ward))) {
+    } else if has_prefix(&key::index_removals(Ward(ward))) {
         as_record::<IgnoredAny>(key, value)
-    } else if begins(&key::sweeps(Ward(ward))) {
+    } else if has_prefix(&key::sweeps(Ward(ward))) {
         super::record::decode_number(key, value).map(drop)
     } else {
         Ok(())
@@ -79,43 +79,43 @@ fn as_record<T: DeserializeOwned>(key: &Key, value: &[u8]) -> Result<(), RecordE
     decode::<T>(key, value).map(drop)
 }
 
-/// What a record is, in words, and the channel that it belongs to, if it is one's. Nobody who said something is named.
+/// A description of a record, and the channel that it belongs to, if any. It names no person.
 pub(super) fn named(key: &Key) -> (String, Option<ChannelNo>) {
     let number = key.last_number().unwrap_or_default();
-    let of_channel = |what: &str| (what.to_owned(), key::channel_in(key));
-    let of_nobody = |what: String| (what, None);
-    let channel_key = || key::named_in(key).map_or_else(|| "a channel".to_owned(), |channel_key| channel_key.to_string());
+    let with_channel = |what: &str| (what.to_owned(), key::channel_in(key));
+    let without_channel = |what: String| (what, None);
+    let channel_key = || key::channel_key_in(key).map_or_else(|| "a channel".to_owned(), |channel_key| channel_key.to_string());
     match key.kind() {
-        Some(Kind::Journal) => of_channel(&format!("event {number}")),
-        Some(Kind::Snapshot) => of_channel("the snapshot"),
-        Some(Kind::Pending) => of_channel("the mark that something is to be done"),
-        Some(Kind::Outbox) => of_channel(&format!("the owed reply {number}")),
-        Some(Kind::MessageId) => of_channel("an entry of the index of messages"),
-        Some(Kind::ChannelOf) => of_channel("the name"),
-        Some(Kind::DeadLetter) => of_channel(&format!("why event {number} was set aside")),
-        Some(Kind::Head) => of_channel("the number of the last event"),
-        Some(Kind::Tombstone) => of_channel("the number of the first event that was not deleted"),
+        Some(Kind::Journal) => with_channel(&format!("event {number}")),
+        Some(Kind::Snapshot) => with_channel("the snapshot"),
+        Some(Kind::Pending) => with_channel("the marker of unfinished work"),
+        Some(Kind::Outbox) => with_channel(&format!("the owed reply {number}")),
+        Some(Kind::MessageId) => with_channel("an entry of the index of messages"),
+        Some(Kind::ChannelOf) => with_channel("the name"),
+        Some(Kind::DeadLetter) => with_channel(&format!("the dead letter of event {number}")),
+        Some(Kind::Head) => with_channel("the number of the last event"),
+        Some(Kind::Tombstone) => with_channel("the number of the first event that was not deleted"),
         Some(Kind::Person) => ("an entry of the index of persons".to_owned(), key::channel_before_number(key)),
-        Some(Kind::ChannelName) => of_nobody(format!("the number of {}", channel_key())),
-        Some(Kind::Setting) => of_nobody(format!("who lives in {}", channel_key())),
+        Some(Kind::ChannelName) => without_channel(format!("the number of {}", channel_key())),
+        Some(Kind::Setting) => without_channel(format!("the members of {}", channel_key())),
         Some(Kind::OptOut) => {
             let guild = key::opt_out_in(key).map_or_else(|| "a guild".to_owned(), |(guild, _)| format!("guild {guild}"));
-            of_nobody(format!("that somebody of {guild} is not to be heard"))
+            without_channel(format!("an opt-out in {guild}"))
         }
         Some(Kind::Room) => {
             let room = key::room_in(key).map_or_else(|| "a room".to_owned(), |room| format!("room {room}"));
-            of_nobody(format!("the entry of {room} in the directory of rooms"))
+            without_channel(format!("the entry of {room} in the directory of rooms"))
         }
         Some(Kind::Usage) => {
             let guild = key::guild_of_usage(key).map_or_else(|| "a guild".to_owned(), |guild| format!("guild {guild}"));
-            of_nobody(format!("something that {guild} used"))
+            without_channel(format!("something that {guild} used"))
         }
-        Some(Kind::Meta) => match (key::swept_in(key), key::numbered_next(key)) {
-            (Some(channel), _) => ("the mark of what is being deleted".to_owned(), Some(channel)),
-            (None, Some(ward)) => of_nobody(format!("the number that the next channel of ward {} gets", ward.0)),
-            (None, None) => of_nobody(format!("the record {key}")),
+        Some(Kind::Meta) => match (key::sweep_in(key), key::next_channel_in(key)) {
+            (Some(channel), _) => ("the marker of a deletion in progress".to_owned(), Some(channel)),
+            (None, Some(ward)) => without_channel(format!("the number that the next channel of ward {} gets", ward.0)),
+            (None, None) => without_channel(format!("the record {key}")),
         },
-        Some(Kind::Summary | Kind::Session | Kind::Webhook) | None => of_nobody(format!("the record {key}")),
+        Some(Kind::Summary | Kind::Session | Kind::Webhook) | None => without_channel(format!("the record {key}")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The keys under which a channel's records lie, one function for each kind.
+//! The keys of a channel's records, one function for each kind.
 
 use std::ops::Range;
 
@@ -9,209 +9,212 @@ use crate::ports::store::key::{ChannelNo, Key, Kind};
 use super::channel_key::ChannelKey;
 use super::speakers::{after_stretch, stretch};
 
-/// The conversation's state.
+/// The key of a channel's snapshot.
 pub fn snapshot(ward: Ward, channel: ChannelNo) -> Key {
     Key::new(ward, Kind::Snapshot).channel(channel)
 }
 
-/// Present while something is unsettled, armed or owed in the channel.
+/// The key of the record that exists while something is unsettled, armed or owed in the channel.
 pub fn pending(ward: Ward, channel: ChannelNo) -> Key {
     Key::new(ward, Kind::Pending).channel(channel)
 }
 
-/// The rolling summary.
+/// The key of a channel's rolling summary.
 pub fn summary(ward: Ward, channel: ChannelNo) -> Key {
     Key::new(ward, Kind::Summary).channel(channel)
 }
 
-/// The lowest number that the journal still owes: what is missing below it was deleted. Eight bytes, big-endian.
+/// The key of a journal's low-water mark: what is missing below that number was deleted. The value has eight bytes, big-endian.
 pub fn tombstone(ward: Ward, channel: ChannelNo) -> Key {
     Key::new(ward, Kind::Tombstone).channel(channel)
 }
 
-/// A reply owed.
+/// The key of an owed reply.
 pub fn outbox(ward: Ward, channel: ChannelNo, ticket: Ticket) -> Key {
     Key::new(ward, Kind::Outbox).channel(channel).number(ticket.0)
 }
 
-/// The number of the message with this platform id.
+/// The key of the index entry that maps a platform's message id to the number of the message.
 pub fn message_id(ward: Ward, channel: ChannelNo, id: &str) -> Key {
     Key::new(ward, Kind::MessageId).channel(channel).text(id)
 }
 
-/// That this person said something in the stretch that this event lies in. It ends in the [stretch](super::speakers)'s first number.
+/// The index entry of a person who said something in the stretch that contains this event. The key ends in the first number of the
+/// [stretch](super::speakers).
 pub fn person(guild: &GuildId, person: &PersonId, channel: ChannelNo, seq: Seq) -> Key {
-    said_by(guild, person).channel(channel).number(stretch(seq).0)
+    person_entries(guild, person).channel(channel).number(stretch(seq).0)
 }
 
-/// Where all keys lie that tell of a person in the stretch that this event lies in.
+/// The range of the index entries of a person in the stretch that contains this event.
 pub fn person_in(guild: &GuildId, person: &PersonId, channel: ChannelNo, seq: Seq) -> Range<Key> {
-    let of = said_by(guild, person).channel(channel);
-    of.clone().number(stretch(seq).0)..of.number(after_stretch(seq).0)
+    let prefix = person_entries(guild, person).channel(channel);
+    prefix.clone().number(stretch(seq).0)..prefix.number(after_stretch(seq).0)
 }
 
-/// What all keys of a person in the index of a guild begin with.
-pub fn said_by(guild: &GuildId, person: &PersonId) -> Key {
+/// The prefix of a person's index entries in a guild.
+pub fn person_entries(guild: &GuildId, person: &PersonId) -> Key {
     all_persons(guild).text(person.as_str())
 }
 
-/// What all keys of the index of persons of a guild begin with.
+/// The prefix of a guild's index of persons.
 pub fn all_persons(guild: &GuildId) -> Key {
     Key::new(Ward::of(guild), Kind::Person).text(guild.as_str())
 }
 
-/// The person in a key of the index of persons of a guild.
+/// The person that a key of a guild's index of persons names.
 pub fn person_named_in(guild: &GuildId, key: &Key) -> Option<PersonId> {
-    let named = key.as_bytes().strip_prefix(all_persons(guild).as_bytes())?;
-    let end = named.iter().position(|byte| *byte == 0)?;
-    std::str::from_utf8(&named[..end]).ok().map(PersonId::from)
+    let rest = key.as_bytes().strip_prefix(all_persons(guild).as_bytes())?;
+    let end = rest.iter().position(|byte| *byte == 0)?;
+    std::str::from_utf8(&rest[..end]).ok().map(PersonId::from)
 }
 
-/// A message set aside.
+/// The key of a dead letter.
 pub fn dead_letter(ward: Ward, channel: ChannelNo, seq: Seq) -> Key {
     dead_letters(ward, channel).number(seq.0)
 }
 
-/// What all keys of [`dead_letter`] of a channel begin with.
+/// The prefix of a channel's keys of [`dead_letter`].
 pub fn dead_letters(ward: Ward, channel: ChannelNo) -> Key {
     Key::new(ward, Kind::DeadLetter).channel(channel)
 }
 
-/// The number that stands for a channel.
+/// The key of a channel's interned number.
 pub fn channel_name(channel_key: &ChannelKey) -> Key {
     Key::new(channel_key.ward(), Kind::ChannelName).text(channel_key.guild.as_str()).text(channel_key.channel.as_str())
 }
 
-/// The channel in a key of [`channel_name`].
-pub fn named_in(key: &Key) -> Option<ChannelKey> {
+/// The channel that a key of [`channel_name`] names.
+pub fn channel_key_in(key: &Key) -> Option<ChannelKey> {
     let (guild, channel) = two_texts(key)?;
     Some(ChannelKey::new(&guild.into(), &channel.into()))
 }
 
-/// The channel that a number stands for.
+/// The key of the record that maps a channel's number back to the channel.
 pub fn channel_of(ward: Ward, channel: ChannelNo) -> Key {
     Key::new(ward, Kind::ChannelOf).channel(channel)
 }
 
-/// The number that the ward's next new channel gets.
+/// The key of the number that the ward's next new channel gets.
 pub fn next_channel(ward: Ward) -> Key {
     Key::new(ward, Kind::Meta).text("next channel")
 }
 
-/// The ward in a key of [`next_channel`].
-pub fn numbered_next(key: &Key) -> Option<Ward> {
+/// The ward of a key of [`next_channel`].
+pub fn next_channel_in(key: &Key) -> Option<Ward> {
     let [ward, ..] = *key.as_bytes() else { return None };
     (*key == next_channel(Ward(ward))).then_some(Ward(ward))
 }
 
-/// Present while a deleted channel is swept: everything below the number that it holds is gone, though some of it may still lie there.
+/// The key of the mark that exists while a deleted channel is swept. Everything below the number in its value is deleted, although some of
+/// it may still be stored.
 pub fn sweep(ward: Ward, channel: ChannelNo) -> Key {
     sweeps(ward).channel(channel)
 }
 
-/// What all keys of [`sweep`] in a ward begin with.
+/// The prefix of a ward's keys of [`sweep`].
 pub fn sweeps(ward: Ward) -> Key {
     Key::new(ward, Kind::Meta).text("sweep")
 }
 
-/// Present until it was looked whether whoever said this event, whose words are taken out, has anything left in its stretch. It names nobody.
+/// The key of the mark that exists after an event was redacted, until the index is checked: does its author have other messages in that
+/// stretch? The mark names nobody.
 pub fn index_removal(ward: Ward, channel: ChannelNo, seq: Seq) -> Key {
-    unlistings(ward).channel(channel).number(seq.0)
+    index_removals(ward).channel(channel).number(seq.0)
 }
 
-/// What all keys of [`index_removal`] in a ward begin with.
-pub fn unlistings(ward: Ward) -> Key {
+/// The prefix of a ward's keys of [`index_removal`].
+pub fn index_removals(ward: Ward) -> Key {
     Key::new(ward, Kind::Meta).text("unlisting")
 }
 
-/// The channel in a key of [`sweep`].
-pub fn swept_in(key: &Key) -> Option<ChannelNo> {
+/// The channel of a key of [`sweep`].
+pub fn sweep_in(key: &Key) -> Option<ChannelNo> {
     let [ward, ..] = *key.as_bytes() else { return None };
     key.as_bytes().strip_prefix(sweeps(Ward(ward)).as_bytes())?.try_into().ok().map(u32::from_be_bytes).map(ChannelNo)
 }
 
-/// The channel in a key of [`index_removal`].
-pub fn unlisted_in(key: &Key) -> Option<ChannelNo> {
+/// The channel of a key of [`index_removal`].
+pub fn index_removal_in(key: &Key) -> Option<ChannelNo> {
     let [ward, ..] = *key.as_bytes() else { return None };
-    let named = key.as_bytes().strip_prefix(unlistings(Ward(ward)).as_bytes())?;
-    (named.len() == 12).then(|| channel_before_number(key)).flatten()
+    let rest = key.as_bytes().strip_prefix(index_removals(Ward(ward)).as_bytes())?;
+    (rest.len() == 12).then(|| channel_before_number(key)).flatten()
 }
 
-/// That a server was started at this moment. Ward 0.
+/// The key of the record that a server was started at this moment. Ward 0.
 pub fn start(at: Moment) -> Key {
     Key::new(Ward(0), Kind::Meta).text("start").number(at.as_micros())
 }
 
-/// Something that a guild used. `number` tells apart what was used at one moment in one channel.
+/// The key of a usage record. `number` distinguishes records of one moment in one channel.
 pub fn usage(guild: &GuildId, at: Moment, channel: ChannelNo, number: u64) -> Key {
     usage_from(guild, at).channel(channel).number(number)
 }
 
-/// The least key of what a guild used at this moment or later.
+/// The least key of a guild's usage at this moment or later.
 pub fn usage_from(guild: &GuildId, at: Moment) -> Key {
     used_by(guild).number(at.as_micros())
 }
 
-/// What all keys of a guild's usage begin with.
+/// The prefix of a guild's usage records.
 pub fn used_by(guild: &GuildId) -> Key {
     Key::new(Ward::of(guild), Kind::Usage).text(guild.as_str())
 }
 
-/// The least key of what any guild of a ward used.
+/// The prefix of the usage records of all guilds of a ward.
 pub fn all_usage(ward: Ward) -> Key {
     Key::new(ward, Kind::Usage)
 }
 
-/// Up to which moment nobody is named any more in what a guild used.
+/// The key of the moment up to which a guild's usage no longer names people.
 pub fn usage_kept_from(guild: &GuildId) -> Key {
     Key::new(Ward::of(guild), Kind::Meta).text("usage kept from").text(guild.as_str())
 }
 
-/// The guild in a key of something that it used.
+/// The guild of a usage record's key.
 pub fn guild_of_usage(key: &Key) -> Option<GuildId> {
-    let named = key.as_bytes().get(2..)?;
-    let end = named.iter().position(|byte| *byte == 0)?;
-    std::str::from_utf8(&named[..end]).ok().map(GuildId::from)
+    let rest = key.as_bytes().get(2..)?;
+    let end = rest.iter().position(|byte| *byte == 0)?;
+    std::str::from_utf8(&rest[..end]).ok().map(GuildId::from)
 }
 
-/// A room in the directory, which is the one index that spans guilds.
+/// The key of a room in the directory of rooms, which is the one index that spans guilds.
 pub fn room(room: &ChannelId) -> Key {
     Key::new(Ward(0), Kind::Room).text(room.as_str())
 }
 
-/// The room in a key of [`room`].
+/// The room that a key of [`room`] names.
 pub fn room_in(key: &Key) -> Option<ChannelId> {
     let room = key.as_bytes().get(2..)?.strip_suffix(&[0])?;
     std::str::from_utf8(room).ok().map(ChannelId::from)
 }
 
-/// That a person is not to be heard in a guild.
+/// The key of a person's opt-out in a guild.
 pub fn opt_out(guild: &GuildId, person: &PersonId) -> Key {
     Key::new(Ward::of(guild), Kind::OptOut).text(guild.as_str()).text(person.as_str())
 }
 
-/// The guild and the person in a key of [`opt_out`].
+/// The guild and the person that a key of [`opt_out`] names.
 pub fn opt_out_in(key: &Key) -> Option<(GuildId, PersonId)> {
     let (guild, person) = two_texts(key)?;
     Some((guild.into(), person.into()))
 }
 
-/// What a platform remembers under this name: of a guild, or, where none is named, of no guild. Zero bytes in a name are left out.
+/// The key of a platform's note: of a guild, or of no guild where none is given. Zero bytes in a name are left out.
 pub fn note(guild: Option<&GuildId>, name: &str) -> Key {
     notes(guild).text(name)
 }
 
-/// What the keys of notes begin with whose names begin so.
-pub fn notes_beginning(guild: Option<&GuildId>, beginning: &str) -> Key {
-    let whole = note(guild, beginning);
-    // Without the zero byte that closes a name.
+/// The prefix of the keys of notes whose names have this prefix.
+pub fn notes_beginning(guild: Option<&GuildId>, prefix: &str) -> Key {
+    let whole = note(guild, prefix);
+    // Drop the zero byte that ends a name.
     Key::from_bytes(&whole.as_bytes()[..whole.as_bytes().len() - 1])
 }
 
-/// The name in the key of such a note.
+/// The name in a key of [`note`].
 pub fn name_of_note(guild: Option<&GuildId>, key: &Key) -> Option<String> {
-    let named = key.as_bytes().strip_prefix(notes(guild).as_bytes())?.strip_suffix(&[0])?;
-    std::str::from_utf8(named).ok().map(str::to_owned)
+    let rest = key.as_bytes().strip_prefix(notes(guild).as_bytes())?.strip_suffix(&[0])?;
+    std::str::from_utf8(rest).ok().map(str::to_owned)
 }
 
 fn notes(guild: Option<&GuildId>) -> Key {
@@ -219,19 +222,19 @@ fn notes(guild: Option<&GuildId>) -> Key {
     Key::new(ward, Kind::Session).text(guild.map_or("", GuildId::as_str))
 }
 
-/// The first two texts in the rest of a key.
+/// The first two texts after the kind in a key.
 fn two_texts(key: &Key) -> Option<(&str, &str)> {
     let mut texts = key.as_bytes().get(2..)?.split(|byte| *byte == 0).map(std::str::from_utf8);
     let (Some(Ok(first)), Some(Ok(second))) = (texts.next(), texts.next()) else { return None };
     Some((first, second))
 }
 
-/// The channel in a key whose rest begins with one.
+/// The channel in a key that has one directly after its kind.
 pub fn channel_in(key: &Key) -> Option<ChannelNo> {
     key.as_bytes().get(2..6)?.try_into().ok().map(u32::from_be_bytes).map(ChannelNo)
 }
 
-/// The channel before the number at the end of a key.
+/// The channel in a key that ends in a channel and a number.
 pub fn channel_before_number(key: &Key) -> Option<ChannelNo> {
     let bytes = key.as_bytes();
     let end = bytes.len().checked_sub(8)?;

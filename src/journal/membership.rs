@@ -1,4 +1,4 @@
-//! Who lives in a channel, and what was changed about them at run time.
+//! The membership record of a channel: its members, and their overrides at run time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,48 +11,48 @@ use crate::domain::moment::Moment;
 use crate::ports::store::key::{Key, Kind};
 use crate::settings::companion::Overrides;
 
-/// Who lives in a channel. What is stored of it wins over `console.rooms`.
+/// The members of a channel. A stored membership takes precedence over `console.rooms`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Membership {
-    /// Whose channel it is, for good.
+    /// The guild of the channel. It never changes.
     pub guild: GuildId,
-    /// The companions that are in it, external ones too.
+    /// The members, external companions included.
     pub companions: BTreeSet<CompanionId>,
-    /// Those of them that programs outside play.
+    /// The members that programs outside play.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub externals: BTreeMap<CompanionId, External>,
-    /// What was changed about each at run time.
+    /// Overrides at run time, by companion.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub overrides: BTreeMap<CompanionId, Overrides>,
-    /// Everyone in it is silenced.
+    /// All companions in it are paused.
     #[serde(default)]
     pub paused: bool,
     /// The channel that a thread or a forum post is in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<ChannelId>,
-    /// Somebody changed the thread itself, and what is changed in the channel that it is in does not reach it any more.
+    /// The thread was changed itself, so it no longer inherits changes of its parent channel.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stands_alone: bool,
-    /// Since when it is there.
+    /// When the membership was created.
     pub created_at: Moment,
-    /// When somebody moved in again after nobody had lived there, if that ever was.
+    /// When a companion joined after the channel had had no members, if that ever happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved_in_again: Option<Moment>,
 }
 
-/// A companion that a program outside plays: what is known of it here. The rest is what `companion_defaults` say.
+/// Settings of an external companion in this channel. The others come from `companion_defaults`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct External {
-    /// What people call it; absent: its id with a capital.
+    /// Its display name; absent: its id, capitalised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
-    /// What else people call it.
+    /// Other names that address it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<Arc<str>>,
 }
 
 impl Membership {
-    /// Where nobody lives yet.
+    /// A membership without members.
     pub const fn empty(guild: GuildId, created_at: Moment) -> Self {
         Self {
             guild,
@@ -67,17 +67,17 @@ impl Membership {
         }
     }
 
-    /// Since when somebody lives there, if anybody does.
-    pub fn lived_in_since(&self) -> Moment {
+    /// Since when the channel has had members without a break, if it has any now.
+    pub fn members_since(&self) -> Moment {
         self.moved_in_again.unwrap_or(self.created_at)
     }
 
-    /// The channel whose companions, overrides and pause hold here: those of this residence are what was last put on record of them.
+    /// The channel from which this one inherits companions, overrides and pause. The fields here are then only the last recorded copy.
     pub fn inherits_from(&self) -> Option<&ChannelId> {
         self.within.as_ref().filter(|_| !self.stands_alone)
     }
 
-    /// This residence with the companions, overrides and pause of another one; with those of none, nobody lives in it.
+    /// This membership with the companions, overrides and pause of another one; without another one, it has no members.
     #[must_use]
     pub fn like(&self, other: Option<&Self>) -> Self {
         let empty = Self::empty(self.guild.clone(), self.created_at);
@@ -90,18 +90,18 @@ impl Membership {
         self.externals.contains_key(companion)
     }
 
-    /// Whether a companion is silenced here, by itself or with everyone.
+    /// Whether a companion is paused here, alone or with the whole channel.
     pub fn is_paused(&self, companion: &CompanionId) -> bool {
         self.paused || self.overrides.get(companion).and_then(|overrides| overrides.paused).unwrap_or(false)
     }
 }
 
-/// What the keys of all residences of a ward begin with.
+/// The prefix of the keys of a ward's memberships.
 pub fn all(ward: Ward) -> Key {
     Key::new(ward, Kind::Setting)
 }
 
-/// Where a channel's residence is kept.
+/// The key of a channel's membership.
 pub fn key(channel_key: &ChannelKey) -> Key {
     Key::new(channel_key.ward(), Kind::Setting).text(channel_key.guild.as_str()).text(channel_key.channel.as_str())
 }

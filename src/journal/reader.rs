@@ -1,4 +1,4 @@
-//! Reads journals and what belongs to them, a bounded page at a time.
+//! Reads journals and the records that belong to them, a bounded page at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -30,92 +30,91 @@ use crate::ports::store::{Store, Value};
 /// How many keys are read at once.
 const PAGE: usize = 512;
 
-/// How many events are read at once to find the newest from outside.
+/// How many events are read at once in the search for the newest inbound event.
 const NEWEST: usize = 16;
 
-/// Where a journal stands.
+/// The extent and state of a journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
-    /// The number that stands for the channel; none: nothing was ever stored for it.
+    /// The channel's interned number; none: nothing was ever stored for the channel.
     pub no: Option<ChannelNo>,
     /// The number of its last event.
     pub last: Seq,
-    /// When that happened; or, if it cannot be read, the newest before it that can be.
+    /// The time of that event; if it cannot be read, the time of the newest readable event before it.
     pub at: Moment,
-    /// Present while something is unsettled, armed or owed; with the newest event from outside.
+    /// Present while something is unsettled, armed or owed, with the newest inbound event.
     pub pending: Option<PendingRecord>,
-    /// What is missing below this number was deleted.
+    /// The low-water mark: what is missing below this number was deleted.
     pub lowest: Seq,
-    /// Everything below this number is deleted and still being swept; `Seq::NONE`: no sweep is going on.
+    /// Everything below this number is deleted and still being swept; `Seq::NONE`: no sweep is in progress.
     pub swept_below: Seq,
 }
 
-/// Where somebody is listed: by channel, the first number of each stretch, with the keys that say so.
+/// A person's entries in the index: by channel, the first number of each stretch, with the keys of the entries.
 pub type Listings = BTreeMap<ChannelNo, BTreeMap<Seq, Vec<Key>>>;
 
-/// What a person said in some stretches of a journal.
+/// The messages of a person in some stretches of a journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
-    /// The numbers of their messages.
-    pub theirs: BTreeSet<Seq>,
-    /// The numbers of what cannot be read, which may be anybody's.
+pub struct PersonMessages {
+    /// The numbers of the person's messages.
+    pub messages: BTreeSet<Seq>,
+    /// The numbers of events that cannot be read, which may be anybody's.
     pub illegible: BTreeSet<Seq>,
 }
 
-/// Entries of a journal, as far as they can be read.
+/// Events of a journal, as far as they can be read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Legible {
-    /// Those that can be read, in order.
+    /// The readable events, in order.
     pub events: Vec<Recorded>,
-    /// The numbers of the others.
+    /// The numbers of the unreadable events.
     pub illegible: BTreeSet<Seq>,
-    /// The number of the last of all that were looked at.
+    /// The last number in the range that was read.
     pub last: Option<Seq>,
 }
 
 impl Legible {
-    /// How many were looked at.
+    /// How many events were read, readable or not.
     pub fn looked_at(&self) -> usize {
         self.events.len() + self.illegible.len()
     }
 }
 
-/// Which events of a journal to read.
+/// A range of events of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// Only what follows this number; `Seq::NONE`: from the beginning.
+    /// Exclusive start; `Seq::NONE`: from the beginning.
     pub after: Seq,
-    /// Only what precedes this number; none: to the end.
+    /// Exclusive end; none: to the end.
     pub before: Option<Seq>,
-    /// How many at most.
+    /// The most events to read.
     pub limit: usize,
-    /// From the end of the range towards its beginning.
+    /// Read from the end of the range towards its beginning.
     pub newest_first: bool,
 }
 
-/// Reads what is stored.
+/// Reads records from a store.
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
     store: &'a dyn Store,
 }
 
 impl<'a> Reader<'a> {
-    /// Reads from this store.
     pub fn new(store: &'a dyn Store) -> Self {
         Self { store }
     }
 
-    /// The number that stands for a channel; none if nothing was ever stored for it.
+    /// The interned number of a channel; none if nothing was ever stored for it.
     pub async fn channel_no(&self, channel_key: &ChannelKey) -> Result<Option<ChannelNo>, ReadError> {
         Ok(self.record(key::channel_name(channel_key)).await?.map(ChannelNo))
     }
 
-    /// The channel that a number stands for.
+    /// The channel of an interned number.
     pub async fn channel_of(&self, ward: Ward, channel: ChannelNo) -> Result<Option<ChannelRecord>, ReadError> {
         self.record(key::channel_of(ward, channel)).await
     }
 
-    /// The journal that a number stands for.
+    /// The channel key of an interned number.
     pub async fn channel_key_of(&self, ward: Ward, channel: ChannelNo) -> Result<Option<ChannelKey>, ReadError> {
         let record = self.channel_of(ward, channel).await?;
         Ok(record.map(|ChannelRecord { guild, channel }| ChannelKey { guild, channel }))
@@ -126,7 +125,7 @@ impl<'a> Reader<'a> {
         Ok(self.record(key::next_channel(ward)).await?.unwrap_or(0))
     }
 
-    /// Where a journal stands.
+    /// Reads the extent and state of a journal.
     pub async fn head(&self, channel_key: &ChannelKey) -> Result<Head, ReadError> {
         self.read_head(channel_key).await.map_err(|error| error.of(channel_key))
     }
@@ -137,7 +136,7 @@ impl<'a> Reader<'a> {
         let last = self.number(Key::head(ward, no)).await?;
         let at = self.newest_at(ward, no, last).await?;
         let pending = match self.record(key::pending(ward, no)).await {
-            // That it is there says that something is to be done, and the journal tells the rest.
+            // The record's existence says that there is unfinished work. The journal has the rest.
             Err(ReadError::Record(_)) => Some(PendingRecord { heard: Seq::NONE }),
             read => read?,
         };
@@ -155,7 +154,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// When the last event happened; if it cannot be read, the newest before it that can be.
+    /// The time of the last event; if it cannot be read, the time of the newest readable event before it.
     async fn newest_at(&self, ward: Ward, no: ChannelNo, last: Seq) -> Result<Moment, ReadError> {
         let key = Key::event(ward, no, last);
         let Some(value) = self.store.get(key.clone()).await? else { return Ok(Moment::ZERO) };
@@ -175,14 +174,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The newest event from outside, of which one is known. One that cannot be read may be one.
+    /// The newest inbound event, at or after a known one. An unreadable event counts as one, because it may be one.
     async fn newest_heard(&self, ward: Ward, no: ChannelNo, known: Seq, last: Seq) -> Result<Seq, ReadError> {
         let (from, mut to) = (Key::event(ward, no, known.next()), Key::event(ward, no, last.next()));
         loop {
             let page = self.store.scan(from.clone(), to, true, NEWEST).await?;
             for (key, value) in &page {
-                let heard = decode_event(key, value).map_or(true, |recorded| recorded.event.is_heard());
-                if let Some(seq) = key.last_number().filter(|_| heard) {
+                let is_inbound = decode_event(key, value).map_or(true, |recorded| recorded.event.is_inbound());
+                if let Some(seq) = key.last_number().filter(|_| is_inbound) {
                     return Ok(Seq(seq));
                 }
             }
@@ -193,15 +192,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Events of a journal.
+    /// Reads events of a journal.
     ///
     /// # Errors
-    /// [`ReadError::Illegible`] where one of them is not what it should be.
+    /// [`ReadError::Illegible`] where one of them cannot be decoded.
     pub async fn events(&self, channel_key: &ChannelKey, range: Range) -> Result<Vec<Recorded>, ReadError> {
         self.stored(channel_key, range).await?.iter().map(|(key, value)| entry(channel_key, key, value)).collect()
     }
 
-    /// The same, as far as they can be read.
+    /// Reads events of a journal, as far as they can be decoded.
     pub async fn legible(&self, channel_key: &ChannelKey, range: Range) -> Result<Legible, ReadError> {
         Ok(legible(&self.stored(channel_key, range).await?))
     }
@@ -219,7 +218,7 @@ impl<'a> Reader<'a> {
         self.collect(from, to, range.limit, range.newest_first).await
     }
 
-    /// One event of a journal.
+    /// Reads one event of a journal.
     pub async fn event(&self, channel_key: &ChannelKey, seq: Seq) -> Result<Option<Recorded>, ReadError> {
         let range = Range {
             after: Seq(seq.0.saturating_sub(1)),
@@ -265,7 +264,7 @@ impl<'a> Reader<'a> {
         self.records(Key::new(Ward(0), Kind::Room)).await
     }
 
-    /// What is stored of the residences of a ward, by key, unread.
+    /// The stored memberships of a ward, by key, not decoded.
     pub async fn memberships(&self, ward: Ward) -> Result<BTreeMap<Key, Value>, ReadError> {
         Ok(self.all(membership::all(ward)).await?.into_iter().collect())
     }
@@ -275,8 +274,8 @@ impl<'a> Reader<'a> {
         self.record(key::room(room)).await
     }
 
-    /// Hands over what a guild used from a moment on, until before another one (none: to the end), oldest first, until `take` breaks off.
-    /// However much it is, a page of it is held at a time.
+    /// Passes a guild's usage records from `from` (inclusive) to `to` (exclusive; none: to the end) to `take`, oldest first, until `take` breaks.
+    /// At most one page of them is in memory at a time.
     pub async fn usage(
         &self,
         guild: &GuildId,
@@ -289,8 +288,10 @@ impl<'a> Reader<'a> {
         loop {
             let page = self.store.scan(from.clone(), to.clone(), false, PAGE).await?;
             for (key, value) in &page {
-                // One that cannot be read keeps no other from being counted.
-                let Ok(record) = decode(key, value).inspect_err(|error| tracing::warn!(%error, "a use is not counted")) else {
+                // An unreadable record does not keep the others from being counted.
+                let Ok(record) = decode(key, value)
+                    .inspect_err(|error| tracing::warn!(%error, "a usage record cannot be read and is not counted"))
+                else {
                     continue;
                 };
                 if take(record).is_break() {
@@ -304,7 +305,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Every guild that has ever used anything, deleted rooms or not. Each takes one short read.
+    /// Every guild that has ever used anything, even if its rooms are deleted. Each takes one short read.
     pub async fn guilds_with_usage(&self) -> Result<Vec<GuildId>, ReadError> {
         let mut guilds = Vec::new();
         for ward in (0..=u8::MAX).map(Ward) {
@@ -320,14 +321,14 @@ impl<'a> Reader<'a> {
         Ok(guilds)
     }
 
-    /// When servers were started after one moment and before another, oldest first; so many at most.
+    /// The starts of the server after one moment and before another, oldest first, at most `limit`.
     pub async fn starts(&self, after: Moment, before: Moment, limit: usize) -> Result<Vec<Moment>, ReadError> {
         let from = Moment::from_micros(after.as_micros().saturating_add(1));
         let stored = self.collect(key::start(from), key::start(before), limit, false).await?;
         Ok(stored.iter().filter_map(|(key, _)| key.last_number().map(Moment::from_micros)).collect())
     }
 
-    /// Why a message of a channel was set aside, if it was.
+    /// The dead letter of a message, if it is one.
     pub async fn dead_letter(&self, channel_key: &ChannelKey, seq: Seq) -> Result<Option<DeadLetterRecord>, ReadError> {
         let read = async {
             let Some(no) = self.channel_no(channel_key).await? else { return Ok(None) };
@@ -336,10 +337,10 @@ impl<'a> Reader<'a> {
         read.await.map_err(|error: ReadError| error.of(channel_key))
     }
 
-    /// Where the index of persons says that a person said something in a guild.
+    /// A person's entries in the index of persons of a guild.
     pub async fn listed(&self, guild: &GuildId, person: &PersonId) -> Result<Listings, ReadError> {
         let mut listed = Listings::new();
-        for (key, _) in self.all(key::said_by(guild, person)).await? {
+        for (key, _) in self.all(key::person_entries(guild, person)).await? {
             if let (Some(no), Some(seq)) = (key::channel_before_number(&key), key.last_number().map(Seq)) {
                 listed.entry(no).or_default().entry(stretch(seq)).or_default().push(key);
             }
@@ -347,26 +348,26 @@ impl<'a> Reader<'a> {
         Ok(listed)
     }
 
-    /// The messages of a person in these stretches of a channel that have words, and what of these cannot be read. Each stretch is read once.
-    pub async fn said_in(
+    /// The unredacted messages of a person in these stretches of a channel, and the unreadable events there. Each stretch is read once.
+    pub async fn messages_by(
         &self,
         ward: Ward,
         no: ChannelNo,
         stretches: impl IntoIterator<Item = &Seq>,
         person: &PersonId,
-    ) -> Result<Said, ReadError> {
-        let mut said = Said::default();
+    ) -> Result<PersonMessages, ReadError> {
+        let mut result = PersonMessages::default();
         for first in stretches {
             let page = legible(&self.stretch(ward, no, *first, after_stretch(*first)).await?);
-            let theirs =
+            let messages =
                 page.events.iter().filter(|recorded| speaker(&recorded.event).is_some_and(|id| **id == *person.as_str()));
-            said.theirs.extend(theirs.map(|recorded| recorded.seq));
-            said.illegible.extend(page.illegible);
+            result.messages.extend(messages.map(|recorded| recorded.seq));
+            result.illegible.extend(page.illegible);
         }
-        Ok(said)
+        Ok(result)
     }
 
-    /// Who said something in a channel from one number on, and before another one; and what there cannot be read, which may be anybody's.
+    /// The authors of messages from `from` (inclusive) to `to` (exclusive), and the unreadable events there, which may be anybody's.
     pub async fn speakers(
         &self,
         ward: Ward,
@@ -379,36 +380,36 @@ impl<'a> Reader<'a> {
         Ok((speakers.collect(), illegible))
     }
 
-    /// Whether nothing is on record in the stretch that an event lies in.
+    /// Whether no event is stored in the stretch that contains an event.
     pub async fn is_empty(&self, ward: Ward, no: ChannelNo, seq: Seq) -> Result<bool, ReadError> {
         let (first, end) = (Key::event(ward, no, stretch(seq)), Key::event(ward, no, after_stretch(seq)));
         Ok(self.store.scan(first, end, false, 1).await?.is_empty())
     }
 
-    /// The lowest number that a journal owes.
+    /// The low-water mark of a journal.
     pub async fn lowest(&self, ward: Ward, no: ChannelNo) -> Result<Seq, ReadError> {
         self.number(key::tombstone(ward, no)).await
     }
 
     async fn stretch(&self, ward: Ward, no: ChannelNo, from: Seq, to: Seq) -> Result<Vec<(Key, Value)>, ReadError> {
-        // What a deletion has not taken away yet is not there any more.
+        // What a deletion has not swept yet counts as deleted.
         let from = from.max(self.number(key::sweep(ward, no)).await?);
         self.collect(Key::event(ward, no, from), Key::event(ward, no, to), usize::MAX, false).await
     }
 
-    /// People of a ward's guilds who are not to be heard. The key tells who, so nobody is heard because the rest cannot be read.
+    /// The opt-outs of a ward's guilds. They are read from the keys alone, so that a damaged value does not end an opt-out.
     pub async fn opt_outs(&self, ward: Ward) -> Result<Vec<(GuildId, PersonId)>, ReadError> {
         let stored = self.all(Key::new(ward, Kind::OptOut)).await?;
         let people = stored.iter().map(|(key, _)| key::opt_out_in(key).ok_or_else(|| nameless(key, "guild and person")));
         Ok(people.collect::<Result<_, _>>()?)
     }
 
-    /// The messages of a channel that were set aside.
+    /// The dead letters of a channel.
     pub async fn dead_letters(&self, ward: Ward, channel: ChannelNo) -> Result<Vec<DeadLetterRecord>, ReadError> {
         self.records(key::dead_letters(ward, channel)).await
     }
 
-    /// All keys that begin with this one, with their values.
+    /// All keys with this prefix, with their values.
     pub async fn all(&self, prefix: Key) -> Result<Vec<(Key, Value)>, ReadError> {
         self.collect(prefix.clone(), prefix.end(), usize::MAX, false).await
     }
@@ -437,9 +438,9 @@ impl<'a> Reader<'a> {
     ) -> Result<Vec<(Key, Value)>, ReadError> {
         let mut found = Vec::new();
         while from < to && found.len() < limit {
-            let wanted = PAGE.min(limit - found.len());
-            let page = self.store.scan(from.clone(), to.clone(), newest_first, wanted).await?;
-            let is_last = page.len() < wanted;
+            let page_limit = PAGE.min(limit - found.len());
+            let page = self.store.scan(from.clone(), to.clone(), newest_first, page_limit).await?;
+            let is_last = page.len() < page_limit;
             match page.last() {
                 Some((last, _)) if newest_first => to = last.clone(),
                 Some((last, _)) => from = key::successor(last),
@@ -455,10 +456,10 @@ impl<'a> Reader<'a> {
 }
 
 fn nameless(key: &Key, what: &str) -> RecordError {
-    RecordError::Malformed { key: key.clone(), detail: format!("its key names no {what}") }
+    RecordError::Malformed { key: key.clone(), detail: format!("its key contains no {what}") }
 }
 
-/// An entry of a journal.
+/// Decodes an event of a journal.
 fn entry(channel_key: &ChannelKey, key: &Key, value: &[u8]) -> Result<Recorded, ReadError> {
     decode_event(key, value).map_err(|error| ReadError::from(error).of(channel_key))
 }

@@ -1,4 +1,4 @@
-//! How values are stored: one byte for the version of the format, then JSON.
+//! The encoding of stored values: one byte for the version of the format, then JSON.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::domain::trigger::Trigger;
 use crate::ports::store::Value;
 use crate::ports::store::key::Key;
 
-/// The version in which records are written. Every version up to it is read.
+/// The version in which records are written. Every version up to it can be read.
 ///
-/// A record is a JSON object whose absent fields have a default. So another kind of event, or another field, needs no new version: what was
-/// written before reads as it is, and a server that does not know what a newer one wrote says so ([`RecordError::UnknownVariant`]).
+/// A record is a JSON object whose absent fields have defaults. So another kind of event, or another field, needs no new version: older
+/// records can be read as they are, and an older server reports what it does not know ([`RecordError::UnknownVariant`]).
 pub const NEWEST_VERSION: u8 = 2;
 
 /// Why a stored value cannot be read.
@@ -31,61 +31,62 @@ pub enum RecordError {
         "{key} has format version {found}, this server reads up to {newest}: start the version of tertulia that wrote it, or a newer one"
     )]
     UnknownVersion {
-        /// Which value.
+        /// The key of the value.
         key: Key,
-        /// Its version.
+        /// Its format version.
         found: u8,
         /// The newest that is known.
         newest: u8,
     },
-    /// A newer server wrote it: of a kind, or with a word, that came without a new version of the format.
-    #[error("{key} says something that this version of tertulia does not know: start the version that wrote it, or a newer one")]
+    /// A newer server wrote it, with a kind or a field value that was added without a new version of the format.
+    #[error(
+        "{key} contains something that this version of tertulia does not know: start the version that wrote it, or a newer one"
+    )]
     UnknownVariant {
-        /// Which value.
+        /// The key of the value.
         key: Key,
     },
-    /// It is not what its key promises.
+    /// It is not the record that its key requires.
     #[error("{key} cannot be read: {detail}; check the store with `tertulia history verify`")]
     Malformed {
-        /// Which value.
+        /// The key of the value.
         key: Key,
-        /// What is wrong.
         detail: String,
     },
 }
 
 impl RecordError {
-    /// Which value.
+    /// The key of the value.
     pub const fn key(&self) -> &Key {
         match self {
             Self::UnknownVersion { key, .. } | Self::UnknownVariant { key } | Self::Malformed { key, .. } => key,
         }
     }
 
-    /// What is wrong, and nothing of where or of what to do.
+    /// What is wrong, without the key and without what to do.
     pub fn detail(&self) -> String {
         match self {
             Self::UnknownVersion { found, newest, .. } => {
                 format!("it has format version {found}, and this version of tertulia reads up to {newest}")
             }
-            Self::UnknownVariant { .. } => "it says something that this version of tertulia does not know".into(),
+            Self::UnknownVariant { .. } => "it contains something that this version of tertulia does not know".into(),
             Self::Malformed { detail, .. } => detail.clone(),
         }
     }
 }
 
-/// Most records fit into so many bytes.
-const ROOM: usize = 256;
+/// The initial capacity, in bytes; most records fit.
+const INITIAL_CAPACITY: usize = 256;
 
-/// The value of a record.
+/// Encodes a record in the newest version.
 pub fn encode<T: Serialize + ?Sized>(record: &T) -> Value {
-    let mut value = Vec::with_capacity(ROOM);
+    let mut value = Vec::with_capacity(INITIAL_CAPACITY);
     value.push(NEWEST_VERSION);
     serde_json::to_writer(&mut value, record).expect("records have text keys and write to memory, so nothing can fail");
     value
 }
 
-/// The record in the value of this key.
+/// Decodes the record in the value of this key, upgrading older versions.
 pub fn decode<T: DeserializeOwned>(key: &Key, value: &[u8]) -> Result<T, RecordError> {
     match value.split_first() {
         None => Err(RecordError::Malformed { key: key.clone(), detail: "it is empty".into() }),
@@ -98,12 +99,12 @@ pub fn decode<T: DeserializeOwned>(key: &Key, value: &[u8]) -> Result<T, RecordE
     }
 }
 
-/// The value of bytes that nobody here reads.
+/// Encodes opaque bytes, which only the platform that wrote them understands.
 pub fn encode_bytes(bytes: &[u8]) -> Value {
     [&[NEWEST_VERSION], bytes].concat()
 }
 
-/// The bytes in the value of this key.
+/// Decodes the opaque bytes in the value of this key.
 pub fn decode_bytes(key: &Key, value: &[u8]) -> Result<Vec<u8>, RecordError> {
     match value.split_first() {
         None => Err(RecordError::Malformed { key: key.clone(), detail: "it is empty".into() }),
@@ -119,37 +120,37 @@ fn unreadable_json(key: &Key, error: &serde_json::Error) -> RecordError {
     malformed_json(key, error)
 }
 
-/// Where JSON is wrong, and how; not in serde's words, which quote what is stored.
+/// The error for invalid JSON. It does not use serde's message, because that quotes stored content.
 fn malformed_json(key: &Key, error: &serde_json::Error) -> RecordError {
     let detail = match error.classify() {
-        serde_json::error::Category::Syntax => "no JSON",
+        serde_json::error::Category::Syntax => "not JSON",
         serde_json::error::Category::Eof => "cut off",
         _ => "not the record that belongs here",
     };
     RecordError::Malformed { key: key.clone(), detail: format!("it is {detail} at byte {}", error.column()) }
 }
 
-/// The value of an event in a journal. Its number is in its key.
+/// Encodes an event of a journal. Its number is in its key.
 pub fn encode_event(recorded: &Recorded) -> Value {
-    let handled = (!recorded.event.is_heard()).then_some(recorded.handled);
+    let handled = (!recorded.event.is_inbound()).then_some(recorded.handled);
     encode(&EventRecord { at: recorded.at, handled, turn: recorded.turn, event: Cow::Borrowed(&recorded.event) })
 }
 
-/// The event in the value of this key.
+/// Decodes the event in the value of this key.
 pub fn decode_event(key: &Key, value: &[u8]) -> Result<Recorded, RecordError> {
     let malformed = |detail: &str| RecordError::Malformed { key: key.clone(), detail: detail.into() };
     let record: EventRecord<'_> = decode(key, value)?;
     let seq = key.last_number().map(Seq).ok_or_else(|| malformed("its key ends in no number"))?;
     let event = record.event.into_owned();
     let handled = match record.handled {
-        _ if event.is_heard() => seq,
+        _ if event.is_inbound() => seq,
         Some(handled) => handled,
         None => return Err(malformed("it does not say what was handled before it")),
     };
     Ok(Recorded { seq, at: record.at, handled, turn: record.turn, event })
 }
 
-/// The value of a [`SnapshotRecord`] of this conversation.
+/// Encodes a [`SnapshotRecord`] of this conversation.
 pub fn encode_snapshot(made: Seq, conversation: &Conversation) -> Value {
     #[derive(Serialize)]
     struct Borrowed<'a> {
@@ -160,7 +161,7 @@ pub fn encode_snapshot(made: Seq, conversation: &Conversation) -> Value {
     encode(&Borrowed { handled: conversation.handled(), made, conversation })
 }
 
-/// An eight-byte number, as the store itself keeps heads and low-water marks.
+/// Decodes an eight-byte number, as the store keeps heads and low-water marks.
 pub fn decode_number(key: &Key, value: &[u8]) -> Result<Seq, RecordError> {
     let bytes = value.try_into().map_err(|_| RecordError::Malformed {
         key: key.clone(),
@@ -169,7 +170,7 @@ pub fn decode_number(key: &Key, value: &[u8]) -> Result<Seq, RecordError> {
     Ok(Seq(u64::from_be_bytes(bytes)))
 }
 
-/// The value of an eight-byte number.
+/// Encodes an eight-byte number.
 pub fn encode_number(number: Seq) -> Value {
     number.0.to_be_bytes().to_vec()
 }
@@ -177,7 +178,7 @@ pub fn encode_number(number: Seq) -> Value {
 #[derive(Serialize, Deserialize)]
 struct EventRecord<'a> {
     at: Moment,
-    /// Absent where it is the event's own number.
+    /// Absent where it equals the event's own number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     handled: Option<Seq>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -185,95 +186,89 @@ struct EventRecord<'a> {
     event: Cow<'a, Event>,
 }
 
-/// A conversation's state, and which events it contains.
+/// A conversation's state, with the events that it contains.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SnapshotRecord {
-    /// The newest event from outside that it contains.
+    /// The newest inbound event that it contains.
     pub handled: Seq,
-    /// It contains every event up to this number that the channel made itself.
+    /// The newest event that the channel made itself and that it contains; it contains all earlier ones too.
     pub made: Seq,
-    /// The state.
     pub conversation: Conversation,
 }
 
 /// A reply owed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutboxRecord {
-    /// Who owes it.
     pub companion: CompanionId,
-    /// What it answers to.
+    /// The trigger that it responds to.
     pub trigger: Trigger,
-    /// The snapshot that it answers.
+    /// The messages that it answers.
     pub messages: Vec<Seq>,
-    /// The newest event that settled with it.
+    /// The newest event that is settled by it.
     pub upto: Seq,
-    /// The words, once they are written.
+    /// The text, once it is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<Arc<str>>,
-    /// What became of each part, once the words are split.
+    /// The state of each part, once the text is split.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartRecord>,
-    /// Under which name it is sent to a platform, whoever is called what there later: by it a part that left is found.
+    /// The display name under which it is sent to a platform, even if the companion is renamed later. A part that was sent is found by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
 }
 
-/// How far a part of a reply has come.
+/// The state of a part of a reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum PartRecord {
-    /// Still to be sent.
+    /// Not sent yet.
     Owed,
-    /// On its way: committed before the request leaves.
+    /// Being sent. This is committed before the request is made.
     Sending {
-        /// The platform's id of the newest message known before.
+        /// The platform's id of the newest message known before the request.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<Arc<str>>,
     },
-    /// Posted.
     Sent {
-        /// The platform's id of it.
+        /// The platform's id of the message.
         id: Arc<str>,
     },
-    /// Sent, and nobody can know whether it was posted: it is not sent again.
+    /// Sent with an unknown outcome that cannot be determined. It is not sent again.
     Unconfirmed,
 }
 
-/// That something is unsettled, armed or owed in a channel.
+/// Exists while something is unsettled, armed or owed in a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingRecord {
-    /// The newest event from outside when this was written: it is not written again for those that come after.
+    /// The newest inbound event when this was written. Later inbound events do not rewrite it.
     pub heard: Seq,
 }
 
-/// The channel that a number stands for.
+/// The channel of an interned number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelRecord {
-    /// Whose channel.
+    /// The guild of the channel.
     pub guild: GuildId,
-    /// Which one.
+    /// The channel's id.
     pub channel: ChannelId,
 }
 
-/// A room in the directory.
+/// An entry of the directory of rooms.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoomRecord {
-    /// Which room.
+    /// The room's channel.
     pub room: ChannelId,
-    /// Whose it is.
+    /// The guild of the room.
     pub guild: GuildId,
-    /// Since when it is there.
+    /// When the room was created.
     pub created_at: Moment,
 }
 
 /// Something that counts against a budget, or costs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageRecord {
-    /// When.
     pub at: Moment,
-    /// Where.
     pub channel: ChannelId,
-    /// What.
     pub used: Used,
 }
 
@@ -281,108 +276,104 @@ pub struct UsageRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Used {
-    /// A question for a lull, an interjection or a turn.
+    /// An evaluation for a lull, an interjection or a turn.
     Evaluation {
-        /// Who was asked.
+        /// The companion that was asked.
         companion: CompanionId,
     },
-    /// A question because somebody addressed a companion.
+    /// An evaluation because somebody addressed a companion.
     Address {
-        /// Who did.
+        /// The author of the message.
         person: PersonId,
-        /// With which message.
+        /// The number of the message.
         message: Seq,
     },
-    /// A statement that was made.
+    /// A statement.
     Statement {
-        /// Whose.
+        /// The companion that spoke.
         companion: CompanionId,
     },
-    /// A question to a service, and every call that was made for it.
+    /// A question to a service, with all calls that were made for it.
     Call {
-        /// Of which kind of service; absent: a language model.
+        /// The kind of service; absent: a language model.
         #[serde(default, skip_serializing_if = "is_language_model")]
         service: Service,
-        /// For whom; absent for a summary and a judgement.
+        /// The companion; absent for a summary and a judgement.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         companion: Option<CompanionId>,
         /// `gen_ai.request.model`.
         model: Arc<str>,
         /// `gen_ai.provider.name`.
         provider: Arc<str>,
-        /// `side` or `main`.
         role: Arc<str>,
         /// Tokens read.
         input_tokens: u64,
         /// Tokens written.
         output_tokens: u64,
-        /// Calls made, every try counted.
+        /// The number of calls, every retry counted.
         #[serde(default = "one", skip_serializing_if = "is_one")]
         calls: u32,
-        /// How many of them gave no answer: what those used is not known, and not among the tokens.
+        /// The number of calls without an answer. Their tokens are unknown and not counted.
         #[serde(default, skip_serializing_if = "is_zero")]
         failed_calls: u32,
-        /// What the model cost when it was called; absent: nobody had said.
+        /// The model's price at the time of the call; absent: no price was configured.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         price: Option<Price>,
     },
 }
 
-// What was recorded before calls were counted stands for one.
+// A record from before calls were counted stands for one call.
 const fn one() -> u32 {
     1
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 const fn is_one(number: &u32) -> bool {
     *number == 1
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 const fn is_language_model(service: &Service) -> bool {
     matches!(service, Service::LanguageModel)
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 const fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// That a server was started. When is in the key.
+/// A start of the server. The time is in the key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartRecord {
-    /// Its version.
+    /// The version of the server.
     #[serde(default)]
     pub version: Arc<str>,
 }
 
-/// A person who is not to be heard in a guild.
+/// A person's opt-out in a guild.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OptOutRecord {
-    /// Where.
     pub guild: GuildId,
-    /// Who.
     pub person: PersonId,
-    /// Since when.
     pub since: Moment,
 }
 
-/// A message that killed its handler too often.
+/// A dead letter: a message that killed its handler too often.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadLetterRecord {
-    /// Whose channel.
+    /// The guild of the channel.
     pub guild: GuildId,
-    /// Which one.
+    /// The channel's id.
     pub channel: ChannelId,
-    /// The message.
+    /// The number of the message.
     pub seq: Seq,
-    /// When it was set aside.
+    /// When it became a dead letter.
     pub at: Moment,
-    /// How often its handler died.
+    /// How many handlers it killed.
     pub deaths: u32,
-    /// What was last known of why.
+    /// The last known error.
     pub error: Arc<str>,
-    /// An operator has dealt with it: it is not shown any more, and still never handled.
+    /// An operator has dropped it: it is no longer listed, and is still never handled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_closed: bool,
 }

@@ -1,34 +1,34 @@
-//! Takes the words out of an event, and leaves that it happened.
+//! Redacts events: removes their words and keeps the fact that they happened.
 
 use std::sync::Arc;
 
 use crate::domain::event::{Event, Recorded};
 use crate::domain::message::{Message, Role};
 
-/// The same event at the same place, without anything that somebody said, wrote, or thought about it.
+/// Returns the event without any text that somebody said, that a model wrote, or that explains it.
 ///
-/// Who said it goes with the words: a person's id and name become empty, so that nothing leads back to them. A companion's stay: a fold
-/// has to know whose statement it was.
-pub fn without_words(recorded: &Recorded) -> Recorded {
-    let nothing: Arc<str> = Arc::from("");
-    let mut bare = recorded.clone();
-    match &mut bare.event {
+/// The author is redacted with the text: a person's id and name become empty, so that nothing leads back to the person. A companion's id
+/// and name stay, because a fold has to know whose statement it was.
+pub fn redact(recorded: &Recorded) -> Recorded {
+    let empty: Arc<str> = Arc::from("");
+    let mut redacted = recorded.clone();
+    match &mut redacted.event {
         Event::Said { message, .. } => {
-            message.text = nothing.clone();
+            message.text = empty.clone();
             message.id = None;
             if message.from.role != Role::Companion {
-                message.from.id = nothing.clone();
-                message.from.name = nothing;
+                message.from.id = empty.clone();
+                message.from.name = empty;
             }
         }
-        Event::Edited { text, .. } | Event::Summarised { text, .. } => *text = nothing,
+        Event::Edited { text, .. } | Event::Summarised { text, .. } => *text = empty,
         Event::Decided(decided) => {
             decided.why = None;
             if let Some(call) = &mut decided.call {
-                call.answer = nothing;
+                call.answer = empty;
             }
         }
-        Event::RepetitionJudged { call: Some(call), .. } => call.answer = nothing,
+        Event::RepetitionJudged { call: Some(call), .. } => call.answer = empty,
         Event::Deleted { .. }
         | Event::Joined { .. }
         | Event::Left { .. }
@@ -50,10 +50,10 @@ pub fn without_words(recorded: &Recorded) -> Recorded {
         | Event::ReplyOwed { .. }
         | Event::ReplyFailed { .. } => {}
     }
-    bare
+    redacted
 }
 
-/// Whether a message's words were taken out. Nobody can say nothing.
-pub fn is_wordless(message: &Message) -> bool {
+/// Whether a message was redacted. An original message is never empty.
+pub fn is_redacted(message: &Message) -> bool {
     message.text.is_empty()
 }

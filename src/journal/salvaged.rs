@@ -1,5 +1,5 @@
-//! What the records that are left of a damaged store tell of those that are lost: names and numbers of channels, how far their journals
-//! went, who said what, and under which id.
+//! Rebuilds records that a damaged store lost from those that are left: names and numbers of channels, the ends of their journals, and the
+//! indexes of persons and message ids.
 
 use std::collections::BTreeMap;
 
@@ -16,41 +16,41 @@ use super::speakers::{after_stretch, speaker};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ward};
 use crate::ports::store::Value;
-use crate::ports::store::keeper::Complete;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
+use crate::ports::store::maintenance::Reconstruct;
 
-/// What was read of a store.
+/// What the readable records say about channels and journals.
 #[derive(Debug, Default)]
 pub struct Salvaged {
     channels: BTreeMap<(Ward, ChannelNo), ChannelRecord>,
-    /// The greatest number of an event that anything names, by channel.
+    /// The greatest event number that any record names, by channel.
     last: BTreeMap<(Ward, ChannelNo), Seq>,
-    /// One more than the greatest number of a channel that anything belongs to, by ward.
+    /// One more than the greatest channel number that any record belongs to, by ward.
     next: BTreeMap<Ward, u32>,
-    /// The end of the newest stretch that the index of persons names, by channel: so far its journal may have gone.
-    listed: BTreeMap<(Ward, ChannelNo), Seq>,
-    /// How far the journals went, as is kept of them; none: that cannot be read.
+    /// The end of the newest stretch in the index of persons, by channel: the journal may have reached it.
+    indexed: BTreeMap<(Ward, ChannelNo), Seq>,
+    /// The stored heads, by channel; none: the head cannot be read.
     heads: BTreeMap<(Ward, ChannelNo), Option<Seq>>,
-    /// The number that a ward's next new channel gets, as is kept of it.
-    kept_next: BTreeMap<Ward, u32>,
+    /// The stored number of each ward's next new channel.
+    stored_next: BTreeMap<Ward, u32>,
 }
 
-/// Where a snapshot stands, whatever else is in it.
+/// The position of a snapshot, decoded without its other fields.
 #[derive(Deserialize)]
-struct Stand {
+struct SnapshotPosition {
     handled: Seq,
     made: Seq,
 }
 
 impl Salvaged {
-    fn count(&mut self, ward: Ward, channel: ChannelNo) {
+    fn note_channel(&mut self, ward: Ward, channel: ChannelNo) {
         let next = self.next.entry(ward).or_default();
         *next = (*next).max(channel.0.saturating_add(1));
     }
 
-    /// An event of this number was there once.
-    fn reach(&mut self, ward: Ward, channel: ChannelNo, seq: Seq) {
-        // No journal comes so far: nothing would follow it.
+    /// Notes that an event of this number existed.
+    fn note_event(&mut self, ward: Ward, channel: ChannelNo, seq: Seq) {
+        // No journal is that long: no event could follow.
         if seq > Seq::NONE && seq.0 < u64::MAX {
             let last = self.last.entry((ward, channel)).or_default();
             *last = (*last).max(seq);
@@ -72,21 +72,21 @@ fn owner(key: &Key) -> Option<ChannelNo> {
         | Kind::DeadLetter
         | Kind::Tombstone => key::channel_in(key),
         Kind::Person | Kind::Usage => key::channel_before_number(key),
-        Kind::Meta => key::swept_in(key).or_else(|| key::unlisted_in(key)),
+        Kind::Meta => key::sweep_in(key).or_else(|| key::index_removal_in(key)),
         Kind::ChannelName | Kind::Setting | Kind::Room | Kind::Session | Kind::Webhook | Kind::OptOut => None,
     }
 }
 
-/// The greatest number of an event of its channel that a record names, if it names any.
-fn named(key: &Key, value: &[u8]) -> Option<Seq> {
+/// The greatest event number of its channel that a record names, if it names any.
+fn greatest_seq(key: &Key, value: &[u8]) -> Option<Seq> {
     let before = |value| decode_number(key, value).ok().map(|seq| Seq(seq.0.saturating_sub(1)));
     match key.kind()? {
         Kind::Journal | Kind::DeadLetter => key.last_number().map(Seq),
         Kind::Head => decode_number(key, value).ok(),
         Kind::Tombstone => before(value),
-        Kind::Meta if key::unlisted_in(key).is_some() => key.last_number().map(Seq),
+        Kind::Meta if key::index_removal_in(key).is_some() => key.last_number().map(Seq),
         Kind::Meta => before(value),
-        Kind::Snapshot => decode(key, value).ok().map(|Stand { handled, made }| handled.max(made)),
+        Kind::Snapshot => decode(key, value).ok().map(|SnapshotPosition { handled, made }| handled.max(made)),
         Kind::Pending => decode(key, value).ok().map(|PendingRecord { heard }| heard),
         Kind::Outbox => decode(key, value).ok().map(|record: OutboxRecord| record.upto),
         Kind::MessageId => decode(key, value).ok(),
@@ -106,21 +106,21 @@ fn named(key: &Key, value: &[u8]) -> Option<Seq> {
     }
 }
 
-impl Complete for Salvaged {
-    fn note(&mut self, key: &Key, value: &[u8]) {
+impl Reconstruct for Salvaged {
+    fn observe(&mut self, key: &Key, value: &[u8]) {
         let (&[ward, ..], Some(kind)) = (key.as_bytes(), key.kind()) else { return };
         let ward = Ward(ward);
-        let own = owner(key);
-        if let Some(channel) = own {
-            self.count(ward, channel);
-            if let Some(seq) = named(key, value) {
-                self.reach(ward, channel, seq);
+        let channel_of_record = owner(key);
+        if let Some(channel) = channel_of_record {
+            self.note_channel(ward, channel);
+            if let Some(seq) = greatest_seq(key, value) {
+                self.note_event(ward, channel, seq);
             }
         }
-        match (kind, own) {
+        match (kind, channel_of_record) {
             (Kind::Person, Some(channel)) => {
                 if let Some(seq) = key.last_number() {
-                    let end = self.listed.entry((ward, channel)).or_default();
+                    let end = self.indexed.entry((ward, channel)).or_default();
                     *end = (*end).max(Seq(after_stretch(Seq(seq)).0 - 1));
                 }
             }
@@ -131,17 +131,17 @@ impl Complete for Salvaged {
                 }
             }
             (Kind::ChannelName, _) => {
-                if let (Some(channel_key), Ok(number)) = (key::named_in(key), decode(key, value).map(ChannelNo)) {
-                    self.count(ward, number);
+                if let (Some(channel_key), Ok(number)) = (key::channel_key_in(key), decode(key, value).map(ChannelNo)) {
+                    self.note_channel(ward, number);
                     let ChannelKey { guild, channel } = channel_key;
                     self.channels.entry((ward, number)).or_insert(ChannelRecord { guild, channel });
                 }
             }
             (Kind::Meta, _) if *key == key::next_channel(ward) => match decode(key, value) {
-                Ok(next) => drop(self.kept_next.insert(ward, next)),
-                // Whoever wrote it knows what it is.
+                Ok(next) => drop(self.stored_next.insert(ward, next)),
+                // A newer version wrote it, so it must not be changed.
                 Err(RecordError::UnknownVersion { .. } | RecordError::UnknownVariant { .. }) => {
-                    self.kept_next.insert(ward, u32::MAX);
+                    self.stored_next.insert(ward, u32::MAX);
                 }
                 Err(RecordError::Malformed { .. }) => {}
             },
@@ -169,7 +169,7 @@ impl Complete for Salvaged {
         }
     }
 
-    fn lacking(&self) -> Vec<(Key, Value)> {
+    fn missing_records(&self) -> Vec<(Key, Value)> {
         let names = self.channels.iter().flat_map(|((ward, number), record)| {
             let channel_key = ChannelKey::new(&record.guild, &record.channel);
             [(key::channel_of(*ward, *number), encode(record)), (key::channel_name(&channel_key), encode(&number.0))]
@@ -177,41 +177,41 @@ impl Complete for Salvaged {
         names.collect()
     }
 
-    fn behind(&self) -> Vec<(Key, Value)> {
-        // A number that stands for a channel already must never be given again.
-        let next = self.next.iter().filter(|(ward, next)| self.kept_next.get(ward).is_none_or(|kept| kept < next));
+    fn outdated_counters(&self) -> Vec<(Key, Value)> {
+        // A channel's number must never be given to another channel.
+        let next = self.next.iter().filter(|(ward, next)| self.stored_next.get(ward).is_none_or(|stored| stored < next));
         let next = next.map(|(ward, next)| (key::next_channel(*ward), encode(next)));
-        // Nor the number of an event: a snapshot that has seen it would take the new one for handled. Where nothing is kept of how far a
-        // journal went, it may have gone to the end of a stretch in which somebody said something.
+        // The same holds for event numbers: a snapshot that contains the number would take the new event for handled. Where the head is lost, the
+        // journal may have reached the end of the last stretch that the index of persons names.
         let mut reached = self.last.clone();
-        for (of, end) in self.listed.iter().filter(|(of, _)| !self.heads.contains_key(of)) {
-            let last = reached.entry(*of).or_default();
+        for (channel, end) in self.indexed.iter().filter(|(channel, _)| !self.heads.contains_key(channel)) {
+            let last = reached.entry(*channel).or_default();
             *last = (*last).max(*end);
         }
-        let heads = reached.into_iter().filter(|(of, last)| self.heads.get(of).is_none_or(|head| *head < Some(*last)));
+        let heads = reached.into_iter().filter(|(channel, last)| self.heads.get(channel).is_none_or(|head| *head < Some(*last)));
         let heads = heads.map(|((ward, channel), last)| (Key::head(ward, channel), encode_number(last)));
         next.chain(heads).collect()
     }
 
-    fn follows(&self, key: &Key, value: &[u8]) -> Vec<(Key, Value)> {
+    fn derived_records(&self, key: &Key, value: &[u8]) -> Vec<(Key, Value)> {
         let [ward, ..] = *key.as_bytes() else { return Vec::new() };
         let ward = Ward(ward);
         let Some(channel) = key::channel_in(key).filter(|_| key.is(Kind::Journal)) else { return Vec::new() };
         let Ok(Recorded { seq, event, .. }) = decode_event(key, value) else { return Vec::new() };
         let id = if let Event::Said { message, .. } = &event { message.id.as_ref() } else { None };
         let id = id.map(|id| (key::message_id(ward, channel, id), encode(&seq)));
-        let said = speaker(&event).zip(self.channels.get(&(ward, channel))).map(|(person, record)| {
+        let person = speaker(&event).zip(self.channels.get(&(ward, channel))).map(|(person, record)| {
             let key = key::person(&record.guild, &PersonId::from(&**person), channel, seq);
             (key, encode(&()))
         });
-        said.into_iter().chain(id).collect()
+        person.into_iter().chain(id).collect()
     }
 
-    /// Of two messages of one id the newer is meant; and nothing is meant by what cannot be read, unless it is of a newer format.
-    fn replaces(&self, key: &Key, value: &[u8], there: &[u8]) -> bool {
+    /// Of two messages with one id the newer wins. An unreadable record is replaced, unless it has a newer format.
+    fn should_replace(&self, key: &Key, value: &[u8], stored: &[u8]) -> bool {
         let seq = |value| decode::<Seq>(key, value).ok();
-        match inspection::read(key, there) {
-            Ok(()) => key.is(Kind::MessageId) && seq(value) > seq(there),
+        match inspection::read(key, stored) {
+            Ok(()) => key.is(Kind::MessageId) && seq(value) > seq(stored),
             Err(RecordError::Malformed { .. }) => true,
             Err(RecordError::UnknownVersion { .. } | RecordError::UnknownVariant { .. }) => false,
         }

@@ -1,7 +1,7 @@
-//! Records of older versions, in the form in which they are written now.
+//! Upgrades records of older versions to the newest one.
 //!
-//! A record says its version in its first byte. Each version has one step to the next; what is of an older one goes through all that follow,
-//! whenever it is read. A store of an older format is written anew, record by record, when it is opened ([`renewed`]).
+//! A record's first byte is its version. Each version has one step to the next. An older record goes through all steps from its version on
+//! whenever it is read. A store of an older format is rewritten, record by record, when it is opened ([`upgraded_value`]).
 
 use serde_json::Value as Json;
 
@@ -11,10 +11,10 @@ use crate::domain::id::TurnId;
 use crate::ports::store::Value;
 use crate::ports::store::key::{Key, Kind};
 
-/// The JSON of an older version as it is written now.
+/// Upgrades the JSON of an older version to the newest one.
 ///
 /// # Errors
-/// It is no JSON.
+/// The content is not JSON.
 pub(super) fn upgraded(key: &Key, version: u8, json: &[u8]) -> Result<Json, serde_json::Error> {
     let mut record: Json = serde_json::from_slice(json)?;
     for from in version..NEWEST_VERSION {
@@ -27,23 +27,23 @@ pub(super) fn upgraded(key: &Key, version: u8, json: &[u8]) -> Result<Json, serd
     Ok(record)
 }
 
-/// The value of this key as it is written now; `None`: it already is, or has no version.
+/// Upgrades the value of this key to the newest version; `None`: it has that version already, or has no version.
 ///
 /// # Errors
-/// What is wrong with it. Whoever reads it later is told again.
-pub fn renewed(key: &Key, value: &[u8]) -> Result<Option<Value>, String> {
+/// What is wrong with the value. Reading it later fails too.
+pub fn upgraded_value(key: &Key, value: &[u8]) -> Result<Option<Value>, String> {
     let Some((&version, content)) = value.split_first().filter(|_| is_versioned(key)) else { return Ok(None) };
     if version >= NEWEST_VERSION {
         return Ok(None);
     }
-    let mut renewed = vec![NEWEST_VERSION];
+    let mut newest = vec![NEWEST_VERSION];
     if is_of_bytes(key) {
-        renewed.extend(content);
+        newest.extend(content);
     } else {
-        let record = upgraded(key, version, content).map_err(|error| format!("{key} is no JSON at byte {}", error.column()))?;
-        serde_json::to_writer(&mut renewed, &record).map_err(|error| error.to_string())?;
+        let record = upgraded(key, version, content).map_err(|error| format!("{key} is not JSON at byte {}", error.column()))?;
+        serde_json::to_writer(&mut newest, &record).map_err(|error| error.to_string())?;
     }
-    Ok(Some(renewed))
+    Ok(Some(newest))
 }
 
 /// Version 0 called an author's `role` its `kind`, and a person `human`.
@@ -53,34 +53,35 @@ fn from_version_0(key: &Key, record: &mut Json) {
     }
 }
 
-/// Version 1 did not record when timers fired and when back-offs ended. What fired is not derived: a lull timer that is armed once the journal
-/// was read fires when its time comes, or has come; so does a back-off end. One that is in a snapshot, with something to ask again, is over.
+/// Version 1 did not record when timers fired and when back-offs ended. That is not derived here. A lull timer that is armed after the
+/// journal was read fires when its time comes, or has come, and a back-off ends the same way. A back-off in a snapshot that has something to
+/// ask again is over.
 ///
-/// Only some events named their turn, by its trace. What goes on without one belongs to one turn of its channel.
+/// Only some events named their turn, by its trace. Work in progress without one is assigned to one turn for each channel.
 fn from_version_1(key: &Key, record: &mut Json) {
-    let nameless = TurnId((1 << 64) | u128::from(channel_in(key).map_or(0, |channel| channel.0)));
+    let channel_turn = TurnId((1 << 64) | u128::from(channel_in(key).map_or(0, |channel| channel.0)));
     if key.is(Kind::Journal) {
-        name_turn(record, nameless);
+        name_turn(record, channel_turn);
     } else if key.is(Kind::Snapshot) {
         end_back_offs(record);
-        name_turns_that_go_on(record, nameless);
+        name_turns_in_progress(record, channel_turn);
     }
 }
 
-/// Of a question, a round, a reply or a judgement its own trace, of an answer that of its call.
-fn name_turn(record: &mut Json, nameless: TurnId) -> Option<()> {
+/// Names the turn of an event: for a question, a round, a reply or a judgement its own trace, for an answer the trace of its call.
+fn name_turn(record: &mut Json, channel_turn: TurnId) -> Option<()> {
     let event = record.get_mut("event")?.as_object_mut()?;
     event.remove("by_deadline");
     let trace = event.remove("trace").or_else(|| event.get("call")?.get("trace").cloned());
     let trace = trace.filter(|trace| trace.as_str().is_some_and(|trace| trace.parse::<TurnId>().is_ok()));
     let begins = ["round_opened", "evaluated", "repetition_asked", "reply_owed"].contains(&event.get("event")?.as_str()?);
-    let turn = trace.or_else(|| begins.then(|| nameless.to_string().into()))?;
+    let turn = trace.or_else(|| begins.then(|| channel_turn.to_string().into()))?;
     record.as_object_mut()?.insert("turn".to_owned(), turn);
     Some(())
 }
 
-/// A round, questions, wishes, whoever was selected or has the floor, a statement that is being judged.
-fn name_turns_that_go_on(record: &mut Json, nameless: TurnId) {
+/// Names the turn of work in progress: a round, questions, wishes, the selected companion or the floor, a statement that is being judged.
+fn name_turns_in_progress(record: &mut Json, channel_turn: TurnId) {
     let Some(conversation) = record.get_mut("conversation").and_then(Json::as_object_mut) else { return };
     let mut parts = Vec::new();
     for (name, part) in conversation {
@@ -98,11 +99,11 @@ fn name_turns_that_go_on(record: &mut Json, nameless: TurnId) {
         }
     }
     for part in parts.into_iter().filter_map(Json::as_object_mut) {
-        part.insert("turn".to_owned(), nameless.to_string().into());
+        part.insert("turn".to_owned(), channel_turn.to_string().into());
     }
 }
 
-/// Whoever waits to ask again asks when the channel goes on; the next pause is as long as the first.
+/// Ends back-offs: a waiting companion asks when the channel continues, and the next back-off is as long as the first.
 fn end_back_offs(record: &mut Json) {
     let gates = record.pointer_mut("/conversation/gates").and_then(Json::as_object_mut);
     for gate in gates.into_iter().flat_map(|gates| gates.values_mut()).filter_map(Json::as_object_mut) {
@@ -129,12 +130,12 @@ fn name_roles(json: &mut Json) {
     }
 }
 
-/// What platforms remember is theirs, and no JSON of ours.
+/// Notes of platforms are opaque bytes, and not our JSON.
 fn is_of_bytes(key: &Key) -> bool {
     key.is(Kind::Session)
 }
 
-/// Numbers that the store keeps itself, and facts about it, begin with no version.
+/// Numbers that the store maintains, and records about the store, have no version byte.
 fn is_versioned(key: &Key) -> bool {
     const PLAIN: [&[u8]; 4] = [b"store\0", b"term\0", b"counts\0", b"sweep\0"];
     match key.kind() {
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_version_0_reads_as_if_it_had_been_written_now() {
+    fn an_event_of_version_0_is_upgraded() {
         let read = decode_event(&event_key(), OLD).unwrap();
 
         let crate::domain::event::Event::Said { message, .. } = read.event else { panic!("somebody said something") };
@@ -195,24 +196,27 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_version_1_says_its_turn_where_its_trace_was_on_record() {
+    fn an_event_of_version_1_gets_its_turn_from_its_trace() {
         let asked = r#"{"at":5,"handled":4,"event":{"event":"evaluated","companion":"aria","ticket":3,"trigger":"lull","message":4,"messages":[4],"upto":4,"message_count":1,"check_count":0,"threshold":null,"by_deadline":true,"trace":"0123456789abcdef0123456789abcdef"}}"#;
         let answered = r#"{"at":6,"handled":4,"event":{"event":"decided","companions":["aria"],"trigger":"lull","decision":"NO","reason":"model_no","ticket":3,"messages":[4],"upto":4,"message_count":1,"check_count":0,"call":{"provider":"p","model":"m","wait_ms":0,"model_ms":0,"input_tokens":0,"output_tokens":0,"trace":"0123456789abcdef0123456789abcdef"}}}"#;
-        let spared = answered.replace("0123456789abcdef0123456789abcdef", "not a trace");
+        let traceless = answered.replace("0123456789abcdef0123456789abcdef", "not a trace");
 
-        let turns = [asked, answered, &spared].map(|json| {
+        let turns = [asked, answered, &traceless].map(|json| {
             let value = [b"\x01", json.as_bytes()].concat();
             decode_event(&event_key(), &value).unwrap().turn.map(|turn| turn.to_string())
         });
 
         let turn = Some("0123456789abcdef0123456789abcdef".to_owned());
         assert_eq!(turns, [turn.clone(), turn, None]);
-        let untold = asked.replace(",\"trace\":\"0123456789abcdef0123456789abcdef\"", "");
-        assert!(decode_event(&event_key(), &[b"\x01", untold.as_bytes()].concat()).unwrap().turn.is_some(), "a question has one");
+        let untraced = asked.replace(",\"trace\":\"0123456789abcdef0123456789abcdef\"", "");
+        assert!(
+            decode_event(&event_key(), &[b"\x01", untraced.as_bytes()].concat()).unwrap().turn.is_some(),
+            "a question has one"
+        );
     }
 
-    /// What a channel of version 1 left: a lull that was asked about and got no answer, and a message after it.
-    fn left_by_version_1() -> Vec<Recorded> {
+    /// Events of version 1: a lull evaluation without an answer, and a message after it.
+    fn events_of_version_1() -> Vec<Recorded> {
         let said = |at: u64, text: &str| {
             format!(
                 r#"{{"at":{at},"event":{{"event":"said","message":{{"from":{{"id":"Ana","name":"Ana","role":"user"}},"text":"{text}"}}}}}}"#
@@ -234,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_unsettled_in_version_1_is_asked_about_when_its_channel_goes_on() {
+    fn unsettled_messages_of_version_1_are_asked_about_when_the_channel_continues() {
         let settings = Settings::overlay(serde_json::json!({})).unwrap();
         let timeout = Duration::from_secs(10);
         let policy = InterjectionPolicy { starting_interval: 9, text_lull_timeout: timeout, voice_lull_timeout: timeout };
@@ -253,7 +257,7 @@ mod tests {
 
         for (now, asked) in [(soon, 0), (later, 1)] {
             let mut conversation = Conversation::default();
-            left_by_version_1().iter().for_each(|recorded| conversation.fold(recorded, &mut world));
+            events_of_version_1().iter().for_each(|recorded| conversation.fold(recorded, &mut world));
             let made = conversation.resume(now, &mut world);
 
             let unsettled: Vec<_> = conversation.buffer(&"aria".into()).map(|entry| entry.seq).collect();
@@ -265,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn back_offs_of_a_snapshot_of_version_1_are_over_and_what_goes_on_has_a_turn() {
+    fn a_snapshot_of_version_1_loses_its_back_offs_and_its_work_in_progress_gets_a_turn() {
         let gate = r#"{"cursor":1,"message_counter":1,"check_count":0,"next_interjection_at":9,"lull_at":null,"evaluation":null,"wish":null,"waiting":{"trigger":"lull","message":2,"check":"unsettled","urgent":false},"back_off":{"pause":{"secs":320,"nanos":0},"until":99},"tried":2,"paused":false}"#;
         let old = format!(
             r#"{{"handled":2,"made":5,"conversation":{{"window":{{"entries":[]}},"gates":{{"aria":{gate}}},"floor":{{"companion":"ben","ticket":1,"trigger":"lull","messages":[2],"upto":2,"why":null,"selection":{{"opened":2,"selected_at":2,"asked_for_turn":false,"others":[]}}}},"episode":null,"summary":{{"text":null,"upto":0,"behind":0,"counted":0}},"handled":2,"clock":9,"tickets":1}}}}"#
@@ -279,37 +283,37 @@ mod tests {
     }
 
     #[test]
-    fn what_is_renewed_reads_the_same_and_is_renewed_once() {
-        let renewed_value = renewed(&event_key(), OLD).unwrap().unwrap();
+    fn an_upgraded_value_decodes_the_same_and_is_upgraded_once() {
+        let newest = upgraded_value(&event_key(), OLD).unwrap().unwrap();
 
-        assert_eq!(renewed_value[0], NEWEST_VERSION);
-        assert_eq!(decode_event(&event_key(), &renewed_value), decode_event(&event_key(), OLD));
-        assert_eq!(renewed(&event_key(), &renewed_value), Ok(None));
+        assert_eq!(newest[0], NEWEST_VERSION);
+        assert_eq!(decode_event(&event_key(), &newest), decode_event(&event_key(), OLD));
+        assert_eq!(upgraded_value(&event_key(), &newest), Ok(None));
     }
 
     #[test]
-    fn numbers_and_facts_have_no_version_and_stay() {
+    fn values_without_a_version_are_not_upgraded() {
         let (ward, no) = (Ward(1), ChannelNo(2));
         let number = encode_number(Seq(3));
 
         for key in [Key::head(ward, no), key::tombstone(ward, no), key::sweep(ward, no)] {
-            assert_eq!(renewed(&key, &number), Ok(None), "{key}");
+            assert_eq!(upgraded_value(&key, &number), Ok(None), "{key}");
         }
-        assert_eq!(renewed(&Key::new(Ward(0), Kind::Meta).text("store"), b"{}"), Ok(None));
+        assert_eq!(upgraded_value(&Key::new(Ward(0), Kind::Meta).text("store"), b"{}"), Ok(None));
     }
 
     #[test]
-    fn bytes_of_platforms_stay_as_they_are() {
+    fn notes_of_platforms_keep_their_bytes() {
         let key = key::note(Some(&GuildId::from("home")), "session");
 
-        assert_eq!(renewed(&key, b"\x00not json"), Ok(Some([&[NEWEST_VERSION], &b"not json"[..]].concat())));
+        assert_eq!(upgraded_value(&key, b"\x00not json"), Ok(Some([&[NEWEST_VERSION], &b"not json"[..]].concat())));
     }
 
     #[test]
-    fn what_cannot_be_renewed_says_where() {
+    fn a_value_that_cannot_be_upgraded_reports_the_error() {
         let key = key::room(&ChannelId::from("console:lobby"));
 
-        assert!(renewed(&key, b"\x00{\"room\"").unwrap_err().contains("no JSON"));
+        assert!(upgraded_value(&key, b"\x00{\"room\"").unwrap_err().contains("not JSON"));
         assert!(decode::<u32>(&key, b"\x00{\"room\"").is_err());
     }
 }

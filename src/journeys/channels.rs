@@ -27,7 +27,7 @@ async fn dismiss(world: &World, channel_ref: &ChannelRef, companion: &str) -> bo
 
 async fn open(world: &World, channel_ref: &ChannelRef) -> bool {
     let expected = changes::would_open(&world.context, channel_ref);
-    let opened = changes::open_within(&world.context, channel_ref).await.unwrap();
+    let opened = changes::ensure_room(&world.context, channel_ref).await.unwrap();
     assert_eq!(opened, expected, "what is listened to is what is opened");
     world.rest().await;
     opened
@@ -118,7 +118,7 @@ async fn who_cannot_be_let_in_is_refused_with_the_way_out() {
 
     assert!(matches!(unknown, Err(Refused::NotFound(detail)) if detail.contains("there are aria, bruno")));
     assert!(
-        matches!(namesake, Err(Refused::Conflict(detail)) if detail == "twin and aria, who lives in this guild, both answer to \"ari\"; let aria leave all its channels here first")
+        matches!(namesake, Err(Refused::Conflict(detail)) if detail == "twin and aria, who is in this guild, share the name \"ari\"; remove aria from all its channels here first")
     );
     assert!(matches!(console, Err(Refused::Invalid { .. })));
     assert!(matches!(foreign, Err(Refused::Conflict(detail)) if detail.contains("discord:1")));
@@ -287,7 +287,7 @@ async fn a_thread_that_two_hear_of_at_once_is_opened_once() {
     let channel_ref = thread("discord:20");
 
     let opened =
-        tokio::join!(changes::open_within(&world.context, &channel_ref), changes::open_within(&world.context, &channel_ref));
+        tokio::join!(changes::ensure_room(&world.context, &channel_ref), changes::ensure_room(&world.context, &channel_ref));
 
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(opened, (Ok(true), Ok(true)));

@@ -11,7 +11,7 @@ use crate::ports::backend::decisions::{Why, WhyAt, WhyQuery};
 use crate::ports::backend::keeping::{ExportForm, ExportQuery};
 use crate::ports::backend::room::RoomPlan;
 use crate::ports::backend::{Backend, Refused};
-use crate::replay::{Script, What, run};
+use crate::replay::{ReplayEventKind, Script, run};
 
 async fn put(world: &World, companions: Value) {
     let plan: RoomPlan = serde_json::from_value(json!({ "guild": "home", "companions": companions })).unwrap();
@@ -61,7 +61,7 @@ async fn an_external_companion_that_looks_like_one_of_the_servers_is_refused() {
     let alias = conflict(invite(json!({ "id": "zed", "external": true, "aliases": ["Brun0"] })).await);
     let id = conflict(invite(json!({ "id": "brun0", "external": true })).await);
 
-    assert!(cyrillic.contains("looks like \"aria\"") && cyrillic.ends_with("take another name"), "{cyrillic}");
+    assert!(cyrillic.contains("looks like \"aria\"") && cyrillic.ends_with("choose another name"), "{cyrillic}");
     assert!(alias.contains("companion bruno") && id.contains("companion bruno"), "{alias} {id}");
     assert!(invite(json!({ "id": "zed", "external": true, "name": "Zed" })).await.is_ok());
 }
@@ -331,9 +331,9 @@ async fn a_script_of_a_room_with_one_external_companion_decides_the_same_and_say
     assert!(script.notes[0].starts_with("1 vote of zed, an external companion: "), "{:?}", script.notes);
     let what: Vec<_> = happened
         .iter()
-        .filter_map(|happening| match &happening.what {
-            What::Decision { decision, reason, .. } => Some(format!("{decision} {reason}")),
-            What::Statement { text, .. } => Some(text.to_string()),
+        .filter_map(|happening| match &happening.kind {
+            ReplayEventKind::Decision { decision, reason, .. } => Some(format!("{decision} {reason}")),
+            ReplayEventKind::Statement { text, .. } => Some(text.to_string()),
             _ => None,
         })
         .collect();
@@ -375,8 +375,8 @@ async fn a_talk_of_three_that_is_exported_decides_the_same_when_it_is_replayed()
 
     let replayed: Vec<_> = happened
         .iter()
-        .filter_map(|happening| match &happening.what {
-            What::Decision { companion, trigger, decision, reason } => {
+        .filter_map(|happening| match &happening.kind {
+            ReplayEventKind::Decision { companion, trigger, decision, reason } => {
                 Some([companion.to_string(), trigger.to_string(), decision.to_string(), reason.to_string()])
             }
             _ => None,
@@ -390,8 +390,8 @@ async fn a_talk_of_three_that_is_exported_decides_the_same_when_it_is_replayed()
         .collect();
     assert_eq!(replayed, decided);
     assert!(decided.len() > 8, "{decided:#?}");
-    let statements = happened.iter().filter_map(|happening| match &happening.what {
-        What::Statement { companion, text } => Some((companion.to_string(), text.clone())),
+    let statements = happened.iter().filter_map(|happening| match &happening.kind {
+        ReplayEventKind::Statement { companion, text } => Some((companion.to_string(), text.clone())),
         _ => None,
     });
     let history: Vec<_> = world.history("lobby").await.into_iter().filter(|(from, _)| from != "Ana").collect();

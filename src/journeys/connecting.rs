@@ -217,7 +217,7 @@ async fn readiness_tells_how_the_connections_stand_and_does_not_hang_on_them() {
     world.pass(1.0).await;
 
     let readiness = world.backend.readiness().await;
-    gateway.holds_up_server();
+    gateway.blocks_readiness();
     let held_up = world.backend.readiness().await;
 
     assert!(readiness.ready && !held_up.ready);

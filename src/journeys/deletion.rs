@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::world::{World, asker, room, said};
-use crate::actors::erasure::deletion::let_go;
+use crate::actors::erasure::deletion::append_deletion;
 use crate::actors::service::ActorBackend;
 use crate::domain::id::Seq;
 use crate::journal::channel_key::ChannelKey;
@@ -106,7 +106,7 @@ async fn nothing_is_said_about_what_was_taken_back_while_it_was_asked_about() {
     assert_eq!(newest(&seen, "failed")["error"], "taken_back");
     let yes = newest(&seen, "decision")["seq"].as_u64().unwrap();
     let decision = why(&world, WhyAt::Event(Seq(yes))).await;
-    assert!(decision.story.last().unwrap().text.contains("taken back or forgotten, so nothing was said"), "{decision:#?}");
+    assert!(decision.story.last().unwrap().text.contains("were deleted, so nothing was said"), "{decision:#?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -262,7 +262,7 @@ async fn taking_back_again_what_is_gone_changes_nothing_of_a_turn_about_nothing(
 
     // As a start does that does not know how far the one before it came.
     let channel_key = ChannelKey { guild: "home".into(), channel: room(SALON).channel() };
-    let_go(&world.context, &channel_key, &BTreeSet::from([seq])).await.unwrap();
+    append_deletion(&world.context, &channel_key, &BTreeSet::from([seq])).await.unwrap();
     let at_once = doing(&world, SALON).await;
     world.pass(1_000.0).await;
 

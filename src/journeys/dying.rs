@@ -340,7 +340,7 @@ async fn what_hung_whoever_made_words_of_it_is_found_at_the_next_start_and_set_a
     world.say("lobby", "Ari, one").await;
     let deadly = world.say("lobby", &format!("Ari, {}", poison::WORDED)).await;
     world.say("lobby", "Ari, two").await;
-    world.context.hung.note_over_words(room("lobby").channel());
+    world.context.hung.note_prompt_hang(room("lobby").channel());
 
     let mut world = world.crash().await;
     world.expect_deaths();

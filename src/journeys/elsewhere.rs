@@ -30,7 +30,7 @@ async fn has_members() -> World {
     for (guild, channel) in [("discord:1", "discord:10"), ("discord:1", "discord:11"), ("discord:2", "discord:20")] {
         world.backend.admit(&channel_ref(guild, channel), &"aria".into()).await.unwrap();
     }
-    assert!(changes::open_within(&world.context, &channel_ref("dm:discord:77", "discord:77")).await.unwrap());
+    assert!(changes::ensure_room(&world.context, &channel_ref("dm:discord:77", "discord:77")).await.unwrap());
     world.rest().await;
     world
 }

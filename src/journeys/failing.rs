@@ -187,7 +187,7 @@ async fn a_question_that_cannot_be_worded_takes_nobody_along_when_its_turn_comes
     assert_eq!(world.context.pool.report().await.unwrap().troubles, []);
     let query = WhyQuery { room: room("lobby"), companion: Some("aria".into()), at: None };
     let waits = world.backend.why(query).await.unwrap().waiting_for.unwrap().text;
-    assert!(waits.contains("could not be put into words") && !waits.contains("gave no answer"), "{waits}");
+    assert!(waits.contains("prompt could not be built") && !waits.contains("gave no answer"), "{waits}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use super::keeping::{exported, one_turn, set_aside};
 use super::retaining::left_of;
 use super::world::{World, purpose, room, said};
-use crate::actors::erasure::deletion::{let_go, take_words_out, told_of};
+use crate::actors::erasure::deletion::{append_deletion, redact_traces, traces_of};
 use crate::actors::messages::writer::WriteError;
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::service::ActorBackend;
@@ -101,11 +101,11 @@ async fn no_summary_brings_back_what_is_being_taken_out_of_the_record() {
     }
     let (channel_key, gone) = (ChannelKey::new(&"home".into(), &room("lobby").channel()), ana.into_iter().collect());
 
-    let turn = world.context.rewrite_locks.of(&channel_key).await;
-    let_go(&world.context, &channel_key, &gone).await.unwrap();
-    let told = told_of(&Reader::new(&*world.store), &channel_key, &gone).await.unwrap();
+    let turn = world.context.rewrite_locks.lock(&channel_key).await;
+    append_deletion(&world.context, &channel_key, &gone).await.unwrap();
+    let traces = traces_of(&Reader::new(&*world.store), &channel_key, &gone).await.unwrap();
     world.pass(20.0).await;
-    take_words_out(&world.context, &channel_key, told.bare, Vec::new()).await.unwrap();
+    redact_traces(&world.context, &channel_key, traces.redacted, Vec::new()).await.unwrap();
     drop(turn);
     world.pass(60.0).await;
 
@@ -162,7 +162,7 @@ async fn whoever_asks_for_the_answers_once_the_rest_is_forgotten_is_told_the_way
     let again = [world.backend.forget(forget(true)).await, world.backend.forget(forget(false)).await];
 
     let [Err(Refused::NotFound(with)), Err(Refused::NotFound(without))] = again else { panic!("{again:?}") };
-    assert!(with.contains("take it back one by one") && !without.contains("one by one"), "{with}; {without}");
+    assert!(with.contains("delete them one by one") && !without.contains("one by one"), "{with}; {without}");
     assert_eq!(world.history("lobby").await, said(&[("aria", "A zebra, Ana?")]));
     let exported = exported(&world, ExportForm::Json).await;
     let lines = exported.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());

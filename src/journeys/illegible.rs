@@ -39,10 +39,10 @@ async fn who_is_forgotten_beside_an_entry_that_cannot_be_read_stays_listed_and_t
 
     for told in [first, again] {
         let Err(Refused::Damaged(detail)) = told else { panic!("nobody is told: {told:?}") };
-        assert!(detail.starts_with("1 entry cannot be read and may be theirs"), "{detail}");
-        assert!(detail.contains("console:lobby") && detail.contains("all that can be read is forgotten"), "{detail}");
+        assert!(detail.starts_with("1 entry cannot be read and may be this person's"), "{detail}");
+        assert!(detail.contains("console:lobby") && detail.contains("everything readable is deleted"), "{detail}");
     }
-    assert!(!left.contains("zebra-0") && !left.contains("zebra-2"), "all that can be read is forgotten: {left}");
+    assert!(!left.contains("zebra-0") && !left.contains("zebra-2"), "everything readable is deleted: {left}");
     assert_eq!(listed(&world).await, 1, "what may be theirs is found again");
 
     // As a backup would.
@@ -101,7 +101,7 @@ async fn whoever_said_something_in_a_room_that_cannot_be_read_is_forgotten_and_r
         let forgotten = world.backend.forget(forget()).await;
 
         let [Ok(line), Err(Refused::Damaged(missing))] = &lines[..] else { panic!("{lines:?}") };
-        assert!(line.contains("zebra-den") && missing.contains("the rest is read out"), "{line} {missing}");
+        assert!(line.contains("zebra-den") && missing.contains("the rest is exported"), "{line} {missing}");
         let Err(Refused::Damaged(detail)) = forgotten else { panic!("nobody is told: {forgotten:?}") };
         assert!(detail.contains(if is_nameless { "channel 0 of ward" } else { "console:lobby" }), "{detail}");
         assert!(world.history("den").await.iter().all(|(_, text)| !text.contains("zebra")), "{detail}");
@@ -123,7 +123,7 @@ async fn before_a_last_entry_that_cannot_be_read_all_that_can_be_is_forgotten() 
 
         for told in [first, again] {
             let Err(Refused::Damaged(detail)) = told else { panic!("nobody is told: {told:?}") };
-            assert!(detail.starts_with("1 entry cannot be read and may be theirs"), "{detail}");
+            assert!(detail.starts_with("1 entry cannot be read and may be this person's"), "{detail}");
         }
         assert!(!left.contains("zebra"), "begun anew: {begins_anew}: {left}");
         assert_eq!(listed(&world).await, 1, "what may be theirs is found again");
@@ -151,7 +151,7 @@ async fn of_a_room_whose_last_entry_cannot_be_read_is_told_what_can_be_and_what_
 
     let named = format!("event {damaged} of channel console:lobby of guild home cannot be read: it has format version 63");
     for kept_away in [state.kept_away.as_ref().unwrap(), later.kept_away.as_ref().unwrap()] {
-        assert!(kept_away.detail.contains(&named) && kept_away.detail.contains("put a backup"), "{kept_away:?}");
+        assert!(kept_away.detail.contains(&named) && kept_away.detail.contains("restore an earlier backup"), "{kept_away:?}");
     }
     assert_eq!(
         state.companions[0].buffer.iter().map(|text| &**text).collect::<Vec<_>>(),
@@ -168,7 +168,7 @@ async fn of_a_room_whose_last_entry_cannot_be_read_is_told_what_can_be_and_what_
             "{end:?}"
         );
         let waiting = why.waiting_for.unwrap().text;
-        assert!(waiting.starts_with("its room, in which nothing goes on: what is on record of it cannot be read"), "{waiting}");
+        assert!(waiting.starts_with("its room, which is out of service: its record cannot be read"), "{waiting}");
     }
     assert_eq!(rooms.rooms.len(), 2);
 
@@ -188,7 +188,7 @@ async fn beside_a_snapshot_that_cannot_be_read_what_is_on_record_is_forgotten_an
     let told = world.backend.forget(forget()).await;
 
     let Err(Refused::Damaged(detail)) = told else { panic!("nobody is told: {told:?}") };
-    assert!(detail.starts_with("1 entry cannot be read and may be theirs"), "{detail}");
+    assert!(detail.starts_with("1 entry cannot be read and may be this person's"), "{detail}");
     assert!(!everything(&world).await.contains("zebra"));
 }
 
@@ -349,7 +349,7 @@ async fn whoever_asks_about_a_room_one_of_whose_records_cannot_be_decoded_is_tol
     let needed: [(&str, &str, Of); 3] = [
         ("the number", found, |channel_key, _| key::channel_name(channel_key)),
         ("the number of the last event", found, |channel_key, no| Key::head(channel_key.ward(), no)),
-        ("the mark of what is being deleted", restored, |channel_key, no| key::sweep(channel_key.ward(), no)),
+        ("the marker of a deletion in progress", restored, |channel_key, no| key::sweep(channel_key.ward(), no)),
     ];
     for (what, way, of) in needed {
         let world = World::with_lobby().await;
@@ -391,7 +391,7 @@ async fn beside_what_was_set_aside_and_cannot_be_read_the_rest_is_listed() {
 
     assert_eq!(listed.messages, []);
     let [entry] = &listed.channels[..] else { panic!("its room is not listed: {listed:?}") };
-    assert!(entry.detail.contains(&format!("why event {} was set aside of channel console:lobby", said[0])), "{}", entry.detail);
+    assert!(entry.detail.contains(&format!("the dead letter of event {} of channel console:lobby", said[0])), "{}", entry.detail);
 }
 
 #[tokio::test(start_paused = true)]

@@ -103,7 +103,7 @@ async fn what_is_heard_twice_is_on_record_once_also_after_a_crash() {
     let after_a_crash = inbound_events(&world).said(&general(), ana(&world, "100", "hello")).await.unwrap();
     let elsewhere = inbound_events(&world).said(&thread(), ana(&world, "100", "hello")).await.unwrap();
 
-    assert_eq!([again, after_a_crash], [Acceptance::Known(seq); 2]);
+    assert_eq!([again, after_a_crash], [Acceptance::Duplicate(seq); 2]);
     assert!(matches!(elsewhere, Acceptance::New(_)), "{elsewhere:?}");
     assert_eq!(world.history("discord:10").await, said(&[("Ana", "hello")]));
 }
@@ -172,7 +172,7 @@ async fn where_nobody_lives_nothing_is_heard_and_nothing_is_kept() {
 
     for channel_ref in [other(), elsewhere.clone(), ChannelRef { parent: Some(other().channel), ..thread() }] {
         assert!(!inbound_events(&world).listens(&channel_ref));
-        assert_eq!(inbound_events(&world).said(&channel_ref, ana(&world, "100", "Ari?")).await, Ok(Acceptance::Not));
+        assert_eq!(inbound_events(&world).said(&channel_ref, ana(&world, "100", "Ari?")).await, Ok(Acceptance::Ignored));
         assert_eq!(inbound_events(&world).reached(&channel_ref).await, Ok(None));
         assert_eq!(inbound_events(&world).caught_up(&channel_ref, 3, None).await, Ok(()));
         assert_eq!(inbound_events(&world).edited(&channel_ref, "100", "Ari!".into()).await, Ok(()));
@@ -267,7 +267,7 @@ async fn the_guilds_of_a_platform_are_those_in_which_somebody_lives() {
 async fn what_says_nothing_is_not_heard() {
     let world = world().await;
 
-    assert_eq!(inbound_events(&world).said(&general(), ana(&world, "1", " \n")).await, Ok(Acceptance::Not));
+    assert_eq!(inbound_events(&world).said(&general(), ana(&world, "1", " \n")).await, Ok(Acceptance::Ignored));
     assert_eq!(world.history("discord:10").await, []);
 }
 

@@ -16,7 +16,7 @@ use crate::ports::backend::decisions::{Why, WhyAt, WhyQuery};
 use crate::ports::backend::keeping::{ExportForm, ExportQuery, Forget, Person};
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::store::Write;
-use crate::replay::{Script, What, run};
+use crate::replay::{ReplayEventKind, Script, run};
 
 async fn why(world: &World, at: Option<WhyAt>) -> Why {
     let query = WhyQuery { room: room("lobby"), companion: None, at };
@@ -153,10 +153,10 @@ async fn replayed(world: &World) -> (Vec<(String, String)>, Vec<String>) {
     let lines = exported(world, ExportForm::Replay).await;
     let (mut decided, mut statements) = (Vec::new(), Vec::new());
     for happening in run(&Script::from_json(&lines[0]).unwrap()).unwrap() {
-        match happening.what {
-            What::Decision { trigger, decision, .. } => decided.push((trigger.to_string(), decision.to_string())),
-            What::Statement { text, .. } => statements.push(text),
-            What::Failed { companion, .. } => panic!("{companion} fails"),
+        match happening.kind {
+            ReplayEventKind::Decision { trigger, decision, .. } => decided.push((trigger.to_string(), decision.to_string())),
+            ReplayEventKind::Statement { text, .. } => statements.push(text),
+            ReplayEventKind::Failed { companion, .. } => panic!("{companion} fails"),
             _ => {}
         }
     }
@@ -190,7 +190,7 @@ async fn where_nobody_said_anything_it_is_told_that_nobody_did() {
 
     let refused = world.backend.export_person(Person { guild: "home".into(), id: "Zoe".into() }).await.map(drop);
 
-    let words = "nothing that Zoe said in home is on record, nor anything that anybody else said there";
+    let words = "no message of Zoe in home is on record, nor of anybody else there";
     assert_eq!(refused, Err(Refused::NotFound(words.into())));
 }
 
@@ -202,8 +202,8 @@ async fn whoever_is_not_there_is_told_with_whoever_is() {
     world.rest().await;
     let asked = [
         ("hoem", "Ana", "there is no guild hoem: no room belongs to it, and it never used anything; did you mean home?"),
-        ("home", "Anna", "nothing that Anna said in home is on record; did you mean Ana?"),
-        ("home", "Zoe", "nothing that Zoe said in home is on record; there are Ana, Ben"),
+        ("home", "Anna", "no message of Anna in home is on record; did you mean Ana?"),
+        ("home", "Zoe", "no message of Zoe in home is on record; there are Ana, Ben"),
     ];
 
     for (guild, person, words) in asked {
@@ -244,8 +244,8 @@ async fn a_message_that_was_set_aside_can_be_tried_again_and_given_up() {
         told.story.iter().map(|line| &*line.text).chain(told.companions.iter().map(|brief| &*brief.text)).collect();
     let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
     let again = Reader::new(&*world.store).message(&channel_key, &format!("retry:{}", listed[0].id)).await.unwrap().unwrap();
-    assert!(told.iter().any(|text| text.contains(&format!("tried again, as message {again}"))), "{told:?}");
-    assert!(told.iter().any(|text| text.contains(&format!("tried again as message {again}"))), "{told:?}");
+    assert!(told.iter().any(|text| text.contains(&format!("retried as message {again}"))), "{told:?}");
+    assert!(told.iter().any(|text| text.contains(&format!("retried as message {again}"))), "{told:?}");
     assert!(matches!(world.backend.retry(&listed[0].id).await, Err(Refused::NotFound(_))));
     assert!(matches!(world.backend.release("home").await, Err(Refused::NotFound(_))));
 }

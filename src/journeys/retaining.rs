@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::keeping::{dead_letter, one_turn};
 use super::world::{World, room, said};
-use crate::actors::erasure::retention::{self, Passed};
+use crate::actors::erasure::retention::{self, PassReport};
 use crate::actors::writer::requests::write_meta;
 use crate::adapters::store::audit::{Audit, Problem};
 use crate::domain::event::Event;
@@ -76,7 +76,7 @@ async fn what_was_kept_for_long_enough_is_gone_and_the_room_goes_on() {
     assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await], [0, 0]);
     assert_eq!(world.history("lobby").await, said(&[("Ana", "news")]));
     assert_eq!(problems(&world).await, []);
-    assert_eq!(retention::pass(&world.context).await, Passed::default());
+    assert_eq!(retention::pass(&world.context).await, PassReport::default());
     let world = world.crash().await;
     world.side.answers([Ok("Me.\nYES")]);
     world.say("lobby", "Ari, are you there?").await;

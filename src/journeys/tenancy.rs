@@ -53,7 +53,7 @@ async fn inhabited() -> World {
     .await;
     for (guild, channel) in PLACES {
         if guild.starts_with("dm:") {
-            assert!(changes::open_within(&world.context, &channel_ref(guild, channel)).await.unwrap());
+            assert!(changes::ensure_room(&world.context, &channel_ref(guild, channel)).await.unwrap());
         } else if guild == "home" {
             world.open(channel, &["aria", "bruno"]).await;
         } else {

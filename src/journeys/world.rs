@@ -307,7 +307,7 @@ impl World {
 
     /// The same, and the other has this platform in the place of the console, or is without it.
     pub(super) async fn crash_onto(mut self, platform: Option<Arc<dyn ChatPlatform>>) -> Self {
-        let without = || Platforms::default().without(is_of_console);
+        let without = || Platforms::default().with_disabled(is_of_console);
         self.kept.platforms = platform.map_or_else(without, |platform| Platforms::new([platform]));
         self.crash().await
     }

@@ -1,8 +1,8 @@
-//! What the console asks of the core: its rooms, what is said in them, what was decided and why.
+//! The core as the console and the HTTP API call it: rooms, their messages, decisions and the reasons for them.
 //!
-//! Whoever calls has bounded every text and checked every name ([`RoomId`] and the limits named at the fields); what the core alone can
-//! know (does the room exist, is there such a companion, is a value one of a closed list) is refused by the core. Every list comes oldest
-//! first, every method returns what is committed.
+//! The caller has bounded every text and checked every name ([`RoomId`] and the limits given at the fields). The core rejects what it alone
+//! can check: whether a room exists, whether there is such a companion, whether a value is one of a closed list. Every list is ordered from
+//! oldest to newest. Every method returns committed data.
 
 pub mod decisions;
 pub mod keeping;
@@ -33,140 +33,140 @@ use usage::{Usage, UsageQuery};
 /// The core, as the console sees it.
 #[async_trait]
 pub trait Backend: Send + Sync + 'static {
-    /// Every room, in the order of ids.
+    /// All rooms, ordered by id.
     async fn rooms(&self) -> Result<Rooms, Refused>;
 
-    /// One room.
+    /// A room by its id.
     async fn room(&self, room: &RoomId) -> Result<Room, Refused>;
 
-    /// Makes a console room, or changes who is in it. The flag is true when the room is new. A room that belongs to another guild, and
-    /// two companions that share a name, are a [`Refused::Conflict`].
+    /// Creates a console room, or changes its members. The flag is true when the room is new. A room that belongs to another guild, or two
+    /// companions that share a name, are a [`Refused::Conflict`].
     async fn put_room(&self, room: &RoomId, plan: RoomPlan) -> Result<(Room, bool), Refused>;
 
-    /// Sets overrides at run time, or takes them back. All of it applies, or nothing.
+    /// Sets overrides at run time, or resets them. All of the patch applies, or nothing.
     async fn patch_room(&self, room: &RoomId, patch: RoomPatch) -> Result<Room, Refused>;
 
     /// Deletes a room and its history.
     async fn delete_room(&self, room: &RoomId) -> Result<(), Refused>;
 
-    /// Accepts a message: it is committed when this returns. The same `id` again gives the first number, whatever the text. Mentions,
-    /// `@name` in the text among them, are resolved here.
+    /// Accepts a message. It is committed when this returns. The same `id` again returns the first number, whatever the text. Mentions are
+    /// resolved here, including `@name` in the text.
     async fn say(&self, room: &RoomId, message: NewMessage) -> Result<Seq, Refused>;
 
     /// Replaces a message's text; returns the number of the message.
     async fn edit(&self, room: &RoomId, seq: Seq, edit: Edit) -> Result<Seq, Refused>;
 
-    /// Takes a message out of buffers and history; returns the number of the message. Deleting it again changes nothing.
+    /// Deletes a message from buffers and history; returns the number of the message. Deleting it again changes nothing.
     async fn delete_message(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused>;
 
-    /// Drops what is going on in a room (unsubscribe, docs/design/gate.md G-25); the history stays.
+    /// Cancels work in progress in a room (unsubscribe, docs/design/gate.md G-25). The history stays.
     async fn clear(&self, room: &RoomId) -> Result<(), Refused>;
 
-    /// An external companion votes in the round that is open: its State counts when this returns.
+    /// Submits the vote of an external companion in the open round. Its State counts when this returns.
     async fn vote(&self, room: &RoomId, state: State) -> Result<(), Refused>;
 
-    /// An external companion that was selected says its words: they are committed when this returns.
+    /// Submits the statement of an external companion that was selected. It is committed when this returns.
     async fn speak(&self, room: &RoomId, words: Words) -> Result<Seq, Refused>;
 
-    /// What was said: without `after` the newest `limit` messages before `before`, with it the first `limit` after it.
+    /// Messages: without `after` the newest `limit` before `before`, with `after` the first `limit` after it.
     async fn history(&self, room: &RoomId, query: HistoryQuery) -> Result<History, Refused>;
 
-    /// What is going on in a room at this moment.
+    /// The current state of a room.
     async fn state(&self, room: &RoomId) -> Result<RoomState, Refused>;
 
     /// Decisions on record: without `after` the newest `limit`, with it (which needs `room`) the first `limit` after it.
     async fn decisions(&self, query: DecisionQuery) -> Result<Decisions, Refused>;
 
-    /// The story of a decision, or of why nothing has triggered yet.
+    /// The explanation of a decision, or of why nothing has triggered yet.
     async fn why(&self, query: WhyQuery) -> Result<Why, Refused>;
 
-    /// What guilds used in a span of time, and how they stand with their caps. A span that ends before it begins is refused
-    /// ([`Refused::Invalid`], field `from`), a guild that nobody has heard of too ([`Refused::NotFound`]).
+    /// What guilds used in a span of time, and their daily caps. A span that ends before it begins is rejected ([`Refused::Invalid`], field
+    /// `from`), and so is an unknown guild ([`Refused::NotFound`]).
     async fn usage(&self, query: UsageQuery) -> Result<Usage, Refused>;
 
-    /// Every companion and its settings.
+    /// All companions with their settings.
     async fn companions(&self) -> Result<Companions, Refused>;
 
-    /// Guilds in quarantine, channels left alone and messages set aside.
+    /// Guilds in quarantine, suspended channels and dead letters.
     async fn quarantine(&self) -> Result<Quarantine, Refused>;
 
-    /// Lets a guild out of quarantine, named by its id, or has a channel tried again that is left alone, named by its entry's id.
+    /// Releases a guild from quarantine, named by its id, or retries a suspended channel, named by its entry's id.
     async fn release(&self, entry: &str) -> Result<(), Refused>;
 
-    /// Tries a message again that was set aside, named by its entry's id.
+    /// Retries a dead letter, named by its entry's id.
     async fn retry(&self, entry: &str) -> Result<(), Refused>;
 
-    /// Gives up a message that was set aside, named by its entry's id.
+    /// Drops a dead letter, named by its entry's id.
     async fn drop_entry(&self, entry: &str) -> Result<(), Refused>;
 
-    /// Reads out what is kept, a JSON object a line, a bounded part at a time.
+    /// Exports stored events, one JSON object per line, a bounded part at a time.
     async fn export(&self, query: ExportQuery) -> Result<Lines, Refused>;
 
-    /// Reads out what a person said in a guild, as it reads now: a JSON object a line, room by room.
+    /// Exports what a person said in a guild, in its current form: one JSON object per line, room by room.
     async fn export_person(&self, person: Person) -> Result<Lines, Refused>;
 
     /// Writes a consistent copy of the store to a path on the server's machine.
     async fn backup(&self, to: &str) -> Result<BackedUp, Refused>;
 
-    /// Writes such a copy into a file that the store names, for a process of the server's machine that reads it through and deletes it.
+    /// Writes such a copy into a file that the store names, for a process on the server's machine that reads the file and deletes it.
     async fn copy_for(&self, process: u32) -> Result<BackedUp, Refused>;
 
-    /// Forgets a person in a guild: messages, decisions and summaries that came from them.
+    /// Forgets a person in a guild: deletes their messages, and the decisions and summaries that came from them.
     async fn forget(&self, forget: Forget) -> Result<Forgotten, Refused>;
 
-    /// Whether messages can be accepted, and what is in the way.
+    /// Whether messages can be accepted, and what prevents it.
     async fn readiness(&self) -> Readiness;
 
-    /// The room's events from now on, those after `after` first. Subscribing and reading what was missed leave no hole between them.
+    /// The room's events from now on, preceded by those after `after`. There is no gap between the stored events and the live ones.
     async fn live(&self, room: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused>;
 }
 
-/// The kind of problem (RFC 9457) that says that what is stored cannot be read, for programs that ask.
+/// The problem type (RFC 9457) for damaged stored data, for programs that check it.
 pub const DAMAGED: &str = "urn:tertulia:damaged";
 
-/// Why the core does not do what it is asked to, named for what the caller does next.
+/// Why the core rejects a request. Each variant is named for what the caller does next.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// There is no such thing. (404)
+    /// The named thing does not exist. (404)
     #[error("{0}")]
     NotFound(String),
-    /// It stands against something that is there. (409)
+    /// It conflicts with existing data. (409)
     #[error("{0}")]
     Conflict(String),
     /// A value cannot be accepted, now or later. (422)
     #[error("{field}: {detail}")]
     Invalid {
-        /// Which field, as a path: `companions.aria.interjection`.
+        /// The field, as a path: `companions.aria.interjection`.
         field: String,
         /// What is wrong, and what is allowed.
         detail: String,
     },
-    /// It is more than is accepted at once. (413)
+    /// It is larger than what is accepted at once. (413)
     #[error("{0}")]
     TooLarge(String),
-    /// Somebody asks too often. (429)
+    /// The caller sends requests too often. (429)
     #[error("{detail}")]
     TooMany {
-        /// What is limited, and how.
+        /// What is limited, and to how much.
         detail: String,
-        /// When to try again.
+        /// The delay before the next attempt.
         retry_after: Duration,
     },
-    /// It cannot be done at the moment; the outcome of a write may be unknown, so repeat it with the same `id`. (503)
+    /// It cannot be done now. The outcome of a write may be unknown, so repeat it with the same `id`. (503)
     #[error("{detail}")]
     Unavailable {
-        /// What is in the way.
+        /// What prevents it.
         detail: String,
-        /// When to try again, if that is known.
+        /// The delay before the next attempt, if it is known.
         retry_after: Option<Duration>,
     },
-    /// Not in this version. (501)
+    /// This version does not support it. (501)
     #[error("{0}")]
     NotYet(String),
-    /// What is stored cannot be read any more; this says what to do. (500)
+    /// Stored data can no longer be read. The message says what to do. (500)
     #[error("{0}")]
     Damaged(String),
-    /// Something of ours is broken, and was logged where it broke. (500)
+    /// Something on our side is broken. It was logged where it broke. (500)
     #[error("{0}")]
     Broken(String),
 }

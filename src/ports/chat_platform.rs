@@ -1,6 +1,6 @@
-//! A place where people talk that is not ours: what it can do, and how a companion's words get there, each at most once.
+//! A chat platform outside this server: what it can do, and how statements are posted there, each part at most once.
 //!
-//! The console needs none of this: there a statement is posted by being stored.
+//! The console does not need this port: storing a statement posts it there.
 
 #[cfg(test)]
 pub(crate) mod fake;
@@ -20,152 +20,152 @@ use crate::domain::id::{ChannelId, CompanionId, GuildId};
 pub struct Capabilities {
     /// The longest part of a statement that it takes, in UTF-16 code units.
     pub longest_part: usize,
-    /// A request that was sent so long ago, nobody knows when, has arrived by now, or never will.
+    /// A request that was sent this long ago has arrived by now, or never will.
     pub request_timeout: Duration,
-    /// How long a typing sign shows; none: it has none.
+    /// How long a typing indicator shows; none: the platform has no such indicator.
     pub typing_shows: Option<Duration>,
-    /// People write there through this server, as in rooms of the console, and programs may play companions there. Else it is the platform that
-    /// tells what is said.
+    /// People write there through this server, as in rooms of the console, and programs may play companions there. Otherwise the platform
+    /// reports what people say.
     pub is_written_here: bool,
 }
 
 /// A part of a statement, small enough for its platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Whose channel.
+    /// The guild of the channel.
     pub guild: GuildId,
-    /// Where.
+    /// The channel to post in.
     pub channel: ChannelId,
-    /// Who speaks.
+    /// The companion that speaks.
     pub companion: CompanionId,
-    /// Under which name.
+    /// The display name under which it is posted.
     pub name: Arc<str>,
-    /// Where its picture is, if it has one: an address with https.
+    /// The https URL of its picture, if it has one.
     pub picture: Option<Arc<str>>,
-    /// The words.
+    /// The text, at most [`Capabilities::longest_part`] long.
     pub text: Arc<str>,
-    /// The same for the same part, whenever and however often it is sent; unique among all parts of all channels.
+    /// An idempotency key: the same for every attempt to send this part, and unique among all parts of all channels.
     pub nonce: Arc<str>,
 }
 
-/// Why a part was not sent, named for what is done next.
+/// Why a part was not sent. Each variant is named for what the caller does next.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotSent {
-    /// It was certainly not posted, and may be sent again.
+    /// It was not posted, and may be sent again.
     #[error("not now: {detail}")]
     Later {
-        /// What the platform asked for, if it did.
+        /// The delay that the platform asked for, if it did.
         after: Option<Duration>,
-        /// What happened.
+        /// What happened, for logs.
         detail: String,
     },
-    /// It may have been posted, or may still be: look before it is sent again.
-    #[error("nobody knows: {detail}")]
+    /// It may have been posted, or may still be posted later. Call [`ChatPlatform::find`] before it is sent again.
+    #[error("the outcome is unknown: {detail}")]
     Unknown {
-        /// What happened.
+        /// What happened, for logs.
         detail: String,
-        /// What was not posted after this time never will be.
+        /// A part that is not posted after this time never will be.
         within: Duration,
     },
-    /// The platform will not take it. It tells whoever runs the server, once for a channel.
+    /// The platform rejects this part. The platform reports that to the operator, once for each channel.
     #[error("refused: {0}")]
     Refused(String),
-    /// The same, and it would take no other words in this channel either, until somebody changes something there: no permission, no such
-    /// channel.
-    #[error("refused, as anything else would be: {0}")]
+    /// The platform rejects this part, and would reject any other in this channel, until somebody changes something there: a permission is
+    /// missing, or the channel does not exist.
+    #[error("refused, as every other statement in this channel would be: {0}")]
     Unpostable(String),
 }
 
-/// Why it cannot be read whether a part was posted.
+/// Why it cannot be determined whether a part was posted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotRead {
-    /// Not now; ask again.
+    /// Not now; call again.
     #[error("not now: {detail}")]
     Later {
-        /// What the platform asked for, if it did.
+        /// The delay the platform asked for, if it did.
         after: Option<Duration>,
-        /// What happened.
+        /// What happened, for logs.
         detail: String,
     },
-    /// Never: it may not be read here, or too much was posted since.
-    #[error("it cannot be known: {0}")]
+    /// Never: the messages may not be read, or too many were posted since.
+    #[error("it cannot be determined: {0}")]
     Never(String),
 }
 
-/// A platform, as the core sees it.
+/// A chat platform, as the core uses it.
 #[async_trait]
 pub trait ChatPlatform: Send + Sync + 'static {
-    /// Its name in what is measured and told: `discord`.
+    /// Its name in metrics, logs and texts: `discord`.
     fn name(&self) -> &'static str;
 
-    /// Whether a channel is one of its own.
+    /// Whether a channel belongs to this platform.
     fn serves(&self, channel: &ChannelId) -> bool;
 
-    /// What it can do.
+    /// Its limits and abilities.
     fn capabilities(&self) -> Capabilities;
 
-    /// The platform's id of the newest message that it knows of in a channel, those on record among them, without asking anybody.
+    /// The platform's id of the newest message that it knows of in a channel, `on_record` included. It makes no request.
     fn newest(&self, channel: &ChannelId, on_record: &[Arc<str>]) -> Option<Arc<str>>;
 
-    /// Posts a part: the platform's id of the message.
+    /// Posts a part. Returns the platform's id of the message.
     async fn send(&self, part: &Part) -> Result<Arc<str>, NotSent>;
 
-    /// Looks for a part among what was posted after this message: the platform's id of it, if it is there. Those that are taken are
-    /// something else, whatever they say.
+    /// Looks for a part among the messages posted after `after`, and returns the platform's id of it, if it is there. Messages in `taken` are
+    /// other parts, whatever their text.
     async fn find(&self, part: &Part, after: Option<&str>, taken: &BTreeSet<Arc<str>>) -> Result<Option<Arc<str>>, NotRead>;
 
-    /// Whether posting in a channel was refused lately in a way that concerns all words, and nothing is known to have changed since. False
-    /// again once in a while, so that it is tried.
+    /// Whether posting in a channel was rejected lately in a way that concerns every message, and no change is known since. It returns false
+    /// once in a while, so that posting is tried again.
     fn is_unpostable(&self, channel: &ChannelId) -> bool {
         let _ = channel;
         false
     }
 
-    /// What people call a channel, if that is known without asking anybody: `#general · Home`, `a post · #forum · Home`, `direct message
-    /// with Ana`. Text from outside.
+    /// The display name of a channel, if it is known without a request: `#general · Home`, `a post · #forum · Home`, `direct message with Ana`.
+    /// It is text from outside.
     fn title(&self, channel: &ChannelId) -> Option<String> {
         let _ = channel;
         None
     }
 
-    /// Shows that a companion is writing. Whether it works is nobody's concern.
+    /// Shows that a companion is writing. Failures are ignored.
     async fn typing(&self, guild: &GuildId, channel: &ChannelId);
 }
 
-/// Whether a channel is a platform's own.
+/// A predicate: whether a channel belongs to a platform.
 pub type Serves = fn(&ChannelId) -> bool;
 
 /// The platforms besides the console. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Platforms {
-    there: Arc<[Arc<dyn ChatPlatform>]>,
-    away: Option<Serves>,
+    enabled: Arc<[Arc<dyn ChatPlatform>]>,
+    disabled: Option<Serves>,
 }
 
 impl Platforms {
-    /// These platforms.
+    /// The set of these platforms, all in use.
     pub fn new(platforms: impl IntoIterator<Item = Arc<dyn ChatPlatform>>) -> Self {
-        Self { there: platforms.into_iter().collect(), away: None }
+        Self { enabled: platforms.into_iter().collect(), disabled: None }
     }
 
-    /// The same, and the platform that serves these channels is not used now: they sleep until it is.
-    pub fn without(self, away: Serves) -> Self {
-        Self { away: Some(away), ..self }
+    /// The same set, with a platform that is not in use now, given by the channels that it serves. Its channels sleep until it is.
+    pub fn with_disabled(self, disabled: Serves) -> Self {
+        Self { disabled: Some(disabled), ..self }
     }
 
-    /// The platform of a channel; none for one that posts by storing, as the console does.
+    /// The platform of a channel; none for a channel of the console, where storing a statement posts it.
     pub fn of(&self, channel: &ChannelId) -> Option<&Arc<dyn ChatPlatform>> {
-        self.there.iter().find(|platform| platform.serves(channel))
+        self.enabled.iter().find(|platform| platform.serves(channel))
     }
 
-    /// The name of a channel's platform. One that posts by storing, or is not used now, has nothing but the channel's id to tell it.
+    /// The name of a channel's platform. For the console, or a platform that is not in use, it is taken from the channel's id.
     pub fn name<'a>(&self, channel: &'a ChannelId) -> &'a str {
         self.of(channel).map_or_else(|| platform_in(channel), |platform| platform.name())
     }
 
-    /// Whether a channel belongs to a platform that is not used now: nothing can be posted there.
-    pub fn is_away(&self, channel: &ChannelId) -> bool {
-        self.of(channel).is_none() && self.away.is_some_and(|serves| serves(channel))
+    /// Whether a channel belongs to a platform that is not in use now, so that nothing can be posted there.
+    pub fn is_disabled(&self, channel: &ChannelId) -> bool {
+        self.of(channel).is_none() && self.disabled.is_some_and(|serves| serves(channel))
     }
 
     /// Whether people write in a channel [through this server](Capabilities::is_written_here).
@@ -176,6 +176,6 @@ impl Platforms {
 
 impl fmt::Debug for Platforms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Platforms").field("there", &self.there.len()).finish_non_exhaustive()
+        f.debug_struct("Platforms").field("platforms", &self.enabled.len()).finish_non_exhaustive()
     }
 }

@@ -1,9 +1,9 @@
-//! The wall clock, as a port, so that a whole system can run in a time of its own.
+//! The wall clock, as a port, so that a whole system can run in virtual time.
 
 use crate::domain::moment::Moment;
 
-/// Tells the time of day.
+/// A source of the current wall-clock time.
 pub trait Clock: Send + Sync + 'static {
-    /// Microseconds since the Unix epoch. May jump either way; whoever needs order keeps the newest moment it has seen.
+    /// Microseconds since the Unix epoch. It may jump in either direction. A caller that needs order keeps the newest moment that it has seen.
     fn now(&self) -> Moment;
 }

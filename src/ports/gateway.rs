@@ -1,4 +1,4 @@
-//! A platform's connections, as the core keeps them alive: each shard is one of them.
+//! A platform's gateway connections. Each shard is one of them.
 
 #[cfg(test)]
 pub(crate) mod fake;
@@ -12,59 +12,59 @@ use async_trait::async_trait;
 
 use crate::domain::id::{ChannelId, GuildId};
 
-/// Why there is no connection.
+/// Why a connection ended, or could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Disconnected {
-    /// Not now; try again, after this time if one is named.
+    /// Not now; try again, after this delay if one is given.
     #[error("not now: {detail}")]
     Later {
-        /// What the platform asked for, if it did.
+        /// The delay that the platform asked for, if it did.
         after: Option<Duration>,
-        /// What happened.
+        /// What happened, for logs.
         detail: String,
     },
-    /// Not before a person has done something.
+    /// Not until a person has fixed something; the text says what.
     #[error("{0}")]
     Never(String),
 }
 
-/// How a platform's connections stand.
+/// The state of a platform's connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// What is said can be heard everywhere.
+    /// All connections are up, so that events of every channel arrive.
     pub ready: bool,
-    /// In plain words: how many connections there are, or what is in the way and what to do about it.
+    /// In plain words: how many connections there are, or what prevents them and what to do about it.
     pub detail: String,
-    /// The server is not to count as ready because of it: it stopped for good, and the settings say that nothing works without it.
-    pub holds_up_server: bool,
+    /// The server must not report itself as ready: the platform stopped for good, and the settings say that it is required.
+    pub blocks_readiness: bool,
 }
 
-/// One connection of several.
+/// One of the platform's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shard {
     /// Its number, from 0.
     pub number: u32,
-    /// How many there are.
+    /// The number of all connections.
     pub of: NonZeroU32,
 }
 
-/// What a connection can be told to send.
+/// A command that a connection sends to the platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// The bot is in this voice channel of a guild from now on.
+    /// Puts the bot into a voice channel of a guild, or takes it out.
     VoiceState {
         /// The guild.
         guild: GuildId,
-        /// The voice channel; none: it leaves the one that it is in.
+        /// The voice channel; none: the bot leaves its current one.
         channel: Option<ChannelId>,
-        /// Nobody hears it.
+        /// The bot's audio is not sent.
         is_muted: bool,
-        /// It hears nobody.
+        /// The bot receives no audio.
         is_deafened: bool,
     },
 }
 
-/// Why a command is not sent.
+/// Why a command was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsent {
     /// The connection of its guild has no session now; send it again when it has.
@@ -73,51 +73,51 @@ pub enum Unsent {
     /// Too many commands wait on the connection already; send it again later.
     #[error("too many commands wait on the guild's connection")]
     TooMany,
-    /// The platform has no such thing.
+    /// The platform has no such command.
     #[error("refused: {0}")]
     Refused(String),
 }
 
-/// A platform that is heard over connections of its own.
+/// A platform that delivers events over its own connections.
 #[async_trait]
 pub trait Gateway: Send + Sync + 'static {
-    /// What it is called: `discord`.
+    /// Its name: `discord`.
     fn name(&self) -> &'static str;
 
-    /// How many connections there are to be; asks the platform.
+    /// Asks the platform how many connections to open.
     async fn shards(&self) -> Result<NonZeroU32, Disconnected>;
 
-    /// Lives as one of the connections: connects, hears, comes back after every loss by itself. Returns only when that has no use any
-    /// more. Dropping the future ends the connection in a way that lets the next one go on where it was.
+    /// Runs one of the connections: connects, receives events, and reconnects after every loss. Returns only when reconnecting is of no use.
+    /// Dropping the future closes the connection in a way that lets the next one resume.
     async fn live(&self, shard: Shard) -> Disconnected;
 
-    /// Accepts a command for the connection of its guild, which sends it as soon as the platform's limits allow. One that waits when the
-    /// connection ends is never sent: whoever has to know waits for what the platform answers.
+    /// Accepts a command for the connection of its guild, which sends it as soon as the platform's limits allow. A command still queued when
+    /// the connection ends is never sent. A caller that must know waits for the platform's response.
     ///
     /// # Errors
-    /// It is certainly not sent.
+    /// The command was not accepted and is not sent.
     fn send(&self, command: Command) -> Result<(), Unsent>;
 
-    /// How the connections stand.
+    /// The current state of the connections.
     fn condition(&self) -> Condition;
 }
 
-/// The platforms that are heard over connections of their own. Cheap to clone.
+/// The platforms that deliver events over their own connections. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Gateways(Arc<[Arc<dyn Gateway>]>);
 
 impl Gateways {
-    /// These, in this order; each has a name of its own.
+    /// The set of these gateways, in this order. Their names must be unique.
     pub fn new(gateways: impl IntoIterator<Item = Arc<dyn Gateway>>) -> Self {
         Self(gateways.into_iter().collect())
     }
 
-    /// Each of them.
+    /// All gateways, in the order given to [`Self::new`].
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Gateway>> {
         self.0.iter()
     }
 
-    /// The one of this name.
+    /// The gateway of this name; `None` if there is none.
     pub fn named(&self, name: &str) -> Option<&Arc<dyn Gateway>> {
         self.iter().find(|gateway| gateway.name() == name)
     }

@@ -1,7 +1,7 @@
-//! The way in for platforms that are not ours: what was said there, changed and taken back.
+//! Inbound events of other platforms: messages, edits and deletions.
 //!
-//! Whoever hears hands over what happened in one channel in its order, one thing after the other; what is `Ok` is committed. Ids are the
-//! platform's, and the same thing twice is once on record.
+//! The adapter hands over the events of one channel in their order, one at a time. After `Ok` the event is committed. Ids are the
+//! platform's. The same event handed over twice is recorded once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::domain::id::{ChannelId, GuildId, Seq};
 use crate::domain::message::{Author, Modality, Role};
 use crate::domain::moment::Moment;
 
-/// Where something was heard.
+/// The channel of an inbound event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelRef {
     /// The guild; of a direct message `dm:<channel>`.
@@ -24,131 +24,131 @@ pub struct ChannelRef {
     pub parent: Option<ChannelId>,
 }
 
-/// Something that was said.
+/// A message, as the platform reported it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InboundMessage {
-    /// The platform's id of it.
+    /// The platform's id of the message.
     pub id: Arc<str>,
-    /// Who said it, as the platform knows them: `discord:<user>`.
+    /// The author, with the platform's id: `discord:<user>`.
     pub from: Author,
-    /// What a model reads.
+    /// The text as a model reads it.
     pub text: Arc<str>,
-    /// What was really written: names are looked for in this alone.
+    /// The text that the author wrote. Only this is searched for names.
     pub own_words: Arc<str>,
     /// Typed or spoken.
     pub modality: Modality,
-    /// A voice utterance that ends a lull (docs/design/gate.md G-4): whoever hears knows that the speaker has finished.
+    /// A voice utterance that ends a lull (docs/design/gate.md G-4): the adapter knows that the speaker has finished.
     pub lull_endpoint: bool,
-    /// When it was said, by this machine's clock, whatever the platform's says; a moment that is still to come counts as now.
+    /// When it was said, by this machine's clock and not the platform's. A moment in the future counts as now.
     pub at: Moment,
-    /// Whom it mentions, as ids like those of authors.
+    /// The ids of the users whom it mentions, in the form of author ids.
     pub mentions: Vec<Arc<str>>,
-    /// It turns to all companions that are there: it mentions the account that they share, or was said to that alone. One that mentions the
-    /// account in a guild and names companions that are there turns to these only.
+    /// It addresses all companions that are present: it mentions the account that they share, or is a direct message to that account. A message
+    /// that mentions the account in a guild and names companions that are present addresses only these.
     pub to_all: bool,
-    /// What it answers.
+    /// The message that it replies to.
     pub answers: Option<Answers>,
 }
 
-/// What an utterance answers.
+/// The message that an inbound message replies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answers {
-    /// The platform's id of the message; it need not be on record.
+    /// The platform's id of that message, which need not be on record.
     pub message: Arc<str>,
-    /// Whose it is, where the platform tells.
+    /// Its author, where the platform reports one.
     pub by: Option<Answered>,
 }
 
-/// Whose a message is that is answered.
+/// The author of a message that is replied to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answered {
-    /// A companion's, under the name that it bore; none: it bore none.
+    /// A companion, with the name under which the message was posted; none: it had no name.
     Ours(Option<Arc<str>>),
-    /// Somebody else's: the id and what they are.
+    /// Somebody else, with id and role.
     Other(Arc<str>, Role),
 }
 
-/// What became of an utterance.
+/// What happened to an inbound message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acceptance {
-    /// It is on record under this number.
+    /// It was recorded under this number.
     New(Seq),
-    /// It was on record already.
-    Known(Seq),
-    /// It is not taken in: nobody lives there, the person is not to be heard, or foreign bots are not.
-    Not,
+    /// It was on record already, under this number.
+    Duplicate(Seq),
+    /// It was not recorded: no companion is a member, the person has opted out, or it comes from a foreign bot, and those are ignored.
+    Ignored,
 }
 
 /// How far a channel is on record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reached {
-    /// The platform's id of the newest message on record that was heard there, if there is one: not of what companions said, which is on
-    /// record whether or not anybody listened.
+    /// The platform's id of the newest message on record that was received from there, if there is one. Statements of companions do not count:
+    /// they are on record whether or not a connection was up.
     pub newest: Option<Arc<str>>,
-    /// Since when somebody lives there.
+    /// When the first of the current members joined.
     pub since: Moment,
 }
 
-/// What was left out when a channel was read after a downtime.
+/// A gap: messages that were left out when a channel was read after a downtime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missed {
-    /// The platform's id of the message after which something is missing.
+    /// The platform's id of the message after which the gap begins.
     pub after: Arc<str>,
-    /// The platform's id before which something is missing.
+    /// The platform's id before which the gap ends.
     pub before: Arc<str>,
     /// Why, as a stable code: `too_many`, `too_old`, `refused`, `nothing_shown`, `unreachable`.
     pub why: &'static str,
 }
 
-/// Why something was not taken; it may be handed over again.
+/// Why an inbound event was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InboundError {
-    /// Not at the moment, or nobody knows whether it was.
+    /// Not now, or the outcome is unknown: hand it over again.
     #[error("not now: {detail}")]
     Later {
-        /// How long to wait.
+        /// The time to wait before that.
         after: Duration,
-        /// What is in the way.
+        /// What prevents it.
         detail: String,
     },
-    /// It will never be: something of ours is broken, and was logged where it broke.
+    /// It never will be: something on our side is broken. It was logged where it broke.
     #[error("{0}")]
     Broken(String),
 }
 
-/// The core, as whoever hears sees it.
+/// The core, as an adapter that receives events sees it.
 #[async_trait]
 pub trait InboundEvents: Send + Sync + 'static {
-    /// Whether anything that is said here may be taken in: somebody lives there, in the channel that a thread is in, or would in a direct
-    /// message. What is said elsewhere is nobody's business, and is kept nowhere.
+    /// Whether messages of this channel may be accepted: a companion is a member of it, or of the channel that a thread is in, or would become
+    /// one in a direct message. The content of other channels is not stored anywhere.
     fn listens(&self, channel_ref: &ChannelRef) -> bool;
 
-    /// How far a channel is on record; none: nobody lives there.
+    /// How far a channel is on record; none: it has no members.
     async fn reached(&self, channel_ref: &ChannelRef) -> Result<Option<Reached>, InboundError>;
 
-    /// Takes in what was said. What says nothing visible is not taken in; what was said long ago is, and answered no more (docs/design/gate.md G-22,
-    /// `gate.stale_after_secs`).
+    /// Accepts a message. One without visible content is ignored. One that was said long ago is recorded but no longer answered
+    /// (docs/design/gate.md G-22, `gate.stale_after_secs`).
     async fn said(&self, channel_ref: &ChannelRef, inbound_message: InboundMessage) -> Result<Acceptance, InboundError>;
 
-    /// A message reads otherwise now; with nothing visible left it is taken back. One that is not on record, or reads so already, changes
-    /// nothing; neither does what we said ourselves, which nobody else can change, or what a person said who is not to be heard.
+    /// Accepts the new text of a message. A message without visible content left is deleted. The edit changes nothing if the message is not on
+    /// record, reads so already, is a companion's statement (only we can change those), or is by a person who has opted out.
     async fn edited(&self, channel_ref: &ChannelRef, id: &str, text: Arc<str>) -> Result<(), InboundError>;
 
-    /// Messages were taken back: they leave buffers and history. Those that are not on record change nothing. A statement of several parts
-    /// goes as a whole with any of them: what a moderator took away must not be read on. While one is on its way, of which this may be a
-    /// part, it has to be handed over again.
+    /// Accepts deletions: the messages leave buffers and history. Messages that are not on record change nothing. If any part of a statement is
+    /// deleted, the whole statement is: what a moderator removed must not be read again. While a statement is being posted that the message may
+    /// be a part of, this fails and has to be handed over again.
     async fn deleted(&self, channel_ref: &ChannelRef, ids: &[Arc<str>]) -> Result<(), InboundError>;
 
-    /// A channel was read after a downtime: so many messages were handed over, and this was left out. That nothing was missed is not put on
-    /// record; the same gap is, once.
+    /// Reports that a channel was read after a downtime: `read` messages were handed over, and `missed` was left out. It is recorded only if
+    /// something was missed, and the same gap only once.
     async fn caught_up(&self, channel_ref: &ChannelRef, read: u32, missed: Option<Missed>) -> Result<(), InboundError>;
 
-    /// A channel is gone for good, and with it what was said in it and in its threads.
+    /// A channel was deleted, and with it everything that was said in it and in its threads.
     async fn channel_gone(&self, guild: &GuildId, channel: &ChannelId) -> Result<(), InboundError>;
 
-    /// The bot is in a guild no more: what goes on there ends. What is on record stays, should it come back.
+    /// The bot is no longer in a guild: work in progress there ends. The records stay, in case it comes back.
     async fn guild_gone(&self, guild: &GuildId) -> Result<(), InboundError>;
 
-    /// Every guild in which somebody lives in one of these channels, direct messages among them, in the order of ids.
+    /// The guilds in which one of these channels has members, direct messages included, ordered by id.
     fn guilds(&self, channels: Serves) -> Vec<GuildId>;
 }

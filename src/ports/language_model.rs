@@ -1,4 +1,4 @@
-//! Asking a language model, whoever serves it.
+//! Calls to a language model, independent of what serves it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,25 +21,25 @@ mod lazy_request;
 /// A model behind one endpoint.
 #[async_trait]
 pub trait LanguageModel: Send + Sync + 'static {
-    /// Asks once: no queueing and no retry of its own. Dropping the future cancels the request.
+    /// Makes one call, without queueing and without retry. Dropping the future cancels the request.
     ///
-    /// `drafts` gets the text as it grows, piece by piece, for as long as somebody listens; what is returned is always whole.
+    /// `drafts` receives the text piece by piece while the receiver exists. The returned answer is always complete.
     async fn ask(&self, request: &Request, drafts: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer>;
 
-    /// Who serves it, under which model name.
+    /// The provider, model name and endpoint.
     fn identity(&self) -> &Identity;
 }
 
-/// Text in the making: never an answer by itself.
+/// A piece of an answer that is still being generated. It is never an answer on its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Draft {
     /// The next piece.
     More(String),
-    /// Forget the pieces so far: the call broke off and the text is begun anew.
-    Anew,
+    /// Discard the pieces so far: the call broke off and the text starts again.
+    Restart,
 }
 
-/// Who serves a model, under which name.
+/// Identifies a model and where it is served.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// `gen_ai.provider.name`: `rehearsal`, `openai`, or the endpoint's host.
@@ -50,33 +50,33 @@ pub struct Identity {
     pub endpoint: Arc<str>,
 }
 
-/// One question.
+/// One question to a model.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// What the model is asked for: how long it may take and who waits for it go by that.
+    /// The kind of question: its time limit and its priority depend on it.
     pub role: ModelRole,
-    /// Which model of the settings is asked.
+    /// The name of the model in the settings.
     pub model: ModelName,
-    /// Whose question it is; absent for a summary and a judgement.
+    /// The companion that asks; absent for a summary and a judgement.
     pub companion: Option<Asker>,
-    /// Where it is asked: fairness, limits and accounting go by guild.
+    /// The guild: fairness, limits and accounting go by guild.
     pub guild: GuildId,
-    /// What the model reads, in order.
+    /// The prompt: what the model reads, in order.
     pub messages: Vec<Message>,
-    /// What the model may call instead of answering.
+    /// The tools that the model may call instead of answering.
     pub tools: Vec<Tool>,
     /// The form of the answer.
     pub format: AnswerFormat,
-    /// The parts of what is to be read, and their estimated tokens: what is kept of a prompt.
+    /// The parts of the prompt with their estimated tokens. Of the prompt, only this is stored.
     pub sizes: Vec<(&'static str, usize)>,
-    /// At most this many tokens of answer.
+    /// The most tokens that the answer may have.
     pub max_tokens: u32,
-    /// What one implementation understands beside the text, by its type.
+    /// Data besides the text for one implementation, keyed by type.
     pub extensions: Extensions,
 }
 
 impl Request {
-    /// A request without anything to be read yet, for the model that serves the role unless another is named.
+    /// A request with an empty prompt, for the model that serves the role unless another is named.
     pub fn new(role: ModelRole, guild: GuildId, max_tokens: u32) -> Self {
         Self {
             role,
@@ -92,70 +92,70 @@ impl Request {
         }
     }
 
-    /// The same with an extension, in the place of one of its type.
+    /// Adds an extension, replacing one of the same type.
     pub fn with<T: Clone + Send + Sync + 'static>(mut self, extension: T) -> Self {
         self.extensions.insert(extension);
         self
     }
 
-    /// The instructions: all texts of system messages.
+    /// The instructions: the texts of all system messages.
     pub fn system(&self) -> Cow<'_, str> {
         self.text_of(|role| matches!(role, Role::System))
     }
 
-    /// What is to be read: all texts of user messages.
+    /// The input: the texts of all user messages.
     pub fn user(&self) -> Cow<'_, str> {
         self.text_of(|role| matches!(role, Role::User))
     }
 
-    fn text_of(&self, is_meant: impl Fn(&Role) -> bool) -> Cow<'_, str> {
-        joined(self.messages.iter().filter(|message| is_meant(&message.role)).flat_map(|message| &message.parts))
+    fn text_of(&self, matches_role: impl Fn(&Role) -> bool) -> Cow<'_, str> {
+        joined(self.messages.iter().filter(|message| matches_role(&message.role)).flat_map(|message| &message.parts))
     }
 }
 
-/// Whose question it is.
+/// The companion that a question belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asker {
-    /// The companion.
+    /// The companion's id.
     pub id: CompanionId,
-    /// Its name.
+    /// The companion's name.
     pub name: Arc<str>,
 }
 
-/// One message of what a model reads.
+/// One message of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Message {
-    /// Who says it.
+    /// The author of the message.
     pub role: Role,
-    /// What it says, in order.
+    /// The content, in order.
     pub parts: Vec<Part>,
 }
 
 impl Message {
-    /// A message of text alone.
+    /// A message that consists of one text.
     pub fn text(role: Role, text: String) -> Self {
         Self { role, parts: vec![Part::Text(text)] }
     }
 
-    /// The usual prompt: instructions, and one text to be read.
+    /// The usual prompt: one system message and one user message.
     pub fn prompt(system: String, user: String) -> Vec<Self> {
         vec![Self::text(Role::System, system), Self::text(Role::User, user)]
     }
 }
 
-/// Who says a message.
+/// The author of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// The instructions.
     System,
-    /// Whoever asks.
+    /// The input to the model.
     User,
-    /// The model, earlier.
+    /// An earlier answer of the model.
     Assistant {
-        /// The calls that it made.
+        /// The tool calls in that answer.
         tool_calls: Vec<ToolCall>,
     },
-    /// A tool that was called.
+    /// The result of a tool call.
     Tool {
         /// The id of the call that this is the result of.
         call_id: String,
@@ -167,22 +167,22 @@ pub enum Role {
 pub enum Part {
     /// Text.
     Text(String),
-    /// A picture.
+    /// A picture. It counts nothing in [`Usage::estimate`].
     Image(Media),
-    /// A recording.
+    /// A recording. It counts nothing in [`Usage::estimate`].
     Audio(Media),
 }
 
 /// A picture or a recording.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum Media {
-    /// Where it can be fetched.
+    /// The URL that it can be fetched from.
     Url(String),
     /// The file itself.
     Bytes {
         /// Its media type, such as `image/png` or `audio/wav`.
         media_type: String,
-        /// What it holds.
+        /// The content of the file.
         bytes: Arc<[u8]>,
     },
 }
@@ -199,7 +199,7 @@ impl fmt::Debug for Media {
 /// A function that the model may call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tool {
-    /// What it is called.
+    /// Its name, by which the model calls it.
     pub name: String,
     /// What it does, for the model.
     pub description: String,
@@ -207,21 +207,21 @@ pub struct Tool {
     pub parameters: serde_json::Value,
 }
 
-/// A call of a tool.
+/// A call of a tool that the model asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ToolCall {
-    /// By what its result refers to it; empty where the endpoint gave it none.
+    /// The id by which its result refers to it; empty where the endpoint gave it none.
     pub id: String,
-    /// Which tool.
+    /// The name of the tool.
     pub name: String,
-    /// The arguments as the model wrote them: JSON, if it kept to the schema.
+    /// The arguments as the model wrote them: JSON, if the model followed the schema.
     pub arguments: String,
 }
 
-/// The form of an answer. The prompt has to say so too, because not every endpoint can be told otherwise.
+/// The form of an answer. The prompt must ask for the form too, because not every endpoint supports this parameter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AnswerFormat {
-    /// Text.
+    /// Text without a required form.
     #[default]
     Text,
     /// One JSON object.
@@ -230,7 +230,7 @@ pub enum AnswerFormat {
     JsonSchema {
         /// The schema's name: 1 to 64 of `A-Z a-z 0-9 _ -`.
         name: String,
-        /// The schema.
+        /// The JSON schema.
         schema: serde_json::Value,
     },
 }
@@ -238,41 +238,41 @@ pub enum AnswerFormat {
 /// What a model answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// What it says.
+    /// The content, in order.
     pub parts: Vec<Part>,
-    /// The tools that it wants to be called.
+    /// The tools that the model wants to be called.
     pub tool_calls: Vec<ToolCall>,
-    /// Tokens used: as the endpoint counted them, or estimated at four characters a token where it does not say.
+    /// Tokens used, as the endpoint counted them, or estimated at four characters a token where it does not report them.
     pub usage: Usage,
-    /// `gen_ai.response.model`, if it said.
+    /// `gen_ai.response.model`, if the endpoint reported it.
     pub model: Option<String>,
-    /// `gen_ai.response.id`, if it said.
+    /// `gen_ai.response.id`, if the endpoint reported it.
     pub response_id: Option<String>,
-    /// `gen_ai.response.finish_reasons`, if it said.
+    /// `gen_ai.response.finish_reasons`, if the endpoint reported it.
     pub finish_reason: Option<String>,
 }
 
 impl Answer {
-    /// An answer of text alone, of which nothing else is known.
+    /// An answer that consists of one text, with no metadata but the usage.
     pub fn of_text(text: impl Into<String>, usage: Usage) -> Self {
         let parts = vec![Part::Text(text.into())];
         Self { parts, tool_calls: Vec::new(), usage, model: None, response_id: None, finish_reason: None }
     }
 
-    /// Its whole text; empty if it only calls tools.
+    /// Its whole text; empty if the answer only calls tools.
     pub fn text(&self) -> Cow<'_, str> {
         joined(&self.parts)
     }
 }
 
 fn joined<'a>(parts: impl IntoIterator<Item = &'a Part>) -> Cow<'a, str> {
-    parts.into_iter().fold(Cow::Borrowed(""), |all, part| match part {
-        Part::Text(text) => all + text.as_str(),
-        Part::Image(_) | Part::Audio(_) => all,
+    parts.into_iter().fold(Cow::Borrowed(""), |joined, part| match part {
+        Part::Text(text) => joined + text.as_str(),
+        Part::Image(_) | Part::Audio(_) => joined,
     })
 }
 
-/// Tokens of one or several calls.
+/// The tokens of one or several calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Tokens read.
@@ -282,7 +282,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// A guess for a model that does not count: four characters a token, as is common for English. Pictures and recordings count nothing.
+    /// An estimate for a model that does not count: four characters a token, as is common for English. Pictures and recordings count nothing.
     pub fn estimate(request: &Request, answer: &str) -> Self {
         let tokens = |characters: usize| (characters as u64).div_ceil(4);
         let characters = |part: &Part| match part {
@@ -295,7 +295,7 @@ impl Usage {
         }
     }
 
-    /// Both kinds together.
+    /// The sum of both, saturating.
     pub const fn total(self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
     }
@@ -312,63 +312,63 @@ impl std::ops::AddAssign for Usage {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoAnswer {
     /// The deadline passed.
-    #[error("no answer within {}", humane(.after))]
+    #[error("no answer within {}", seconds(.after))]
     TimedOut {
-        /// How long it was waited for.
+        /// The time limit that was exceeded.
         after: Duration,
     },
-    /// The endpoint cannot be reached, or broke off.
+    /// The endpoint cannot be reached, or the connection broke off.
     #[error("{endpoint} cannot be reached: {detail}")]
     Unreachable {
-        /// Which endpoint.
+        /// The endpoint: scheme, host and port.
         endpoint: Arc<str>,
-        /// What happened.
+        /// What happened, for logs. It may quote the endpoint.
         detail: String,
     },
-    /// The endpoint failed so often in a row that it is not asked for a while. Worth another try after that.
-    #[error("{endpoint} failed several times in a row, and is left alone for another {}", humane(.remaining))]
+    /// The endpoint failed so often in a row that it is not called for a while. A retry after that may succeed.
+    #[error("{endpoint} failed several times in a row, and is left alone for another {}", seconds(.remaining))]
     CircuitOpen {
-        /// Which endpoint.
+        /// The endpoint: scheme, host and port.
         endpoint: Arc<str>,
-        /// How long it is left alone from now.
+        /// The time until it is called again.
         remaining: Duration,
     },
-    /// The endpoint, or our own queue before it, has too much to do (429, 5xx, full). Worth another try.
+    /// The endpoint, or our own queue for it, is overloaded (429, 5xx, full). A retry may succeed.
     #[error("{endpoint} is overloaded: {detail}")]
     Overloaded {
-        /// Which endpoint.
+        /// The endpoint: scheme, host and port.
         endpoint: Arc<str>,
-        /// What happened.
+        /// What happened, for logs. It may quote the endpoint.
         detail: String,
-        /// What it asked for, if it did.
+        /// The delay that the endpoint asked for, if it did.
         retry_after: Option<Duration>,
     },
-    /// The endpoint refuses such a request (400, 401, 403, 404 …), or speaks another protocol: trying again will not help.
+    /// The endpoint refuses such a request (400, 401, 403, 404 …), or speaks another protocol. A retry does not help.
     #[error("{endpoint} refused: {detail}")]
     Refused {
-        /// Which endpoint.
+        /// The endpoint: scheme, host and port.
         endpoint: Arc<str>,
-        /// What it said; never holds a key.
+        /// What it answered; never holds a key.
         detail: String,
     },
-    /// The request cannot be sent to this endpoint as it is, so it was not asked: trying again will not help.
+    /// The request cannot be sent to this endpoint as it is, so the endpoint was not called. A retry does not help.
     #[error("{endpoint} was not asked: {detail}")]
     Unsendable {
-        /// Which endpoint.
+        /// The endpoint: scheme, host and port.
         endpoint: Arc<str>,
-        /// What is in the way; never holds a key.
+        /// What prevents it; never holds a key.
         detail: String,
     },
-    /// The process died again and again while it read the answer to this very question, so it is not asked for a while.
+    /// The process died twice while it read the answer to this question, so the question is not asked for a while.
     #[error("{endpoint} is not asked: the server died twice while the answer to this question arrived")]
     Fatal {
-        /// Which endpoint.
+        /// The endpoint: scheme, host and port.
         endpoint: Arc<str>,
     },
-    /// The question could not be put into words, so nobody was asked. A fault of this program, and of no model.
+    /// Building the prompt failed, so no model was called. It is a fault of this program, and not of a model.
     #[error("the question could not be put into words, which is a fault of this program: nobody was asked")]
     NoPrompt,
-    /// Nobody wants the answer any more.
+    /// The caller no longer wants the answer.
     #[error("cancelled")]
     Cancelled,
 }
@@ -388,22 +388,22 @@ impl NoAnswer {
         }
     }
 
-    /// In our words alone: without what the endpoint said itself, between “ and ”, which may quote what people said. For logs.
+    /// The message without what the endpoint itself said, between “ and ”, because that may quote what people said. For logs.
     pub fn in_our_words(&self) -> String {
-        let all = self.to_string();
-        let Some((ours, said)) = all.split_once('“') else { return all };
-        // What the endpoint said may hold such marks too.
-        format!("{ours}…{}", said.rsplit_once('”').map_or("", |(_, rest)| rest))
+        let message = self.to_string();
+        let Some((ours, quoted)) = message.split_once('“') else { return message };
+        // The quoted text may contain such marks too.
+        format!("{ours}…{}", quoted.rsplit_once('”').map_or("", |(_, rest)| rest))
     }
 
     /// Whether the same request may succeed a little later.
-    pub const fn is_passing(&self) -> bool {
+    pub const fn is_transient(&self) -> bool {
         matches!(self, Self::TimedOut { .. } | Self::Unreachable { .. } | Self::CircuitOpen { .. } | Self::Overloaded { .. })
     }
 }
 
-fn humane(span: &Duration) -> String {
-    format!("{:.1} s", span.as_secs_f64())
+fn seconds(duration: &Duration) -> String {
+    format!("{:.1} s", duration.as_secs_f64())
 }
 
 #[cfg(test)]
@@ -411,7 +411,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_endpoint_said_itself_is_left_out_of_our_words() {
+    fn quotes_of_the_endpoint_are_left_out() {
         let refused =
             |detail: &str| NoAnswer::Refused { endpoint: "http://here".into(), detail: detail.to_owned() }.in_our_words();
 

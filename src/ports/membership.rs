@@ -1,4 +1,4 @@
-//! Who is let into the channels of platforms that are not ours, one companion at a time.
+//! Changes the members of channels on other platforms, one companion at a time.
 
 use async_trait::async_trait;
 
@@ -7,18 +7,18 @@ use super::backend::room::Room;
 use super::inbound_events::ChannelRef;
 use crate::domain::id::CompanionId;
 
-/// Lets companions in and out of channels.
+/// Adds companions to channels and removes them.
 #[async_trait]
 pub trait MembershipPort: Send + Sync + 'static {
-    /// Lets a companion in; the channel becomes a room with that, if it was none. True if it was not there before.
+    /// Adds a companion. A channel that is not a room yet becomes one. True if the companion was not a member before.
     ///
     /// # Errors
     /// There is no such companion, it shares a name with one of the guild, or the channel is full.
     async fn admit(&self, channel_ref: &ChannelRef, companion: &CompanionId) -> Result<(Room, bool), Refused>;
 
-    /// Takes a companion out. True if it was there.
+    /// Removes a companion. True if it was a member.
     ///
     /// # Errors
-    /// It could not be put on record.
+    /// The change could not be stored.
     async fn dismiss(&self, channel_ref: &ChannelRef, companion: &CompanionId) -> Result<bool, Refused>;
 }

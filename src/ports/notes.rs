@@ -1,4 +1,4 @@
-//! What a platform has to remember over restarts: sessions, and how far channels were heard.
+//! Notes that a platform keeps across restarts: sessions, and how far channels were read.
 
 use async_trait::async_trait;
 
@@ -6,18 +6,18 @@ use crate::domain::id::GuildId;
 
 /// A note that could not be read or written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a note cannot be kept: {0}")]
-pub struct Unkept(pub String);
+#[error("a note cannot be read or written: {0}")]
+pub struct NoteError(pub String);
 
-/// Small notes by name. Those of a guild lie with the guild.
+/// Small notes by name. The notes of a guild are stored with the guild.
 #[async_trait]
 pub trait Notes: Send + Sync + 'static {
-    /// The note of this name.
-    async fn read(&self, guild: Option<&GuildId>, name: &str) -> Result<Option<Vec<u8>>, Unkept>;
+    /// Reads the note of this name; `None` if there is none.
+    async fn read(&self, guild: Option<&GuildId>, name: &str) -> Result<Option<Vec<u8>>, NoteError>;
 
-    /// Every note of a guild whose name begins so, with its name, in the order of names.
-    async fn all(&self, guild: Option<&GuildId>, beginning: &str) -> Result<Vec<(String, Vec<u8>)>, Unkept>;
+    /// All notes of a guild whose names have this prefix, with their names, ordered by name.
+    async fn all(&self, guild: Option<&GuildId>, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, NoteError>;
 
-    /// Writes notes, each whole; none in place of a value takes it away. Committed when this returns.
-    async fn write(&self, guild: Option<&GuildId>, notes: Vec<(String, Option<Vec<u8>>)>) -> Result<(), Unkept>;
+    /// Replaces notes. `None` as the value deletes the note. Committed when this returns.
+    async fn write(&self, guild: Option<&GuildId>, notes: Vec<(String, Option<Vec<u8>>)>) -> Result<(), NoteError>;
 }

@@ -1,19 +1,19 @@
-//! People who do not want to be heard.
+//! Opt-outs: people who do not want companions to read what they say.
 
 use async_trait::async_trait;
 
 use super::backend::Refused;
 use crate::domain::id::{GuildId, PersonId};
 
-/// Who in a guild is not to be heard: no companion reads, counts or answers what they say, until they take it back.
+/// The opt-outs of each guild. No companion reads, counts or answers what a person says, until the person withdraws the opt-out.
 #[async_trait]
 pub trait OptOut: Send + Sync + 'static {
-    /// Whether a person is not to be heard in a guild.
+    /// Whether a person has opted out in a guild.
     fn is_ignored(&self, guild: &GuildId, person: &PersonId) -> bool;
 
-    /// Changes it, lastingly: committed when this returns. True if it was otherwise before.
+    /// Stores or withdraws an opt-out. It is committed when this returns. True if that changed anything.
     ///
     /// # Errors
-    /// It could not be put on record.
+    /// The change could not be stored.
     async fn ignore(&self, guild: &GuildId, person: &PersonId, ignored: bool) -> Result<bool, Refused>;
 }

@@ -1,6 +1,6 @@
-//! Randomness, as a port, so that a whole system can be run again from a seed.
+//! Randomness, as a port, so that a run of the whole system can be reproduced from a seed.
 
-/// Makes what nobody should be able to foresee.
+/// A source of unpredictable values.
 pub trait Rng: Send + Sync + 'static {
     /// A jitter for an interjection interval: one of −2, −1, 0, 1, 2, equally likely (docs/design/gate.md G-7).
     fn jitter(&self) -> i8;

@@ -1,30 +1,30 @@
-//! Keeping what must not be lost: atomic batches of keys and values, ordered reads, and nothing of how.
+//! Durable storage: atomic batches of keys and values, and ordered reads.
 //!
-//! A store needs no thread and no clock of its own. One conformance suite runs against every store.
+//! The port does not say how a store works; a store needs no thread and no clock of its own. One conformance suite runs against every store.
 
-pub mod keeper;
 pub mod key;
+pub mod maintenance;
 
 use async_trait::async_trait;
 
 use crate::domain::id::{Seq, Ward};
 use key::{ChannelNo, Key};
 
-/// Grows with every change of a ward's owner. In sled it counts openings.
+/// A fencing number that grows with every change of a ward's owner. In sled it counts how often the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Term(pub u64);
 
-/// A value as stored.
+/// A value as stored: bytes that the store does not interpret.
 pub type Value = Vec<u8>;
 
-/// What belongs together: all of it is stored, or nothing.
+/// A transaction: all of it is stored, or nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// Where all its keys lie.
+    /// The ward of all its keys.
     pub ward: Ward,
-    /// Under which ownership it was made.
+    /// The term of the owner that made it.
     pub term: Term,
-    /// What it appends to a channel's journal.
+    /// The events that it appends to a channel's journal, if any.
     pub append: Option<Append>,
     /// Keys that must not exist yet. (They are usually among `writes` too.)
     pub fresh: Vec<Key>,
@@ -35,7 +35,7 @@ pub struct Batch {
 /// Events that continue a channel's journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Append {
-    /// Which journal.
+    /// The channel whose journal they continue.
     pub channel: ChannelNo,
     /// The number of the channel's last event before these; `Seq::NONE` for a new one.
     pub after: Seq,
@@ -46,71 +46,71 @@ pub struct Append {
 /// A change of one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Write {
-    /// Store this value, whatever was there.
+    /// Store this value, whether or not the key exists.
     Put(Key, Value),
-    /// Take the key away, if it is there.
+    /// Delete the key, if it exists.
     Remove(Key),
 }
 
-/// Why a batch was not stored. Nothing of it was.
+/// Why a batch was rejected. Nothing of it was stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Somebody else has owned the ward since.
+    /// A newer owner has taken the ward.
     #[error("ward {} is held under term {}, not {}", .ward.0, .current.0, .named.0)]
     OldTerm {
-        /// Which ward.
+        /// The ward of the batch.
         ward: Ward,
         /// The term that the batch named.
         named: Term,
-        /// The term that holds.
+        /// The current term.
         current: Term,
     },
     /// The journal does not end where the batch continues it.
     #[error("the journal of channel {} ends at {last}, not at {named}", .channel.0)]
     Gap {
-        /// Which channel.
+        /// The channel of the journal.
         channel: ChannelNo,
         /// The number that the batch named.
         named: Seq,
         /// The number of the last event stored.
         last: Seq,
     },
-    /// A key that had to be new is there already.
+    /// A key in `fresh` exists already.
     #[error("the key {key} exists already")]
     Exists {
-        /// Which key.
+        /// The key in question.
         key: Key,
-        /// What it holds.
+        /// Its stored value.
         value: Value,
     },
 }
 
-/// Why a store does not do what it is asked to.
+/// Why an operation of a store failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// It cannot be said whether the group, or a part of its batches, was stored. Only a committed write settles it.
+    /// It is unknown whether the group, or some of its batches, was stored. Only a later commit that succeeds settles it.
     #[error("the outcome of a commit is unknown: {0}")]
     Unknown(String),
-    /// The store has failed and takes no more writes until it is opened again.
+    /// The store has failed and accepts no more writes until it is opened again.
     #[error("the store has failed: {0}")]
     Failed(String),
-    /// What is stored cannot be read.
+    /// Stored data cannot be read.
     #[error("the store is damaged: {0}")]
     Damaged(String),
 }
 
-/// A place that keeps batches.
+/// A store of batches.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
-    /// Takes ownership of a ward: a new term, greater than any before; batches under older ones are refused from now on.
+    /// Takes ownership of a ward. Returns a new term, greater than any before. Batches with older terms are rejected from now on.
     async fn take(&self, ward: Ward) -> Result<Term, StoreError>;
 
-    /// Commits a group: batches in order, each whole or refused by itself, later ones seeing what earlier ones wrote. All that is
-    /// reported `Ok` survives power loss when this returns. Several groups may be on their way; they take effect in the order in which
-    /// they were polled first.
+    /// Commits a group of batches in order. Each is stored as a whole or rejected on its own, and later ones see what earlier ones wrote.
+    /// Everything reported `Ok` survives power loss when this returns. Several groups may be in flight; they take effect in the order in which
+    /// their futures were first polled.
     async fn commit(&self, group: Vec<Batch>) -> Result<Vec<Result<(), Refusal>>, StoreError>;
 
-    /// The value of a key.
+    /// The value of a key; `None` if it does not exist.
     async fn get(&self, key: Key) -> Result<Option<Value>, StoreError>;
 
     /// Keys and values from `from` (inclusive) to `to` (exclusive), ascending, or descending when `newest_first`; at most `limit`.

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::happening::{Happening, What};
-use super::players::{Lists, Players, Question, Turns};
-use super::script::{Answer, Deed, Saying, Script};
-use crate::domain::address::{self, Heard};
+use super::replay_event::{ReplayEvent, ReplayEventKind};
+use super::responder::{Cursor, Question, Responder, ScriptedAnswers};
+use super::script::{Action, Answer, Script, ScriptedMessage};
+use crate::domain::address::{self, Incoming};
 use crate::domain::answer::Verdict;
 use crate::domain::budget::Ledger;
 use crate::domain::conversation::{Conversation, Input, Output, Rules, World};
@@ -20,47 +20,47 @@ use crate::domain::{repetition, vote};
 
 /// Why a script cannot be run.
 #[derive(Debug, PartialEq, thiserror::Error)]
-pub enum Impossible {
-    /// One deadline after the other is due at the same moment, without end: a mistake of the conversation's, not of the script.
-    #[error("channel {channel} comes to no end at {at} s; this is a mistake in tertulia, please report the script")]
+pub enum RunError {
+    /// Deadlines of one moment follow each other without end. This is a bug in the conversation, not in the script.
+    #[error("channel {channel} does not come to an end at {at} s; this is a bug in tertulia, please report the script")]
     Endless {
-        /// Where.
+        /// The channel's name in the script.
         channel: String,
-        /// When, in seconds.
+        /// The time, in seconds.
         at: f64,
     },
-    /// Two companions share a name.
+    /// Two companions share a name. The text says which.
     #[error("companions: {0}")]
     SharedName(String),
 }
 
-/// Deadlines of one moment in one channel are one step: more in a row than there are channels are suspect, so many are one too many.
+/// All deadlines of one moment in one channel are one step, so more steps in a row than there are channels are suspect. This many more are an error.
 const MOST_DEADLINES_AT_ONCE: usize = 1_000;
 
-/// Runs a script to its end and gives what happened, in order.
+/// Runs a script to its end. Returns its events, in order.
 ///
 /// # Errors
-/// When the script asks for what the conversation cannot do.
-pub fn run(script: &Script) -> Result<Vec<Happening>, Impossible> {
-    run_with(script, &mut Lists::of(script))
+/// Two companions share a name, or the conversation does not end.
+pub fn run(script: &Script) -> Result<Vec<ReplayEvent>, RunError> {
+    run_with(script, &mut ScriptedAnswers::of(script))
 }
 
-/// Runs a script to its end, its models played by somebody else than its lists, and gives what happened, in order.
+/// Runs a script to its end. `responder` answers in place of the script's lists. Returns the events of the run, in order.
 ///
 /// # Errors
-/// When the script asks for what the conversation cannot do.
-pub fn run_with(script: &Script, players: &mut dyn Players) -> Result<Vec<Happening>, Impossible> {
-    let mut run = Run::new(script, players)?;
+/// Two companions share a name, or the conversation does not end.
+pub fn run_with(script: &Script, responder: &mut dyn Responder) -> Result<Vec<ReplayEvent>, RunError> {
+    let mut run = Run::new(script, responder)?;
     while let Some(next) = run.next() {
-        run.take(next)?;
+        run.handle(next)?;
     }
-    run.tell_states();
-    Ok(run.told)
+    run.print_states();
+    Ok(run.printed)
 }
 
-/// What comes of a question or of a reply.
+/// The answer to a question or a reply.
 enum Arrival {
-    /// A decision in two lines, or in a round a vote.
+    /// A decision in two lines, or a vote in a round.
     Side {
         evaluated: Box<Evaluated>,
         answer: Answer,
@@ -93,8 +93,8 @@ impl Arrival {
     }
 }
 
-/// The order of the queue. Kinds: answers, script events, deadlines.
-type Place = (Moment, Kind, String, Option<CompanionId>, u64);
+/// The sort key of the queue. At one time, answers come before script events, and these before deadlines.
+type QueueKey = (Moment, Kind, String, Option<CompanionId>, u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
@@ -108,15 +108,15 @@ struct Run<'a> {
     names: Names,
     policies: BTreeMap<CompanionId, InterjectionPolicy>,
     channels: BTreeMap<String, Channel>,
-    arrivals: BTreeMap<Place, Arrival>,
-    events: BTreeMap<Place, usize>,
+    arrivals: BTreeMap<QueueKey, Arrival>,
+    events: BTreeMap<QueueKey, usize>,
     ledger: Ledger,
-    jitter: Turns,
-    players: &'a mut dyn Players,
-    asked: u64,
+    jitter: Cursor,
+    responder: &'a mut dyn Responder,
+    question_count: u64,
     now: Moment,
     deadlines_in_row: usize,
-    told: Vec<Happening>,
+    printed: Vec<ReplayEvent>,
 }
 
 #[derive(Default)]
@@ -126,9 +126,9 @@ struct Channel {
 }
 
 impl<'a> Run<'a> {
-    fn new(script: &'a Script, players: &'a mut dyn Players) -> Result<Self, Impossible> {
+    fn new(script: &'a Script, responder: &'a mut dyn Responder) -> Result<Self, RunError> {
         let names = Names::new(script.companions.values().map(|companion| (companion.id.clone(), companion.names())))
-            .map_err(|shared| Impossible::SharedName(shared.to_string()))?;
+            .map_err(|shared| RunError::SharedName(shared.to_string()))?;
         let policies = script.companions.values().map(|companion| (companion.id.clone(), companion.policy())).collect();
         let events = script
             .events
@@ -143,24 +143,24 @@ impl<'a> Run<'a> {
             arrivals: BTreeMap::new(),
             events: events.collect(),
             ledger: Ledger::default(),
-            jitter: Turns::default(),
-            players,
-            asked: 0,
+            jitter: Cursor::default(),
+            responder,
+            question_count: 0,
             now: Moment::ZERO,
             deadlines_in_row: 0,
-            told: Vec::new(),
+            printed: Vec::new(),
         })
     }
 
-    /// What comes next, unless the run is over: at `until`, or when nothing is left but retries after errors.
-    fn next(&self) -> Option<Place> {
+    /// The next queue entry. None if the run has ended: at `until`, or when only retries after errors are left.
+    fn next(&self) -> Option<QueueKey> {
         let deadline = self
             .channels
             .iter()
             .filter_map(|(name, channel)| Some((channel.conversation.wake_at()?, Kind::Deadline, name.clone(), None, 0)))
             .min();
         let waiting = [self.arrivals.keys().next().cloned(), self.events.keys().next().cloned()];
-        let only_retries = || self.channels.values().all(|channel| channel.conversation.wake_at_but_for_retries().is_none());
+        let only_retries = || self.channels.values().all(|channel| channel.conversation.wake_at_except_retries().is_none());
         if self.script.until.is_none() && waiting.iter().all(Option::is_none) && only_retries() {
             return None;
         }
@@ -168,29 +168,29 @@ impl<'a> Run<'a> {
         self.script.until.is_none_or(|until| next.0 <= until).then_some(next)
     }
 
-    fn take(&mut self, place: Place) -> Result<(), Impossible> {
-        let goes_round = place.1 == Kind::Deadline && self.now == place.0;
-        self.deadlines_in_row = if goes_round { self.deadlines_in_row + 1 } else { 0 };
+    fn handle(&mut self, key: QueueKey) -> Result<(), RunError> {
+        let is_same_moment = key.1 == Kind::Deadline && self.now == key.0;
+        self.deadlines_in_row = if is_same_moment { self.deadlines_in_row + 1 } else { 0 };
         if self.deadlines_in_row > MOST_DEADLINES_AT_ONCE + self.channels.len() {
-            return Err(Impossible::Endless { channel: place.2, at: place.0.as_secs_f64() });
+            return Err(RunError::Endless { channel: key.2, at: key.0.as_secs_f64() });
         }
-        self.now = place.0;
-        match place.1 {
+        self.now = key.0;
+        match key.1 {
             Kind::Answer => {
-                let Some(arrival) = self.arrivals.remove(&place) else { return Ok(()) };
-                self.arrived(&place.2, arrival);
+                let Some(arrival) = self.arrivals.remove(&key) else { return Ok(()) };
+                self.arrived(&key.2, arrival);
             }
             Kind::Script => {
-                let Some(index) = self.events.remove(&place) else { return Ok(()) };
-                self.open(&place.2);
-                self.happen(&place.2, &self.script.events[index].deed);
+                let Some(index) = self.events.remove(&key) else { return Ok(()) };
+                self.open(&key.2);
+                self.apply(&key.2, &self.script.events[index].action);
             }
-            Kind::Deadline => self.step(&place.2, Input::Woken),
+            Kind::Deadline => self.step(&key.2, Input::Woken),
         }
         Ok(())
     }
 
-    /// A channel's conversation begins: everyone is present whose first event there is not a join.
+    /// Begins a channel's conversation. Every companion whose first event there is not a join is a member.
     fn open(&mut self, channel: &str) {
         if self.channels.contains_key(channel) {
             return;
@@ -198,12 +198,12 @@ impl<'a> Run<'a> {
         self.channels.insert(channel.to_owned(), Channel::default());
         let mut seen = BTreeSet::new();
         let mut absent = BTreeSet::new();
-        let mut there: Vec<_> = self.script.events.iter().filter(|event| event.channel == channel).collect();
-        there.sort_by_key(|event| event.at);
-        for event in there {
-            if let Deed::Join(companion) | Deed::Leave(companion) = &event.deed
+        let mut channel_events: Vec<_> = self.script.events.iter().filter(|event| event.channel == channel).collect();
+        channel_events.sort_by_key(|event| event.at);
+        for event in channel_events {
+            if let Action::Join(companion) | Action::Leave(companion) = &event.action
                 && seen.insert(companion)
-                && matches!(event.deed, Deed::Join(_))
+                && matches!(event.action, Action::Join(_))
             {
                 absent.insert(companion);
             }
@@ -214,19 +214,19 @@ impl<'a> Run<'a> {
     }
 
     fn join(&mut self, channel: &str, companion: &CompanionId) {
-        self.hear(channel, Seq::NONE, Event::Joined { companion: companion.clone(), external: false });
+        self.apply_inbound(channel, Seq::NONE, Event::Joined { companion: companion.clone(), external: false });
     }
 
-    fn happen(&mut self, channel: &str, deed: &Deed) {
-        match deed {
-            Deed::Say(saying) => self.say(channel, saying),
-            Deed::Join(companion) => self.join(channel, companion),
-            Deed::Leave(companion) => self.hear(channel, Seq::NONE, Event::Left { companion: companion.clone() }),
-            Deed::Clear => self.hear(channel, Seq::NONE, Event::Cleared),
+    fn apply(&mut self, channel: &str, action: &Action) {
+        match action {
+            Action::Say(saying) => self.say(channel, saying),
+            Action::Join(companion) => self.join(channel, companion),
+            Action::Leave(companion) => self.apply_inbound(channel, Seq::NONE, Event::Left { companion: companion.clone() }),
+            Action::Clear => self.apply_inbound(channel, Seq::NONE, Event::Cleared),
         }
     }
 
-    fn say(&mut self, channel: &str, saying: &Saying) {
+    fn say(&mut self, channel: &str, saying: &ScriptedMessage) {
         let role = if saying.bot { Role::Bot } else { Role::Person };
         let from = Author { id: saying.from.as_str().into(), name: saying.from.as_str().into(), role };
         let is_companion = |id: &str| self.script.companions.contains_key(&id.into());
@@ -238,37 +238,37 @@ impl<'a> Run<'a> {
         let reply_to = saying.reply_to.as_deref().map(|author| (author, role_of(author)));
         let mentions: Vec<_> = saying.mentions.iter().map(String::as_str).collect();
         let present: Vec<_> = self.channels[channel].conversation.companions().map(|view| view.companion.clone()).collect();
-        let heard = Heard {
+        let incoming = Incoming {
             speaker: &from,
             text: &saying.text,
             mentions: &mentions,
             reply_to,
             to_all_of: if saying.direct { &present } else { &[] },
         };
-        if !address::admits(self.script.settings.gate.foreign_bots, is_companion, &heard) {
+        if !address::admits(self.script.settings.gate.foreign_bots, is_companion, &incoming) {
             return;
         }
         let message = Message {
             id: None,
-            address: address::resolve(&self.names, is_companion, &heard),
+            address: address::resolve(&self.names, is_companion, &incoming),
             text: saying.text.as_str().into(),
             modality: saying.modality,
             lull_endpoint: saying.lull_endpoint,
             from,
         };
-        self.hear_message(channel, message, None);
+        self.receive_message(channel, message, None);
     }
 
-    fn hear_message(&mut self, channel: &str, message: Message, reply: Option<Ticket>) {
-        let Some(known) = self.channels.get_mut(channel) else { return };
-        known.texts.push(message.text.clone());
-        let seq = Seq(known.texts.len() as u64);
-        self.tell(channel, What::Message { seq, from: message.from.id.to_string(), text: message.text.to_string() });
-        self.hear(channel, seq, Event::Said { message, reply_to: None, reply, said_at: None });
+    fn receive_message(&mut self, channel: &str, message: Message, reply: Option<Ticket>) {
+        let Some(channel_state) = self.channels.get_mut(channel) else { return };
+        channel_state.texts.push(message.text.clone());
+        let seq = Seq(channel_state.texts.len() as u64);
+        self.print(channel, ReplayEventKind::Message { seq, from: message.from.id.to_string(), text: message.text.to_string() });
+        self.apply_inbound(channel, seq, Event::Said { message, reply_to: None, reply, said_at: None });
     }
 
-    fn hear(&mut self, channel: &str, seq: Seq, event: Event) {
-        self.step(channel, Input::Heard(Box::new(Recorded { seq, at: self.now, handled: seq, turn: None, event })));
+    fn apply_inbound(&mut self, channel: &str, seq: Seq, event: Event) {
+        self.step(channel, Input::Inbound(Box::new(Recorded { seq, at: self.now, handled: seq, turn: None, event })));
     }
 
     fn arrived(&mut self, channel: &str, arrival: Arrival) {
@@ -299,59 +299,59 @@ impl<'a> Run<'a> {
     fn put_question(&mut self, channel: &str, evaluated: Box<Evaluated>, is_vote: bool, is_repeat: bool) {
         let answer = self.ask(channel, Question::Decision { evaluated: &evaluated, is_vote });
         let companion = evaluated.companion.clone();
-        self.expect(channel, Some(&companion), Arrival::Side { evaluated, answer, is_vote, is_repeat });
+        self.schedule(channel, Some(&companion), Arrival::Side { evaluated, answer, is_vote, is_repeat });
     }
 
     fn step(&mut self, channel: &str, input: Input) {
-        let Some(known) = self.channels.get_mut(channel) else { return };
+        let Some(channel_state) = self.channels.get_mut(channel) else { return };
         let mut jitter = || self.jitter.take(&self.script.jitter).copied().unwrap_or(0);
         let mut world = World {
             channel: &ChannelId::from(channel),
-            rules: Rules { asks_everyone: self.players.asks_everyone(), ..Rules::from(&self.script.settings) },
+            rules: Rules { asks_everyone: self.responder.asks_everyone(), ..Rules::from(&self.script.settings) },
             policies: &self.policies,
             jitter: &mut jitter,
-            // Nothing here tells of turns.
+            // A replay prints no turns.
             turn: &mut || TurnId(0),
             ledger: &mut self.ledger,
             summary_after: None,
             tokens_per_day: None,
             is_unpostable: false,
         };
-        // First what was heard; then each companion, in the order of ids; then who is asked.
-        let mut heard = self.told.len();
-        for output in known.conversation.step(self.now, input, &mut world) {
-            let is_heard = is_heard(&output);
+        // First inbound events and answers, then each companion in the order of ids, then the questions.
+        let mut unsorted_from = self.printed.len();
+        for output in channel_state.conversation.step(self.now, input, &mut world) {
+            let is_printed_first = is_printed_first(&output);
             self.carry_out(channel, output);
-            if is_heard {
-                heard = self.told.len();
+            if is_printed_first {
+                unsorted_from = self.printed.len();
             }
         }
-        self.told[heard..]
-            .sort_by_key(|happening| (matches!(happening.what, What::Evaluate { .. }), happening.what.companion().cloned()));
+        self.printed[unsorted_from..]
+            .sort_by_key(|printed| (matches!(printed.kind, ReplayEventKind::Evaluate { .. }), printed.kind.companion().cloned()));
     }
 
     fn carry_out(&mut self, channel: &str, output: Output) {
         match output {
-            Output::Made(made) => self.made(channel, made.event),
-            Output::LullArmed { companion, lull_at } => self.tell(channel, What::LullArmed { companion, lull_at }),
-            Output::LullCancelled { companion } => self.tell(channel, What::LullCancelled { companion }),
+            Output::Made(made) => self.on_event(channel, made.event),
+            Output::LullArmed { companion, lull_at } => self.print(channel, ReplayEventKind::LullArmed { companion, lull_at }),
+            Output::LullCancelled { companion } => self.print(channel, ReplayEventKind::LullCancelled { companion }),
             Output::Post(posting) => self.post(channel, &posting.companion, posting.ticket, posting.text),
             Output::Cancel { ticket } => {
-                self.arrivals.retain(|place, arrival| place.2 != channel || arrival.ticket() != ticket);
+                self.arrivals.retain(|key, arrival| key.2 != channel || arrival.ticket() != ticket);
             }
             Output::Dropped { .. } | Output::Summarise { .. } => {}
         }
     }
 
-    fn made(&mut self, channel: &str, event: Event) {
+    fn on_event(&mut self, channel: &str, event: Event) {
         match event {
             Event::Evaluated(evaluated) => {
                 let is_vote = self.channels[channel].conversation.round().is_some();
                 self.put_question(channel, Box::new(evaluated.clone()), is_vote, false);
                 let buffer = self.texts(channel, &evaluated.messages);
-                self.tell(
+                self.print(
                     channel,
-                    What::Evaluate {
+                    ReplayEventKind::Evaluate {
                         companion: evaluated.companion,
                         trigger: evaluated.trigger,
                         message_count: evaluated.message_count,
@@ -365,32 +365,33 @@ impl<'a> Run<'a> {
                 let messages = self.texts(channel, &decided.messages);
                 let (trigger, decision, reason) = (decided.trigger, decided.decision, decided.reason);
                 for companion in decided.companions {
-                    self.tell(channel, What::Decision { companion: companion.clone(), trigger, decision, reason });
+                    self.print(channel, ReplayEventKind::Decision { companion: companion.clone(), trigger, decision, reason });
                     if decision == crate::domain::decision::Decision::No {
-                        self.tell(channel, What::Silence { companion, trigger, messages: messages.clone() });
+                        self.print(channel, ReplayEventKind::Silence { companion, trigger, messages: messages.clone() });
                     }
                 }
             }
             Event::RepetitionAsked { ticket, .. } => {
                 let answer = self.ask(channel, Question::Judgement);
-                self.expect(channel, None, Arrival::Judge { ticket, answer });
+                self.schedule(channel, None, Arrival::Judge { ticket, answer });
             }
-            // A round that everybody has left is over without a word.
+            // A round that every companion has left ends without output.
             Event::RoundClosed(closed) if closed.states.is_empty() => {}
-            Event::RoundClosed(closed) => {
-                self.tell(channel, What::Round { message_id: closed.message, states: closed.states, selected: closed.selected })
-            }
+            Event::RoundClosed(closed) => self.print(
+                channel,
+                ReplayEventKind::Round { message_id: closed.message, states: closed.states, selected: closed.selected },
+            ),
             Event::StageChanged { companion, from, to, cause } => {
-                self.tell(channel, What::Closing { companion, from, to, cause });
+                self.print(channel, ReplayEventKind::Closing { companion, from, to, cause });
             }
-            Event::Unanswered { companion, trigger, .. } => self.tell(channel, What::Error { companion, trigger }),
+            Event::Unanswered { companion, trigger, .. } => self.print(channel, ReplayEventKind::Error { companion, trigger }),
             Event::ReplyOwed { companion, ticket, trigger, messages, .. } => {
                 let answer = self.ask(channel, Question::Statement { companion: &companion, trigger, messages: &messages });
-                self.expect(channel, Some(&companion), Arrival::Main { ticket, answer });
+                self.schedule(channel, Some(&companion), Arrival::Main { ticket, answer });
                 let messages = self.texts(channel, &messages);
-                self.tell(channel, What::Respond { companion, trigger, messages });
+                self.print(channel, ReplayEventKind::Respond { companion, trigger, messages });
             }
-            Event::ReplyFailed { companion, trigger, .. } => self.tell(channel, What::Failed { companion, trigger }),
+            Event::ReplyFailed { companion, trigger, .. } => self.print(channel, ReplayEventKind::Failed { companion, trigger }),
             Event::Said { .. }
             | Event::Edited { .. }
             | Event::Deleted { .. }
@@ -411,24 +412,24 @@ impl<'a> Run<'a> {
     }
 
     fn post(&mut self, channel: &str, companion: &CompanionId, ticket: Ticket, text: Arc<str>) {
-        self.tell(channel, What::Statement { companion: companion.clone(), text: text.to_string() });
+        self.print(channel, ReplayEventKind::Statement { companion: companion.clone(), text: text.to_string() });
         let name = self.script.companions.get(companion).map_or_else(|| companion.as_str().into(), |known| known.name.clone());
         let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
         let is_companion = |id: &str| self.script.companions.contains_key(&id.into());
-        let heard = Heard { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[] };
-        let address = address::resolve(&self.names, is_companion, &heard);
+        let incoming = Incoming { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[] };
+        let address = address::resolve(&self.names, is_companion, &incoming);
         let message = Message { id: None, from, text, modality: Default::default(), lull_endpoint: false, address };
-        self.hear_message(channel, message, Some(ticket));
+        self.receive_message(channel, message, Some(ticket));
     }
 
     fn ask(&mut self, channel: &str, question: Question<'_>) -> Answer {
-        self.players.answer(question, &self.channels[channel].conversation)
+        self.responder.answer(question, &self.channels[channel].conversation)
     }
 
-    fn expect(&mut self, channel: &str, companion: Option<&CompanionId>, arrival: Arrival) {
-        self.asked += 1;
-        let place = (self.now + arrival.delay(), Kind::Answer, channel.to_owned(), companion.cloned(), self.asked);
-        self.arrivals.insert(place, arrival);
+    fn schedule(&mut self, channel: &str, companion: Option<&CompanionId>, arrival: Arrival) {
+        self.question_count += 1;
+        let key = (self.now + arrival.delay(), Kind::Answer, channel.to_owned(), companion.cloned(), self.question_count);
+        self.arrivals.insert(key, arrival);
     }
 
     fn texts(&self, channel: &str, messages: &[Seq]) -> Vec<String> {
@@ -436,16 +437,16 @@ impl<'a> Run<'a> {
         messages.iter().filter_map(|seq| texts.get(seq.0 as usize - 1)).map(ToString::to_string).collect()
     }
 
-    fn tell(&mut self, channel: &str, what: What) {
-        self.told.push(Happening { what, at: self.now, channel: channel.to_owned() });
+    fn print(&mut self, channel: &str, kind: ReplayEventKind) {
+        self.printed.push(ReplayEvent { kind, at: self.now, channel: channel.to_owned() });
     }
 
-    fn tell_states(&mut self) {
+    fn print_states(&mut self) {
         let at = self.script.until.unwrap_or(self.now);
         for (name, channel) in &self.channels {
             for view in channel.conversation.companions() {
                 let buffer = channel.conversation.buffer(view.companion);
-                let what = What::State {
+                let kind = ReplayEventKind::State {
                     companion: view.companion.clone(),
                     buffer: buffer.map(|entry| entry.message.text.to_string()).collect(),
                     message_count: view.gate.message_counter,
@@ -453,14 +454,14 @@ impl<'a> Run<'a> {
                     next_interjection_at: view.gate.next_interjection_at,
                     lull_at: view.gate.lull_at,
                 };
-                self.told.push(Happening { what, at, channel: name.clone() });
+                self.printed.push(ReplayEvent { kind, at, channel: name.clone() });
             }
         }
     }
 }
 
-/// Whether this is something that came from outside, or what was waited for: it is told before what follows for each companion.
-fn is_heard(output: &Output) -> bool {
+/// Whether an output is an inbound event or an awaited answer. These are printed before what follows for each companion.
+fn is_printed_first(output: &Output) -> bool {
     match output {
         Output::Post(_) => true,
         Output::Made(made) => match &made.event {

@@ -1,4 +1,4 @@
-//! What a script says: who is present, what models answer, what happens when.
+//! A replay script: the companions, the answers of the models, and the timed events.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,100 +18,100 @@ const LATEST_SECS: f64 = 1e9;
 /// The largest script that is read, in bytes.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// A script, checked.
+/// A validated script.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// Everyone who may be present.
+    /// The companions that may be members of channels.
     pub companions: BTreeMap<CompanionId, Companion>,
-    /// The embedded defaults with the script's settings on them.
+    /// The embedded defaults, overlaid with the script's settings.
     pub settings: Settings,
-    /// The jitter values that are drawn, one after the other; the last one repeats.
+    /// The jitter values, in the order in which they are drawn. The last one repeats.
     pub jitter: Vec<i8>,
-    /// The side model's answers.
+    /// The answers of the side model.
     pub side: Answers,
-    /// The main model's answers.
+    /// The answers of the main model.
     pub main: Answers,
-    /// What happens, in the script's order.
-    pub events: Vec<Scripted>,
-    /// When the run ends, inclusive.
+    /// The events, in the order of the script.
+    pub events: Vec<ScriptedEvent>,
+    /// The end of the run, inclusive.
     pub until: Option<Moment>,
-    /// What it does not tell as it was, in words, where it was made of a record.
+    /// If the script was made from a record: sentences about what it does not reproduce exactly.
     pub notes: Vec<String>,
 }
 
-/// What a model answers, one after the other; the last one repeats.
+/// The answers of a model, in order. The last one repeats.
 #[derive(Clone, Debug)]
 pub struct Answers {
-    /// For every companion that has no list of its own.
+    /// The list for every companion without its own list.
     pub shared: Vec<Answer>,
-    /// For one companion alone.
+    /// The lists of single companions.
     pub own: BTreeMap<CompanionId, Vec<Answer>>,
 }
 
 /// One answer of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// The text, or why there is none.
+    /// The text, or an error code.
     pub outcome: Result<String, String>,
-    /// How long it takes.
+    /// The time that the model takes.
     pub delay: Duration,
 }
 
-/// Something that happens.
+/// An event of a script.
 #[derive(Clone, Debug)]
-pub struct Scripted {
-    /// When.
+pub struct ScriptedEvent {
+    /// When it happens.
     pub at: Moment,
-    /// Where.
+    /// The channel's name.
     pub channel: String,
-    /// What.
-    pub deed: Deed,
+    /// What happens.
+    pub action: Action,
 }
 
-/// What happens.
+/// What happens in an event of a script.
 #[derive(Clone, Debug)]
-pub enum Deed {
-    /// Somebody says something.
-    Say(Saying),
-    /// A companion comes.
+pub enum Action {
+    /// Somebody sends a message.
+    Say(ScriptedMessage),
+    /// A companion joins the channel.
     Join(CompanionId),
-    /// A companion goes.
+    /// A companion leaves the channel.
     Leave(CompanionId),
-    /// What is going on is dropped.
+    /// Everything in progress is cancelled.
     Clear,
 }
 
-/// Something that somebody says.
+/// A message in a script.
 #[derive(Clone, Debug)]
-pub struct Saying {
-    /// Who.
+pub struct ScriptedMessage {
+    /// The author's id, which is also the name.
     pub from: String,
-    /// The words.
+    /// The text of the message.
     pub text: String,
-    /// Ids of companions and people.
+    /// The ids of the mentioned companions and people.
     pub mentions: Vec<String>,
-    /// Whose message it answers.
+    /// The id of the author whose message it answers.
     pub reply_to: Option<String>,
-    /// Whether a foreign bot says it.
+    /// Whether the author is a bot that is not ours.
     pub bot: bool,
     /// Whether it is a direct message.
     pub direct: bool,
-    /// Typed or spoken.
+    /// Whether it was typed or spoken.
     pub modality: Modality,
-    /// A voice utterance that ends a lull.
+    /// Whether it is a voice utterance that ends a lull.
     pub lull_endpoint: bool,
 }
 
-/// What is wrong with a script.
+/// Why a script cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
-    /// It is not what it should be.
+    /// It is not a valid script.
     #[error("{0}")]
     Malformed(String),
-    /// Its settings are not.
+    /// Its settings are not valid.
     #[error("settings: {0}")]
     Settings(String),
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{0}")]
     Io(#[from] std::io::Error),
 }
@@ -120,7 +120,7 @@ impl Script {
     /// Reads a script from a file: TOML if its name ends in `.toml`, else JSON.
     ///
     /// # Errors
-    /// What is wrong with it, and where.
+    /// The file cannot be read, or the script is not valid. The text says where.
     pub fn read(path: &Path) -> Result<Self, ScriptError> {
         let text = std::fs::read_to_string(path)?;
         if path.extension().is_some_and(|extension| extension == "toml") {
@@ -130,54 +130,57 @@ impl Script {
         }
     }
 
-    /// Reads a script written in JSON.
+    /// Parses a script in JSON.
     ///
     /// # Errors
-    /// What is wrong with it, and where.
+    /// The script is not valid. The text says where.
     pub fn from_json(text: &str) -> Result<Self, ScriptError> {
-        bounded(text)?;
+        check_size(text)?;
         let mut json = serde_json::Deserializer::from_str(without_mark(text));
-        let written: Written = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let parsed: ParsedScript = serde_path_to_error::deserialize(&mut json).map_err(|error| {
             let path = error.path().to_string();
-            // What ends in the middle has no name for where that is; line and column say it.
+            // The path of an unexpected end is unknown; line and column locate it.
             let path = path.trim_end_matches('?').trim_end_matches('.');
-            let told = error.into_inner().to_string();
-            let said = without_place(&told);
-            let at = &told[said.len()..];
-            ScriptError::Malformed(match misfit(said).filter(|_| said.starts_with("invalid ")) {
-                _ if path.is_empty() => told,
-                Some(misfit) => format!("{path} {misfit}{at}"),
-                None => format!("{path}: {told}"),
-            })
+            let message = error.into_inner().to_string();
+            let message_without_position = without_place(&message);
+            let at = &message[message_without_position.len()..];
+            ScriptError::Malformed(
+                match misfit(message_without_position).filter(|_| message_without_position.starts_with("invalid ")) {
+                    _ if path.is_empty() => message,
+                    Some(misfit) => format!("{path} {misfit}{at}"),
+                    None => format!("{path}: {message}"),
+                },
+            )
         })?;
         json.end().map_err(|error| ScriptError::Malformed(error.to_string()))?;
-        written.checked()
+        parsed.validate()
     }
 
-    /// Reads a script written in TOML.
+    /// Parses a script in TOML.
     ///
     /// # Errors
-    /// What is wrong with it, and where.
+    /// The script is not valid. The text says where.
     pub fn from_toml(text: &str) -> Result<Self, ScriptError> {
-        bounded(text)?;
-        let written: Written = toml::from_str(without_mark(text)).map_err(|error| ScriptError::Malformed(error.to_string()))?;
-        written.checked()
+        check_size(text)?;
+        let parsed: ParsedScript =
+            toml::from_str(without_mark(text)).map_err(|error| ScriptError::Malformed(error.to_string()))?;
+        parsed.validate()
     }
 }
 
 impl Answers {
-    /// The list that a companion's answers come from.
+    /// The list of answers for a companion.
     pub fn of(&self, companion: &CompanionId) -> &[Answer] {
         self.own.get(companion).unwrap_or(&self.shared)
     }
 }
 
-/// Some editors begin a file with a byte order mark.
+/// Removes the byte order mark that some editors write.
 fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
-fn bounded(text: &str) -> Result<(), ScriptError> {
+fn check_size(text: &str) -> Result<(), ScriptError> {
     if text.len() > MAX_BYTES {
         return Err(ScriptError::Malformed(format!("the script has {} bytes, at most {MAX_BYTES} are read", text.len())));
     }
@@ -186,16 +189,16 @@ fn bounded(text: &str) -> Result<(), ScriptError> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a replay script: an object with `companions` and `events`")]
-struct Written {
+struct ParsedScript {
     companions: Vec<CompanionFile>,
     #[serde(default)]
     settings: Option<serde_json::Value>,
     #[serde(default)]
     jitter: Vec<i8>,
     #[serde(default)]
-    models: WrittenModels,
+    models: ParsedModels,
     #[serde(default)]
-    events: Vec<WrittenEvent>,
+    events: Vec<ParsedEvent>,
     until: Option<f64>,
     #[serde(default)]
     notes: Vec<String>,
@@ -203,16 +206,16 @@ struct Written {
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "the answers of `side` and of `main`, by these keys")]
-struct WrittenModels {
+struct ParsedModels {
     #[serde(default)]
-    side: Vec<WrittenAnswer>,
+    side: Vec<ParsedAnswer>,
     #[serde(default)]
-    main: Vec<WrittenAnswer>,
+    main: Vec<ParsedAnswer>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an answer: an object with `text` or `error`")]
-struct WrittenAnswer {
+struct ParsedAnswer {
     text: Option<String>,
     error: Option<String>,
     #[serde(default)]
@@ -222,7 +225,7 @@ struct WrittenAnswer {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an event: an object with `at`, `channel` and what happens")]
-struct WrittenEvent {
+struct ParsedEvent {
     at: f64,
     channel: String,
     from: Option<String>,
@@ -244,52 +247,53 @@ struct WrittenEvent {
     leave: Option<CompanionId>,
 }
 
-impl Written {
-    fn checked(self) -> Result<Script, ScriptError> {
+impl ParsedScript {
+    fn validate(self) -> Result<Script, ScriptError> {
         let settings = Settings::overlay(self.settings.unwrap_or(serde_json::Value::Object(Default::default())))
             .map_err(|problems| ScriptError::Settings(problems.to_string()))?;
         let mut companions = BTreeMap::new();
         for (index, file) in self.companions.into_iter().enumerate() {
-            let place = format!("companions[{index}]");
-            let companion = Companion::from_file(file, None, &settings.companion_defaults)
-                .map_err(|problems| wrong(&place, problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
+            let position = format!("companions[{index}]");
+            let companion = Companion::from_file(file, None, &settings.companion_defaults).map_err(|problems| {
+                malformed(&position, problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+            })?;
             let id = companion.id.clone();
             if companions.insert(id.clone(), companion).is_some() {
-                return Err(wrong(&place, format!("id = \"{id}\" is there twice")));
+                return Err(malformed(&position, format!("id = \"{id}\" occurs twice")));
             }
         }
         if let Some(jitter) = self.jitter.iter().find(|jitter| !(-2..=2).contains(*jitter)) {
-            return Err(wrong("jitter", format!("{jitter} is not one of -2, -1, 0, 1, 2")));
+            return Err(malformed("jitter", format!("{jitter} is not one of -2, -1, 0, 1, 2")));
         }
-        let known = |companion: &CompanionId, place: &str| {
+        let check_known = |companion: &CompanionId, position: &str| {
             companions
                 .contains_key(companion)
                 .then_some(())
-                .ok_or_else(|| wrong(place, format!("\"{companion}\" is not one of the script's companions")))
+                .ok_or_else(|| malformed(position, format!("\"{companion}\" is not one of the script's companions")))
         };
         let mut events = Vec::with_capacity(self.events.len());
         for (index, event) in self.events.into_iter().enumerate() {
-            let place = format!("events[{index}]");
-            let scripted = event.checked(&place)?;
-            if let Deed::Join(companion) | Deed::Leave(companion) = &scripted.deed {
-                known(companion, &place)?;
+            let position = format!("events[{index}]");
+            let scripted = event.validate(&position)?;
+            if let Action::Join(companion) | Action::Leave(companion) = &scripted.action {
+                check_known(companion, &position)?;
             }
             events.push(scripted);
         }
-        let side = answers(self.models.side, "models.side", "NO", known)?;
-        let main = answers(self.models.main, "models.main", "ok", known)?;
+        let side = answers(self.models.side, "models.side", "NO", check_known)?;
+        let main = answers(self.models.main, "models.main", "ok", check_known)?;
         let until = self.until.map(|until| moment(until, "until")).transpose()?;
         Ok(Script { companions, settings, jitter: self.jitter, side, main, events, until, notes: self.notes })
     }
 }
 
-impl WrittenEvent {
-    fn checked(self, place: &str) -> Result<Scripted, ScriptError> {
-        let at = moment(self.at, &format!("{place}.at"))?;
-        let deed = match (self.text, self.join, self.leave, self.clear) {
+impl ParsedEvent {
+    fn validate(self, position: &str) -> Result<ScriptedEvent, ScriptError> {
+        let at = moment(self.at, &format!("{position}.at"))?;
+        let action = match (self.text, self.join, self.leave, self.clear) {
             (Some(text), None, None, false) => {
-                let from = self.from.ok_or_else(|| wrong(place, "a message needs `from`".into()))?;
-                Deed::Say(Saying {
+                let from = self.from.ok_or_else(|| malformed(position, "a message needs `from`".into()))?;
+                Action::Say(ScriptedMessage {
                     from,
                     text,
                     mentions: self.mentions,
@@ -300,53 +304,53 @@ impl WrittenEvent {
                     lull_endpoint: self.lull_endpoint,
                 })
             }
-            (None, Some(companion), None, false) => Deed::Join(companion),
-            (None, None, Some(companion), false) => Deed::Leave(companion),
-            (None, None, None, true) => Deed::Clear,
-            _ => return Err(wrong(place, "needs exactly one of `text`, `join`, `leave`, `clear`".into())),
+            (None, Some(companion), None, false) => Action::Join(companion),
+            (None, None, Some(companion), false) => Action::Leave(companion),
+            (None, None, None, true) => Action::Clear,
+            _ => return Err(malformed(position, "needs exactly one of `text`, `join`, `leave`, `clear`".into())),
         };
-        Ok(Scripted { at, channel: self.channel, deed })
+        Ok(ScriptedEvent { at, channel: self.channel, action })
     }
 }
 
 fn answers(
-    written: Vec<WrittenAnswer>,
-    place: &str,
-    otherwise: &str,
-    known: impl Fn(&CompanionId, &str) -> Result<(), ScriptError>,
+    parsed: Vec<ParsedAnswer>,
+    position: &str,
+    default_text: &str,
+    check_known: impl Fn(&CompanionId, &str) -> Result<(), ScriptError>,
 ) -> Result<Answers, ScriptError> {
     let mut answers = Answers { shared: Vec::new(), own: BTreeMap::new() };
-    for (index, written) in written.into_iter().enumerate() {
-        let place = format!("{place}[{index}]");
-        let delay = moment(written.delay, &format!("{place}.delay"))?.since(Moment::ZERO);
-        let outcome = match (written.text, written.error) {
+    for (index, parsed) in parsed.into_iter().enumerate() {
+        let position = format!("{position}[{index}]");
+        let delay = moment(parsed.delay, &format!("{position}.delay"))?.since(Moment::ZERO);
+        let outcome = match (parsed.text, parsed.error) {
             (Some(text), None) => Ok(text),
             (None, Some(error)) => Err(error),
-            _ => return Err(wrong(&place, "needs exactly one of `text`, `error`".into())),
+            _ => return Err(malformed(&position, "needs exactly one of `text`, `error`".into())),
         };
         let answer = Answer { outcome, delay };
-        match written.companion {
+        match parsed.companion {
             None => answers.shared.push(answer),
             Some(companion) => {
-                known(&companion, &place)?;
+                check_known(&companion, &position)?;
                 answers.own.entry(companion).or_default().push(answer);
             }
         }
     }
     if answers.shared.is_empty() {
-        answers.shared.push(Answer { outcome: Ok(otherwise.to_owned()), delay: Duration::ZERO });
+        answers.shared.push(Answer { outcome: Ok(default_text.to_owned()), delay: Duration::ZERO });
     }
     Ok(answers)
 }
 
-/// Seconds, rounded to the nearest microsecond.
-fn moment(secs: f64, place: &str) -> Result<Moment, ScriptError> {
+/// A moment from seconds, rounded to the nearest microsecond.
+fn moment(secs: f64, position: &str) -> Result<Moment, ScriptError> {
     if !(0.0..=LATEST_SECS).contains(&secs) {
-        return Err(wrong(place, format!("{secs:?} is not a number of seconds from 0 to {LATEST_SECS}")));
+        return Err(malformed(position, format!("{secs:?} is not a number of seconds from 0 to {LATEST_SECS}")));
     }
     Ok(Moment::from_micros((secs * 1e6).round() as u64))
 }
 
-fn wrong(place: &str, message: String) -> ScriptError {
-    ScriptError::Malformed(format!("{place}: {message}"))
+fn malformed(position: &str, message: String) -> ScriptError {
+    ScriptError::Malformed(format!("{position}: {message}"))
 }

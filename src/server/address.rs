@@ -1,4 +1,4 @@
-//! Notes where the server of a data folder listens, so that commands find it: `<data>/server.json`.
+//! Writes the address of a data folder's server to `<data>/server.json`, so that commands find the server.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -14,17 +14,17 @@ const FILE: &str = "server.json";
 /// A server that runs on a data folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Running {
-    /// Where it listens: `http://127.0.0.1:7878`.
+    /// Its address: `http://127.0.0.1:7878`.
     pub url: String,
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
 }
 
-/// The note; dropping it takes it away.
+/// The address file. Dropping it removes the file.
 #[derive(Debug)]
-pub(super) struct Note(PathBuf);
+pub(super) struct AddressFile(PathBuf);
 
-/// Takes away the note that a killed server left; for who holds the data folder.
+/// Removes the address file that a killed server left. The caller must hold the lock of the data folder.
 pub(super) fn clear(data: &Path) -> io::Result<()> {
     match fs::remove_file(data.join(FILE)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -32,23 +32,23 @@ pub(super) fn clear(data: &Path) -> io::Result<()> {
     }
 }
 
-/// Leaves the note. Only its owner may read it.
-pub(super) fn leave(data: &Path, address: SocketAddr) -> io::Result<Note> {
+/// Writes the address file, readable only by its owner.
+pub(super) fn write(data: &Path, address: SocketAddr) -> io::Result<AddressFile> {
     let path = data.join(FILE);
     let running = Running { url: format!("http://{address}"), pid: std::process::id() };
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
     file.write_all(serde_json::to_string(&running)?.as_bytes())?;
-    Ok(Note(path))
+    Ok(AddressFile(path))
 }
 
-/// The server that runs on this folder, if one left a note. It may be gone all the same.
+/// The server of this data folder, if there is an address file. The server may have been killed since.
 pub fn running(data: &Path) -> Option<Running> {
     serde_json::from_str(&fs::read_to_string(data.join(FILE)).ok()?).ok()
 }
 
-impl Drop for Note {
+impl Drop for AddressFile {
     fn drop(&mut self) {
-        // A note that is left behind names a server that does not answer.
+        // A leftover file names a server that does not answer.
         let _ = fs::remove_file(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! The system without its doors: store, models and actors, for whoever measures them from within.
+//! The system without console and platforms: store, models and actors, for benchmarks that measure it in their own process.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use crate::adapters::store::sled::{SledStore, disk_bytes, disk_free};
 use crate::settings::Loaded;
 use crate::telemetry::Telemetry;
 
-/// A system at work, without console and platforms.
+/// A running system without console and platforms.
 pub struct Apart {
-    /// What its actors work with.
+    /// The context of its actors.
     pub context: ActorContext,
     backend: ActorBackend,
     inbound: Inbound,
@@ -29,8 +29,8 @@ pub struct Apart {
 }
 
 impl Apart {
-    /// Opens the store in this folder and starts the actors on it, with these models instead of those of the settings. The rooms of the
-    /// settings are not made.
+    /// Opens the store in this folder and starts the actors, with these models instead of those of the settings. The rooms of the settings
+    /// are not created.
     ///
     /// # Errors
     /// The store cannot be used, or the actors cannot be started.
@@ -40,13 +40,13 @@ impl Apart {
         telemetry.metrics().observe_disk(move || disk_bytes(&used).ok(), move || disk_free(&free).ok());
         let (failed, _) = watch::channel(None);
         let context = context(loaded, models, telemetry.recorder(), store.clone(), failed, Arc::default());
-        let begun = async {
+        let started = async {
             let (root, tree) = Actor::spawn(None, Root, context.clone()).await.context("the actors cannot be started")?;
             load_rooms(&context, &[]).await.context("the rooms cannot be set up")?;
-            root.cast(RootMessage::WakePending).context("the actors are gone")?;
+            root.cast(RootMessage::WakePending).context("the actors have stopped")?;
             anyhow::Ok((root, tree))
         };
-        let (root, tree) = begun.await.map_err(Ended::Failed)?;
+        let (root, tree) = started.await.map_err(Ended::Failed)?;
         Ok(Self {
             backend: ActorBackend::new(context.clone(), store),
             inbound: Inbound::new(context.clone()),
@@ -56,20 +56,19 @@ impl Apart {
         })
     }
 
-    /// What the console asks.
     pub const fn backend(&self) -> &ActorBackend {
         &self.backend
     }
 
-    /// Where messages come in.
+    /// Receives inbound messages.
     pub const fn inbound(&self) -> &Inbound {
         &self.inbound
     }
 
-    /// Stops the actors; what is owed stays on record.
+    /// Stops the actors. Pending replies stay on record.
     pub async fn stop(self) {
         self.root.stop(None);
-        // However it ended, it has.
+        // The way in which the task ended does not matter.
         let _ = self.tree.await;
     }
 }

@@ -1,7 +1,7 @@
-//! Compacts the store by itself: words that were erased stay readable in its file until then.
+//! Compacts the store automatically, because deleted words stay readable in its file until then.
 //!
-//! The server compacts before it serves, at a start or after it has stopped its actors in the hour that the settings name. Meanwhile the
-//! console answers: alive, not ready, and how far the compaction is.
+//! The server compacts before it serves: at a start, or after it stopped its actors in the hour that the settings name. Meanwhile the
+//! console answers that it is alive and not ready, and shows the progress.
 
 mod closed;
 
@@ -30,31 +30,31 @@ use crate::settings::storage::Storage;
 use crate::telemetry::Telemetry;
 use crate::telemetry::metrics::Metrics;
 
-/// A store up to this size is compacted at every start after words were erased: it takes a few seconds.
+/// A store up to this size is compacted at every start after deletions: that takes a few seconds.
 const QUICK_BYTES: u64 = 64 << 20;
-/// How often a running server looks whether it has to compact.
-const LOOK_EVERY: Duration = Duration::from_secs(60);
-/// Pause after a failed attempt or a look that found no room, so that the same hour sees no second one.
+/// How often a running server checks whether it must compact.
+const CHECK_INTERVAL: Duration = Duration::from_secs(60);
+/// The wait after a failed attempt or a lack of disk space. It prevents a second attempt in the same hour.
 const RETRY_AFTER: Duration = Duration::from_secs(60 * 60);
-/// How often the log tells how far the compaction is.
-const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+/// How often the progress is logged.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Whether to compact before serving: words were erased, and it is time, or quickly done.
+/// Whether to compact before serving: words were deleted, and compaction is due, or the store is small.
 pub(super) fn is_due_at_start(store: &Arc<SledStore>, storage: &Storage) -> Result<bool, Ended> {
     if !storage.compacts() {
         return Ok(false);
     }
     let runtime = runtime()?;
     let oldest = runtime.block_on(erased::oldest(&**store)).unwrap_or_else(|error| {
-        tracing::warn!(%error, "whether words were erased since the store was compacted cannot be read");
+        tracing::warn!(%error, "the deletions since the last compaction cannot be read");
         None
     });
     let bytes = store.disk_bytes().unwrap_or(u64::MAX);
     Ok(oldest.is_some_and(|oldest| bytes <= QUICK_BYTES || storage.is_compaction_due(oldest, SystemClock.now())))
 }
 
-/// Waits until the running server has to stop and compact: words were erased long enough ago, it is the hour for it, no copy is being
-/// written, and there is room.
+/// Waits until the running server must stop and compact: words were deleted long enough ago, it is the configured hour, no copy is being
+/// written, and there is disk space.
 pub(super) async fn due(
     store: &dyn Store,
     clock: &dyn Clock,
@@ -70,10 +70,10 @@ pub(super) async fn due(
     }
     loop {
         let now = clock.now();
-        let mut pause = LOOK_EVERY;
+        let mut pause = CHECK_INTERVAL;
         if storage.is_compact_hour(now) && is_overdue(store, storage, now).await {
             if is_copying() {
-                tracing::info!("the store is not compacted while a backup is written; it is looked at again in a minute");
+                tracing::info!("the store is not compacted during a backup; checking again in a minute");
             } else if has_room_for_copy(&storage.path).await {
                 return;
             } else {
@@ -85,38 +85,38 @@ pub(super) async fn due(
     }
 }
 
-/// [`has_room`] of a runtime's blocking thread: it reads the whole data folder.
+/// Runs [`has_room`] on a blocking thread, because it reads the whole data folder.
 async fn has_room_for_copy(data: &Path) -> bool {
     let data = data.to_path_buf();
-    // A panic is no reason to keep deleted words: compacting looks again.
+    // A panic must not prevent the compaction, which checks the space again.
     tokio::task::spawn_blocking(move || has_room(&data)).await.unwrap_or(true)
 }
 
 async fn is_overdue(store: &dyn Store, storage: &Storage, now: Moment) -> bool {
     match erased::oldest(store).await {
         Ok(oldest) => oldest.is_some_and(|oldest| storage.is_compaction_due(oldest, now)),
-        // Whoever needs what cannot be read tells of it.
+        // Other code reports records that cannot be read.
         Err(_) => false,
     }
 }
 
-/// Whether there is room for a copy beside the store, which can be as large as the store.
+/// Whether there is disk space for a copy, which can be as large as the store.
 fn has_room(data: &Path) -> bool {
     let (Ok(needed), Ok(free)) = (disk_bytes(data), disk_free(data)) else { return true };
     if free < needed {
         tracing::warn!(
             needed,
             free,
-            "there is no room to compact the store: make room on the disk; deleted words stay readable in its file until then"
+            "there is not enough disk space to compact the store: make room; deleted words stay readable in its file until then"
         );
     }
     free >= needed
 }
 
-/// Compacts the store, which is closed. False: it failed, or there is no room, which is logged; the store is as it was.
+/// Compacts the store, which must be closed. False: it failed or lacked disk space. This is logged, and the store is unchanged.
 ///
 /// # Errors
-/// The console cannot be bound, so that the server could not serve either.
+/// The console's address cannot be bound, so the server could not serve either.
 pub(super) fn compact(settings: &Settings, telemetry: &Telemetry, options: &OpenOptions) -> Result<bool, Ended> {
     let data = &settings.storage.path;
     if !has_room(data) {
@@ -127,11 +127,14 @@ pub(super) fn compact(settings: &Settings, telemetry: &Telemetry, options: &Open
         let (folder, options, counted) = (data.clone(), options.clone(), copied.clone());
         let progress = move |records| counted.store(records, Ordering::Relaxed);
         let work = async {
-            tracing::info!(bytes = disk_bytes(data).unwrap_or_default(), "compacting the store: deleted words leave its file");
+            tracing::info!(
+                bytes = disk_bytes(data).unwrap_or_default(),
+                "compacting the store to remove deleted words from its file"
+            );
             let compacting = tokio::task::spawn_blocking(move || sled::compact(&folder, &options, erased::is_mark, progress));
             tokio::select! {
                 outcome = compacting => outcome,
-                never = tell_progress(&copied) => never,
+                never = log_progress(&copied) => never,
             }
         };
         let outcome = while_closed(&settings.server, data, telemetry.metrics(), copied.clone(), work).await?;
@@ -158,7 +161,7 @@ pub(super) fn compact(settings: &Settings, telemetry: &Telemetry, options: &Open
     })
 }
 
-/// Does this work while the console answers that the store is compacted.
+/// Runs work while the console answers that the store is being compacted.
 async fn while_closed<T>(
     settings: &Server,
     data: &Path,
@@ -168,23 +171,24 @@ async fn while_closed<T>(
 ) -> Result<T, Ended> {
     let console =
         Console::bind(settings, Arc::new(Closed { copied }), Arc::new(SystemRng), metrics).await.map_err(cannot_serve)?;
-    let _note = address::leave(data, console.address()).context("the server's address cannot be noted").map_err(Ended::Failed)?;
+    let _note =
+        address::write(data, console.address()).context("the server's address file cannot be written").map_err(Ended::Failed)?;
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(console.serve(async { drop(stopped.await) }));
     let done = work.await;
     drop(stop);
-    // It has nothing to tell.
+    // The console's task has no result.
     let _ = serving.await;
     Ok(done)
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, Ended> {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    built.context("the runtime cannot be made").map_err(Ended::Failed)
+    built.context("the runtime cannot be created").map_err(Ended::Failed)
 }
 
-async fn tell_progress<T>(copied: &AtomicU64) -> T {
-    let mut ticks = interval_at(Instant::now() + PROGRESS_EVERY, PROGRESS_EVERY);
+async fn log_progress<T>(copied: &AtomicU64) -> T {
+    let mut ticks = interval_at(Instant::now() + PROGRESS_INTERVAL, PROGRESS_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;

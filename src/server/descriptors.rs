@@ -1,43 +1,43 @@
-//! How many connections the limit on open files leaves room for, so that the store never lacks one.
+//! Limits the connections by the limit on open files, so that the store never lacks a file descriptor.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::adapters::console::turned_away_at_once;
+use crate::adapters::console::max_rejections;
 
-/// Files that are kept for the store, the models, the platforms and the log.
+/// File descriptors that are reserved for the store, the models, the platforms and the log.
 const RESERVED: u64 = 64;
-/// So many connections there are in any case: an operator has to get in.
-const FEWEST: usize = 8;
+/// The fewest connections in any case, so that an operator can always connect.
+const MIN_CONNECTIONS: usize = 8;
 
-/// With fewer files a server cannot even begin: the store, the runtime and the log take about half of them.
-const FEWEST_FILES: u64 = 32;
+/// With fewer descriptors a server cannot start: the store, the runtime and the log take about half of these.
+const MIN_FILES: u64 = 32;
 
-/// Too few files may be open at once.
+/// The limit on open files is too low.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0} files may be open at once (`ulimit -n`), and a server needs at least {FEWEST_FILES}: raise the limit (in a systemd service, \
+    "{0} files may be open at once (`ulimit -n`), and a server needs at least {MIN_FILES}: raise the limit (in a systemd service, \
      LimitNOFILE)"
 )]
 pub(super) struct TooFewFiles(u64);
 
-/// Whether so many files may be open at once that a server can begin.
+/// Whether the limit on open files allows a server to start.
 pub(super) fn are_enough() -> bool {
-    getrlimit(Resource::Nofile).current.is_none_or(|files| files >= FEWEST_FILES)
+    getrlimit(Resource::Nofile).current.is_none_or(|files| files >= MIN_FILES)
 }
 
-/// Raises the limit as far as this process may, and returns how many connections may be open: what is wished, or what there is room for.
+/// Raises the limit as far as this process may. Returns how many connections may be open: the wanted number, or as many as the limit allows.
 ///
 /// # Errors
-/// There is room for hardly anything.
-pub(super) fn connections(wished: usize) -> Result<usize, TooFewFiles> {
-    let known = getrlimit(Resource::Nofile);
-    let enough = (wished + turned_away_at_once(wished)) as u64 + RESERVED;
-    let open = raised(known, enough);
-    if let Some(files) = open.filter(|files| *files < FEWEST_FILES) {
+/// The limit is below the minimum of files.
+pub(super) fn connections(wanted: usize) -> Result<usize, TooFewFiles> {
+    let limit = getrlimit(Resource::Nofile);
+    let enough = (wanted + max_rejections(wanted)) as u64 + RESERVED;
+    let open = raised(limit, enough);
+    if let Some(files) = open.filter(|files| *files < MIN_FILES) {
         return Err(TooFewFiles(files));
     }
-    let connections = room(open, wished);
-    if connections < wished {
+    let connections = room(open, wanted);
+    if connections < wanted {
         let files = open.unwrap_or_default();
         tracing::warn!(
             files,
@@ -48,25 +48,25 @@ pub(super) fn connections(wished: usize) -> Result<usize, TooFewFiles> {
     Ok(connections)
 }
 
-/// The limit that holds from now on; `None` for none.
-fn raised(known: Rlimit, enough: u64) -> Option<u64> {
-    let current = known.current?;
-    let wanted = known.maximum.map_or(enough, |most| most.min(enough));
-    if wanted <= current {
+/// The limit from now on; `None` if there is none.
+fn raised(limit: Rlimit, enough: u64) -> Option<u64> {
+    let current = limit.current?;
+    let target = limit.maximum.map_or(enough, |most| most.min(enough));
+    if target <= current {
         return Some(current);
     }
-    match setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: known.maximum }) {
-        Ok(()) => Some(wanted),
+    match setrlimit(Resource::Nofile, Rlimit { current: Some(target), maximum: limit.maximum }) {
+        Ok(()) => Some(target),
         Err(_) => Some(current),
     }
 }
 
-fn room(open: Option<u64>, wished: usize) -> usize {
-    let Some(open) = open else { return wished };
+fn room(open: Option<u64>, wanted: usize) -> usize {
+    let Some(open) = open else { return wanted };
     let left = usize::try_from(open.saturating_sub(RESERVED)).unwrap_or(usize::MAX);
-    // Whoever comes too many has a file too while it is told so.
-    let left = left.saturating_sub(turned_away_at_once(left.min(wished)));
-    left.max(FEWEST).min(wished)
+    // A rejected connection also takes a descriptor while it receives its rejection.
+    let left = left.saturating_sub(max_rejections(left.min(wanted)));
+    left.max(MIN_CONNECTIONS).min(wanted)
 }
 
 #[cfg(test)]
@@ -75,16 +75,16 @@ mod tests {
 
     #[test]
     fn connections_leave_files_to_the_store() {
-        for (open, wished, connections) in
+        for (open, wanted, connections) in
             [(None, 1024, 1024), (Some(65_536), 1024, 1024), (Some(256), 1024, 180), (Some(40), 1024, 8)]
         {
-            assert_eq!(room(open, wished), connections, "{open:?}");
+            assert_eq!(room(open, wanted), connections, "{open:?}");
         }
         assert_eq!(room(Some(40), 4), 4);
     }
 
     #[test]
-    fn a_limit_that_is_high_enough_is_left_as_it_is() {
+    fn a_limit_that_is_high_enough_is_not_changed() {
         assert_eq!(raised(Rlimit { current: Some(4096), maximum: Some(4096) }, 1000), Some(4096));
         assert_eq!(raised(Rlimit { current: None, maximum: None }, 1000), None);
     }

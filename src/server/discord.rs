@@ -1,4 +1,4 @@
-//! Discord, put together: what is said there, what is heard, and its slash commands.
+//! Wires the Discord adapter: outbound statements, inbound events and slash commands.
 
 use std::sync::Arc;
 
@@ -10,46 +10,47 @@ use crate::actors::runtime::context::ActorContext;
 use crate::actors::service::ActorBackend;
 use crate::actors::service::notes::StoredNotes;
 use crate::adapters::discord::commands::Commands;
-use crate::adapters::discord::dispatch::{Dispatch, Intake as Takes};
+use crate::adapters::discord::dispatch::{Dispatch, Intake as TakesEvents};
 use crate::adapters::discord::gateway::{Gateway, Parts, Times};
-use crate::adapters::discord::intake::{Ears, Intake, Shared};
+use crate::adapters::discord::intake::{Dependencies, Intake, SharedIntake};
 use crate::adapters::discord::platform::Discord;
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::ports::chat_platform::Platforms;
-use crate::ports::gateway::{Gateway as Port, Gateways};
+use crate::ports::gateway::{Gateway as GatewayPort, Gateways};
 use crate::ports::notes::Notes;
-use crate::ports::store::keeper::Keeper;
+use crate::ports::store::maintenance::StoreMaintenance;
 use crate::settings::Problem;
 use crate::telemetry::gateway::GatewayRecorder;
 
-/// The system with Discord, if the settings have a token; without one its channels sleep. To be called within a runtime; nothing is asked of Discord yet.
+/// Adds Discord to the context, if the settings have a token. Without a token its channels are not started. Must be called within a
+/// runtime. It sends nothing to Discord yet.
 ///
 /// # Errors
 /// The token or an address cannot be used.
-pub fn join(mut context: ActorContext, keeper: &Arc<dyn Keeper>) -> Result<ActorContext, Problem> {
+pub fn join(mut context: ActorContext, maintenance: &Arc<dyn StoreMaintenance>) -> Result<ActorContext, Problem> {
     let settings = &context.settings.discord;
     let Some(token) = settings.token()? else {
-        context.platforms = context.platforms.without(Snowflake::is_of_discord);
+        context.platforms = context.platforms.with_disabled(Snowflake::is_of_discord);
         return Ok(context);
     };
     let instruments = context.recorder.instruments().clone();
     let discord = Arc::new(Discord::new(settings, token.clone(), context.clock.clone())?.measured(instruments.clone()));
     context.platforms = Platforms::new([discord.clone() as _]);
     let notes: Arc<dyn Notes> = Arc::new(StoredNotes::new(context.clone()));
-    let backend = Arc::new(ActorBackend::new(context.clone(), keeper.clone()));
-    let ignoring = Arc::new(OptOutService::new(context.clone()));
+    let backend = Arc::new(ActorBackend::new(context.clone(), maintenance.clone()));
+    let opt_outs = Arc::new(OptOutService::new(context.clone()));
     let inbound_events = Arc::new(Inbound::new(context.clone()));
     let commands =
-        Commands::new(discord.clone(), backend.clone(), backend, ignoring, inbound_events.clone(), settings, instruments.clone());
-    let asked = commands.clone();
-    let ears = Ears::new(Shared {
+        Commands::new(discord.clone(), backend.clone(), backend, opt_outs, inbound_events.clone(), settings, instruments.clone());
+    let interactions = commands.clone();
+    let shared = SharedIntake::new(Dependencies {
         discord: discord.clone(),
         inbound_events,
         notes: notes.clone(),
         clock: context.clock.clone(),
         settings: settings.clone(),
         instruments,
-        interactions: Arc::new(move |interaction| asked.take(interaction)),
+        interactions: Arc::new(move |interaction| interactions.take(interaction)),
     });
     let parts = Parts {
         discord,
@@ -58,23 +59,23 @@ pub fn join(mut context: ActorContext, keeper: &Arc<dyn Keeper>) -> Result<Actor
         rng: context.rng.clone(),
         recorder: GatewayRecorder::new(context.recorder.clone()),
         make_intake: Arc::new(move |shard| {
-            Box::new(Registering { commands: commands.clone(), intake: Intake::new(&ears, shard) })
+            Box::new(Registering { commands: commands.clone(), intake: Intake::new(&shared, shard) })
         }),
         times: Times::default(),
     };
-    let gateway: Arc<dyn Port> = Arc::new(Gateway::new(settings, &token, parts)?);
+    let gateway: Arc<dyn GatewayPort> = Arc::new(Gateway::new(settings, &token, parts)?);
     context.gateways = Gateways::new([gateway]);
     Ok(context)
 }
 
-/// Sees to it that the commands are registered once somebody is there to serve them.
+/// Registers the commands when a session is ready, so that they exist only once they can be handled.
 struct Registering {
     commands: Commands,
     intake: Intake,
 }
 
 #[async_trait]
-impl Takes for Registering {
+impl TakesEvents for Registering {
     async fn take(&mut self, dispatch: Dispatch) {
         if matches!(&*dispatch.kind, "READY" | "RESUMED") {
             self.commands.ready();

@@ -1,4 +1,4 @@
-//! The note that says where a server listens, whatever it holds.
+//! Fuzzes the parser of the server's address file.
 
 use std::fs;
 

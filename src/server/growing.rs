@@ -1,18 +1,18 @@
-//! A file that may not grow any more (`ulimit -f`) is like a disk that is full: the write fails, and is told of. By itself the system would
-//! end the process without a word.
+//! Makes a write beyond the file size limit (`ulimit -f`) fail like a write to a full disk, so that it is reported. By default the operating
+//! system ends the process with SIGXFSZ, without a message.
 
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::descriptors;
 
-/// From now on a write beyond the limit fails, in the whole process. Where that cannot be had, everything is as before.
+/// From now on a write beyond the limit fails, in the whole process. If that cannot be set up, nothing changes.
 pub fn fail_softly() {
-    // With too few files for it the library would panic.
+    // With too few open files allowed, the library would panic.
     if !descriptors::are_enough() {
         return;
     }
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else { return };
-    // Whoever listens once takes the system's own way of handling it away for good; nobody has to go on listening.
+    // Registering a handler once replaces the default action for good. Nothing needs to receive the signal.
     let _ = runtime.block_on(async { signal(SignalKind::from_raw(Signal::XFSZ.as_raw())).map(drop) });
 }

@@ -1,4 +1,4 @@
-//! A backend in which nobody lives: what commands about stored data ask while no server runs.
+//! A backend without running channels, for commands on stored data while no server runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use ractor::Actor;
 
-use super::{CACHE_BYTES, Ended, OPEN_DEADLINE, not_moved_in, open};
-use crate::actors::erasure::retention::{self, Passed};
+use super::{CACHE_BYTES, Ended, OPEN_DEADLINE, cannot_load_rooms, open};
+use crate::actors::erasure::retention::{self, PassReport};
 use crate::actors::models::Models;
 use crate::actors::runtime::actor_keys::WriterKey;
 use crate::actors::runtime::context::{ActorContext, Environment};
@@ -25,51 +25,51 @@ use crate::settings::Loaded;
 use crate::telemetry::instruments::Instruments;
 use crate::telemetry::recorder::Recorder;
 
-/// How a store is opened by a command: what is missing is never passed over.
+/// The options of commands for opening a store. Missing records are never accepted.
 pub fn open_options() -> OpenOptions {
     OpenOptions {
         accept_loss: false,
         deadline: OPEN_DEADLINE,
         cache_bytes: CACHE_BYTES,
         new_id: SystemRng.id(),
-        instruments: Instruments::unread(),
+        instruments: Instruments::noop(),
         held: None,
     }
 }
 
-/// Opens the store and asks the backend of it. Of the actors only the writer is there: what is written is on record as ever, nobody is woken
-/// by it, and no model is asked; channels learn of it when a server starts.
+/// Opens the store and runs a query on its backend. Of the actors only the writer runs: writes are journaled as usual, but start no channel
+/// and call no model. Channels see them when a server starts.
 ///
 /// # Errors
-/// [`Ended::Store`] when the store cannot be opened; [`Ended::Failed`] when the backend cannot be made.
-pub fn ask<T>(loaded: Loaded, question: impl AsyncFnOnce(&dyn Backend) -> T) -> Result<T, Ended> {
-    inhabit(loaded, async |backend, _| question(backend).await)
+/// [`Ended::Store`] when the store cannot be opened; [`Ended::Failed`] when the backend cannot be created.
+pub fn ask<T>(loaded: Loaded, query: impl AsyncFnOnce(&dyn Backend) -> T) -> Result<T, Ended> {
+    with_backend(loaded, async |backend, _| query(backend).await)
 }
 
-/// What is deleted for its age.
+/// Which events are deleted for their age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Age {
-    /// What the settings keep no longer.
+    /// Events older than the retention of the settings.
     AsSet,
-    /// What is older than this.
+    /// Events older than this.
     Over(Duration),
-    /// Everything, however young it is, and whatever the clock says.
+    /// All events, whatever their age and the clock.
     Any,
 }
 
-/// Deletes what has this age; in one guild, or in all.
+/// Deletes events of this age, in one guild or in all.
 ///
 /// # Errors
 /// As for [`ask`]; [`Refused::NotFound`] if there is no such guild.
-pub fn expire(loaded: Loaded, guild: Option<GuildId>, age: Age) -> Result<Result<Passed, Refused>, Ended> {
-    inhabit(loaded, async |backend, context| {
+pub fn expire(loaded: Loaded, guild: Option<GuildId>, age: Age) -> Result<Result<PassReport, Refused>, Ended> {
+    with_backend(loaded, async |backend, context| {
         if let Some(guild) = &guild {
             backend.check_guild(guild).await?;
         }
         let now = context.clock.now();
         let kept_from = |asked: &GuildId| match (&guild, age) {
             (Some(guild), _) if guild != asked => None,
-            (_, Age::AsSet) => retention::kept_from(context, asked),
+            (_, Age::AsSet) => retention::cutoff(context, asked),
             (_, Age::Over(span)) => Some(Moment::from_micros(now.as_micros().saturating_sub(span.as_micros() as u64))),
             (_, Age::Any) => Some(Moment::from_micros(u64::MAX)),
         };
@@ -77,17 +77,17 @@ pub fn expire(loaded: Loaded, guild: Option<GuildId>, age: Age) -> Result<Result
     })
 }
 
-fn inhabit<T>(loaded: Loaded, work: impl AsyncFnOnce(&ActorBackend, &ActorContext) -> T) -> Result<T, Ended> {
+fn with_backend<T>(loaded: Loaded, work: impl AsyncFnOnce(&ActorBackend, &ActorContext) -> T) -> Result<T, Ended> {
     let store = open(&loaded.settings.storage.path, &open_options())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .context("the runtime cannot be made")
+        .context("the runtime cannot be created")
         .map_err(Ended::Failed)?;
-    runtime.block_on(answer(loaded, store, work))
+    runtime.block_on(run(loaded, store, work))
 }
 
-async fn answer<T>(
+async fn run<T>(
     loaded: Loaded,
     store: Arc<SledStore>,
     work: impl AsyncFnOnce(&ActorBackend, &ActorContext) -> T,
@@ -97,20 +97,20 @@ async fn answer<T>(
         .await
         .map_err(|error| Ended::Failed(anyhow::anyhow!("the writer cannot be started: {error}")))?;
     let registration = context.directory.register(&WriterKey(), &writer);
-    // No room of the settings is made here: what was never stored is not there.
-    load_rooms(&context, &[]).await.map_err(|error| not_moved_in(error, "the rooms cannot be read"))?;
+    // The rooms of the settings are not created here: only stored rooms exist.
+    load_rooms(&context, &[]).await.map_err(|error| cannot_load_rooms(error, "the rooms cannot be read"))?;
     let backend = ActorBackend::new(context.clone(), store);
     let outcome = work(&backend, &context).await;
     drop((backend, context, registration));
     writer.stop(None);
-    // A writer that failed has said so; what it accepted is stored either way.
+    // A writer that failed has reported it. What it accepted is stored either way.
     let _ = ended.await;
     Ok(outcome)
 }
 
 fn context(loaded: Loaded, store: Arc<SledStore>) -> ActorContext {
     let Loaded { settings, companions, .. } = loaded;
-    // Nobody asks it; keys of real models need not be readable for this.
+    // The models are never called. The rehearsal needs no readable keys, unlike real models.
     let model = || Arc::new(Rehearsal::new(&settings.models.rehearsal));
     let models = Models::new(model(), model());
     ActorContext::new(Environment {

@@ -1,4 +1,4 @@
-//! Reads the companions again at SIGHUP, on a thread of its own: a folder that does not answer, such as a hung mount, holds up nothing else.
+//! Reloads the companions at SIGHUP, on a thread of its own, so that a folder that does not respond (a hung mount) blocks nothing else.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,18 +14,18 @@ use crate::domain::id::CompanionId;
 use crate::settings::companion::Companion;
 use crate::settings::{self, Sources};
 
-/// Reading the settings may take this long.
-const READ_WITHIN: Duration = Duration::from_secs(10);
+/// The timeout for reading the settings.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Reads the companions again whenever the signal comes, without end. Signals that come meanwhile are one, and are followed afterwards.
+/// Reloads the companions at each signal, forever. Signals during a reload count as one, which is handled afterwards.
 pub(super) async fn at_each(hang_up: &mut watch::Receiver<()>, context: &ActorContext, sources: &Sources) {
     let reader = Reader::default();
     while hang_up.changed().await.is_ok() {
         let sources = sources.clone();
         match reader.read(move || settings::load(&sources)).await {
-            Ok(Ok(loaded)) => take(context, loaded.companions),
+            Ok(Ok(loaded)) => apply(context, loaded.companions),
             Ok(Err(problems)) => {
-                // A line each, and quoted: files may hold what somebody else wrote.
+                // One quoted line for each problem: files may hold text from other people.
                 for problem in &problems.0 {
                     let problem = problem.to_string();
                     tracing::error!(problem, "the settings have errors; nothing was changed");
@@ -36,39 +36,39 @@ pub(super) async fn at_each(hang_up: &mut watch::Receiver<()>, context: &ActorCo
     }
 }
 
-fn take(context: &ActorContext, companions: BTreeMap<CompanionId, Companion>) {
-    // Models are read at the start alone.
+fn apply(context: &ActorContext, companions: BTreeMap<CompanionId, Companion>) {
+    // Models are loaded only at the start.
     let has_models =
         |companion: &&Companion| [&companion.model.main, &companion.model.side].iter().all(|name| context.pool.has(name));
     if let Some(companion) = companions.values().find(|companion| !has_models(companion)) {
         tracing::error!(
             companion = %companion.id,
-            "a companion names a model that was not in the settings when the server started; nothing was changed, start it again"
+            "a companion names a model that was not in the settings when the server started; nothing was changed, restart the server"
         );
         return;
     }
     match reload_companions(context, companions) {
-        Ok(()) => tracing::info!(companions = context.memberships.companions().len(), "companions were read again"),
-        Err(error) => tracing::error!(%error, "these companions cannot be taken; nothing was changed"),
+        Ok(()) => tracing::info!(companions = context.memberships.companions().len(), "companions were reloaded"),
+        Err(error) => tracing::error!(%error, "these companions cannot be used; nothing was changed"),
     }
 }
 
-/// Reads on a thread of its own, one reading at a time.
+/// Reads on a thread of its own, one read at a time.
 struct Reader {
     free: Arc<Semaphore>,
 }
 
-/// Why nothing was read.
+/// Why a read failed.
 #[derive(Debug, thiserror::Error)]
 enum NotRead {
     #[error(
-        "reading took more than {} seconds and was given up; look whether the folder of settings, or what it is mounted from, answers, and \
+        "reading took more than {} seconds and was abandoned; check whether the settings folder, or the mount that holds it, responds, and \
          send SIGHUP again",
-        READ_WITHIN.as_secs()
+        READ_TIMEOUT.as_secs()
     )]
     TooSlow,
     #[error(
-        "the last reading still waits for the folder of settings; look what it is mounted from, and send SIGHUP again once it answers"
+        "the previous read still waits for the settings folder; check the mount that holds it, and send SIGHUP again once it responds"
     )]
     StillReading,
     #[error("reading panicked; the log says where")]
@@ -84,19 +84,19 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// What `read` returns, if it does so in time. A thread that hangs cannot be ended: it is left alone, and nothing else is read as long as
-    /// it is there.
+    /// Returns the result of `read`, if it comes in time. A hung thread cannot be ended: it is abandoned, and further reads are refused until
+    /// it ends.
     async fn read<T: Send + 'static>(&self, read: impl FnOnce() -> T + Send + 'static) -> Result<T, NotRead> {
-        let place = self.free.clone().try_acquire_owned().map_err(|_| NotRead::StillReading)?;
-        let (tell, told) = oneshot::channel();
-        // Not of the runtime's own threads, which are waited for at its end.
+        let permit = self.free.clone().try_acquire_owned().map_err(|_| NotRead::StillReading)?;
+        let (reply, answer) = oneshot::channel();
+        // Not one of the runtime's threads, because shutting down the runtime waits for them.
         thread::Builder::new().name("settings".into()).spawn(move || {
             let outcome = read();
-            drop::<OwnedSemaphorePermit>(place);
-            // Nobody waits any more if it took too long.
-            let _ = tell.send(outcome);
+            drop::<OwnedSemaphorePermit>(permit);
+            // After a timeout nobody waits for the result.
+            let _ = reply.send(outcome);
         })?;
-        match tokio::time::timeout(READ_WITHIN, told).await {
+        match tokio::time::timeout(READ_TIMEOUT, answer).await {
             Ok(outcome) => outcome.map_err(|_| NotRead::Panicked),
             Err(_) => Err(NotRead::TooSlow),
         }
@@ -110,10 +110,10 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_reading_that_hangs_is_given_up_and_is_the_only_one_until_it_ends() {
+    async fn a_hung_read_times_out_and_blocks_further_reads_until_it_ends() {
         let reader = Reader::default();
         let (answer, hung) = mpsc::channel::<u8>();
-        let (ended, told) = oneshot::channel();
+        let (ended, thread_ended) = oneshot::channel();
 
         let first = reader
             .read(move || {
@@ -127,13 +127,13 @@ mod tests {
         assert!(matches!(first, Err(NotRead::TooSlow)), "{first:?}");
         assert!(matches!(second, Err(NotRead::StillReading)), "{second:?}");
         answer.send(1).unwrap();
-        // Its thread goes on to its end.
-        let _ = told.await as Result<(), _>;
+        // Its thread continues to its end.
+        let _ = thread_ended.await as Result<(), _>;
         let _free = reader.free.acquire().await.unwrap();
     }
 
     #[tokio::test]
-    async fn what_is_read_in_time_is_returned() {
+    async fn a_read_in_time_returns_its_result() {
         let reader = Reader::default();
 
         assert_eq!((reader.read(|| 1).await.unwrap(), reader.read(|| 2).await.unwrap()), (1, 2));

@@ -1,5 +1,5 @@
-//! Handles the process's signals from its start to its end, on a thread of its own: between serving and compacting, too, a signal is neither lost nor
-//! fatal.
+//! Handles the process's signals on a thread of its own for the whole life of the process. So no signal is lost or fatal between serving and
+//! compacting.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::sync::watch;
 /// The exit code after a second stop signal.
 const EXIT_AT_ONCE: i32 = 130;
 
-/// What signals have asked for.
+/// The requests that signals made.
 pub(super) struct Signals {
     stop: watch::Receiver<bool>,
     /// Changes at each SIGUSR2.
@@ -30,10 +30,10 @@ impl Signals {
     pub(super) fn listen() -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let is_interruptible = Arc::new(AtomicBool::new(false));
-        let (stop, stop_asked) = watch::channel(false);
-        let (compact, compact_asked) = watch::channel(());
-        let (reload, reload_asked) = watch::channel(());
-        // Registered before this returns: from then on no signal ends the process by itself.
+        let (stop, stop_requested) = watch::channel(false);
+        let (compact, compact_requested) = watch::channel(());
+        let (reload, reload_requested) = watch::channel(());
+        // Registered before this returns: from then on no signal ends the process by default.
         let handlers = {
             let _entered = runtime.enter();
             Handlers {
@@ -45,7 +45,7 @@ impl Signals {
         };
         let listener = Listener { stop, compact, reload, is_interruptible: is_interruptible.clone() };
         thread::Builder::new().name("signals".into()).spawn(move || runtime.block_on(listener.run(handlers)))?;
-        Ok(Self { stop: stop_asked, compact: compact_asked, reload: reload_asked, is_interruptible })
+        Ok(Self { stop: stop_requested, compact: compact_requested, reload: reload_requested, is_interruptible })
     }
 
     /// Whether a stop signal came.
@@ -58,9 +58,9 @@ impl Signals {
         self.stop.clone()
     }
 
-    /// Does blocking work that may end anywhere: a stop signal ends the process meanwhile, with exit code 0. None: one came before.
+    /// Runs blocking work that may be interrupted anywhere: a stop signal during it ends the process with exit code 0. None: one came before.
     pub(super) fn interruptible<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
-        // The listener sets `stop` before it reads this, so either of us sees the other.
+        // The listener sets `stop` before it reads this flag, so at least one side sees the other's write.
         self.is_interruptible.store(true, Ordering::SeqCst);
         let done = (!self.is_stopped()).then(work);
         self.is_interruptible.store(false, Ordering::SeqCst);
@@ -94,15 +94,15 @@ impl Listener {
         }
     }
 
-    /// The first stop signal is soft, except during work that may end anywhere; the second ends the process.
+    /// The first stop signal stops gracefully, or ends the process during interruptible work. The second ends the process.
     fn stop(&self) {
         if self.stop.send_replace(true) {
             std::process::exit(EXIT_AT_ONCE);
         }
         if self.is_interruptible.load(Ordering::SeqCst) {
-            tracing::info!("stopped while the store was opened or compacted; it is whole, and the next start goes on");
+            tracing::info!("stopped while the store was being opened or compacted; it is intact, and the next start continues");
             std::process::exit(0);
         }
-        tracing::info!("stopping; a second signal ends at once");
+        tracing::info!("stopping; a second signal ends the process at once");
     }
 }

@@ -1,7 +1,7 @@
-//! Remembers over a restart which message a channel was at when its handler hung, so that one that hangs it again and again can be set aside:
+//! Remembers across restarts which message a handler hung on, so that a message that hangs it repeatedly becomes a dead letter:
 //! `<data>/stalled.json`.
 //!
-//! Written by the watchdog's thread in the last moment of a process. Nothing but comfort suffers where it cannot be.
+//! The watchdog's thread writes it just before the process ends. If it cannot be written, the only loss is this automatic dead letter.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -21,32 +21,31 @@ use crate::telemetry::plain::Plain;
 /// The file's name in the data folder.
 const FILE: &str = "stalled.json";
 
-/// So many are remembered, the newest.
-const MOST: usize = 16;
+/// The most entries that are kept, the newest ones.
+const MAX_ENTRIES: usize = 16;
 
-/// A message over which a channel hung.
+/// A message that a channel hung on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stuck {
     channel: ChannelId,
-    /// 0: nobody knows over which. The channel looks for it at the next start.
+    /// 0: the message is unknown. The channel looks for it at the next start.
     seq: Seq,
     times: u32,
-    /// It was not the channel itself, but whoever made words of what was said there.
+    /// Whether not the channel hung, but a companion's actor that was building a prompt or statement from its messages.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     over_words: bool,
 }
 
-/// The file.
 #[derive(Clone, Debug)]
 pub(super) struct Stalls(PathBuf);
 
 impl Stalls {
-    /// That of this data folder.
+    /// The file in this data folder.
     pub(super) fn of(data: &Path) -> Self {
         Self(data.join(FILE))
     }
 
-    /// Notes a stall of a channel, or over words made of what was said there, and over which message it was, if that is known.
+    /// Records a stall of a channel, or of work on its messages, with the message if it is known.
     pub(super) fn note(&self, stall: &Stall) {
         let (channel, over_words) = match (&stall.at, &stall.about) {
             (Some(Address::Channel(channel)), _) => (channel, false),
@@ -54,54 +53,54 @@ impl Stalls {
             _ => return,
         };
         let seq = stall.message.unwrap_or(Seq::NONE);
-        let mut known = self.read();
-        let is_it = |stuck: &Stuck| stuck.channel == *channel && stuck.seq == seq && stuck.over_words == over_words;
-        let times = known.iter().position(is_it).map_or(0, |at| known.remove(at).times).saturating_add(1);
-        known.push(Stuck { channel: channel.clone(), seq, times, over_words });
-        known.drain(..known.len().saturating_sub(MOST));
-        if let Err(error) = self.write(&known) {
-            tracing::warn!(%error, "it could not be noted over which message a handler hung");
+        let mut entries = self.read();
+        let is_same = |stuck: &Stuck| stuck.channel == *channel && stuck.seq == seq && stuck.over_words == over_words;
+        let times = entries.iter().position(is_same).map_or(0, |at| entries.remove(at).times).saturating_add(1);
+        entries.push(Stuck { channel: channel.clone(), seq, times, over_words });
+        entries.drain(..entries.len().saturating_sub(MAX_ENTRIES));
+        if let Err(error) = self.write(&entries) {
+            tracing::warn!(%error, "the message that a handler hung on could not be recorded");
         }
     }
 
-    /// Sets aside what hung its channel as often as a message may kill one, before anybody is woken. Needs the writer and who lives where.
+    /// Makes dead letters of messages that hung their channel too often, before any channel starts. Needs the writer and the memberships.
     pub(super) async fn record_dead_letters(&self, context: &ActorContext) {
-        let known = self.read();
-        let unknown = |stuck: &Stuck| stuck.seq == Seq::NONE;
-        for stuck in known.iter().filter(|stuck| unknown(stuck)) {
+        let entries = self.read();
+        let is_unknown = |stuck: &Stuck| stuck.seq == Seq::NONE;
+        for stuck in entries.iter().filter(|stuck| is_unknown(stuck)) {
             let channel = stuck.channel.clone();
-            if stuck.over_words { context.hung.note_over_words(channel) } else { context.hung.note(channel) }
+            if stuck.over_words { context.hung.note_prompt_hang(channel) } else { context.hung.note(channel) }
         }
-        let is_due = |stuck: &Stuck| !unknown(stuck) && stuck.times >= DEATHS_TO_DEAD_LETTER;
-        let (due, mut kept): (Vec<_>, Vec<_>) = known.into_iter().partition(is_due);
+        let is_due = |stuck: &Stuck| !is_unknown(stuck) && stuck.times >= DEATHS_TO_DEAD_LETTER;
+        let (due, mut kept): (Vec<_>, Vec<_>) = entries.into_iter().partition(is_due);
         if due.is_empty() {
             return;
         }
         for stuck in due {
             let Some(membership) = context.memberships.get(&stuck.channel) else { continue };
             let (channel, seq) = (Plain(stuck.channel.as_str()), stuck.seq);
-            tracing::error!(%channel, %seq, times = stuck.times, "a message hung its handler again and again and is set aside");
+            tracing::error!(%channel, %seq, times = stuck.times, "a message hung its handler repeatedly and is now a dead letter");
             let channel_key = ChannelKey::new(&membership.guild, &stuck.channel);
             if dead_letters::put(context, &channel_key, seq, "it hung for 30 s each time, and the process had to be ended").await
             {
-                // What was looked for is found. If there is more, the channel hangs again.
-                kept.retain(|other| !unknown(other) || other.channel != stuck.channel);
+                // The unknown message is found. If there is another one, the channel hangs again.
+                kept.retain(|other| !is_unknown(other) || other.channel != stuck.channel);
             } else {
                 kept.push(stuck);
             }
         }
         if let Err(error) = self.write(&kept) {
-            tracing::warn!(%error, "the note of what hung could not be cleared");
+            tracing::warn!(%error, "the record of hung messages could not be cleared");
         }
     }
 
     fn read(&self) -> Vec<Stuck> {
-        // One that cannot be read is none: it is a note of ours, and nothing depends on it.
+        // An unreadable file counts as empty: it is our own file, and nothing depends on it.
         fs::read(&self.0).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
     }
 
-    fn write(&self, known: &[Stuck]) -> io::Result<()> {
-        if known.is_empty() {
+    fn write(&self, entries: &[Stuck]) -> io::Result<()> {
+        if entries.is_empty() {
             return match fs::remove_file(&self.0) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
                 _ => Ok(()),
@@ -109,7 +108,7 @@ impl Stalls {
         }
         let new = self.0.with_extension("new");
         let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-        file.write_all(&serde_json::to_vec(known)?)?;
+        file.write_all(&serde_json::to_vec(entries)?)?;
         fs::rename(new, &self.0)
     }
 }
@@ -120,7 +119,7 @@ mod tests {
     use crate::actors::runtime::watchdog::About;
 
     #[test]
-    fn a_message_that_hung_its_channel_is_counted_over_restarts() {
+    fn hangs_on_a_message_are_counted_across_restarts() {
         let folder = tempfile::tempdir().unwrap();
         let stalls = Stalls::of(folder.path());
 
@@ -133,25 +132,25 @@ mod tests {
             Some(About { channel_key: ChannelKey::new(&"home".into(), &"console:lobby".into()), companion: "aria".into() });
         stalls.note(&Stall { at: Some(Address::Companion("home".into(), "aria".into())), about, ..stall(None) });
 
-        let known = Stalls::of(folder.path()).read();
-        let known: Vec<_> = known.iter().map(|stuck| (stuck.seq.0, stuck.times, stuck.over_words)).collect();
-        assert_eq!(known, [(8, 1, false), (7, 3, false), (0, 1, false), (0, 1, true)]);
+        let entries = Stalls::of(folder.path()).read();
+        let entries: Vec<_> = entries.iter().map(|stuck| (stuck.seq.0, stuck.times, stuck.over_words)).collect();
+        assert_eq!(entries, [(8, 1, false), (7, 3, false), (0, 1, false), (0, 1, true)]);
     }
 
     #[test]
-    fn a_note_that_cannot_be_read_is_none_and_the_oldest_go() {
+    fn an_unreadable_file_counts_as_empty_and_the_oldest_entries_are_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let stalls = Stalls::of(folder.path());
         fs::write(folder.path().join(FILE), "[{").unwrap();
 
         (0..40).for_each(|seq| stalls.note(&stall(Some(Seq(seq + 1)))));
 
-        let known: Vec<_> = stalls.read().iter().map(|stuck| stuck.seq.0).collect();
-        assert_eq!(known, (25..=40).collect::<Vec<_>>());
+        let entries: Vec<_> = stalls.read().iter().map(|stuck| stuck.seq.0).collect();
+        assert_eq!(entries, (25..=40).collect::<Vec<_>>());
     }
 
     #[test]
-    fn an_empty_note_is_no_file() {
+    fn without_entries_there_is_no_file() {
         let folder = tempfile::tempdir().unwrap();
         let stalls = Stalls::of(folder.path());
         stalls.note(&stall(Some(Seq(1))));

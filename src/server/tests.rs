@@ -4,7 +4,7 @@ use crate::domain::id::Ward;
 use crate::ports::store::Store as _;
 
 #[tokio::test]
-async fn a_store_that_is_still_in_use_is_not_closed_and_goes_on_working() {
+async fn a_store_that_is_still_in_use_stays_open_and_works() {
     let folder = tempfile::tempdir().unwrap();
     let options = open_options();
     let store = open(folder.path(), &options).unwrap();

@@ -1,4 +1,4 @@
-//! Section `closing`: when a conversation is over, and what opens it again.
+//! Section `closing`: when a conversation ends, and what reopens it.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{Problem, duration, within};
 
-/// When a conversation is over, and what opens it again.
+/// Section `closing`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Closing {
-    /// Human messages that open a companion again that has closed (1 to 10,000).
+    /// Human messages after which a companion that has ended the conversation may speak again (1 to 10,000).
     pub reopen_after: u32,
-    /// Seconds of quiet after which the next message begins a new episode (1 to 604,800).
+    /// Seconds of silence after which the next message begins a new episode (1 to 604,800).
     pub episode_idle_secs: f64,
 }
 
@@ -22,10 +22,10 @@ impl Closing {
         duration(self.episode_idle_secs)
     }
 
-    /// Holds every value to its range.
+    /// Checks all ranges.
     ///
     /// # Errors
-    /// The first value that is out of it.
+    /// The first value that is out of range.
     pub fn check(&self) -> Result<(), Problem> {
         within("reopen_after", self.reopen_after, 1..=10_000)?;
         within("episode_idle_secs", self.episode_idle_secs, 1.0..=604_800.0)

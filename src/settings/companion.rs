@@ -1,4 +1,4 @@
-//! A companion's settings: its file, what the file leaves out, and what is changed at run time.
+//! A companion's settings: its file, the defaults for absent keys, and overrides at run time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
 use crate::domain::text::first_hidden;
 
-/// The most aliases that a companion may have.
+/// The maximum number of a companion's aliases.
 pub const MAX_ALIASES: usize = 16;
 /// The longest name or alias, in characters.
 pub const MAX_NAME_CHARS: usize = 64;
@@ -20,47 +20,47 @@ pub const MAX_NAME_CHARS: usize = 64;
 pub const MAX_PERSONA_BYTES: usize = 16 * 1024;
 /// The longest chattiness or tone, in bytes.
 pub const MAX_TRAIT_BYTES: usize = 2 * 1024;
-/// The longest address of a picture, in bytes: Discord's own limit.
+/// The longest URL of a picture, in bytes: Discord's own limit.
 pub const MAX_PICTURE_BYTES: usize = 2_048;
 /// The longest lull timeout, in seconds.
 const MAX_LULL_SECS: f64 = 86_400.0;
 
-/// A companion as it is configured, whole.
+/// A companion's complete configuration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Companion {
-    /// The stem of its file: 1 to 32 of `A-Z a-z 0-9 _ -`.
+    /// The stem of its file's name: 1 to 32 of `A-Z a-z 0-9 _ -`.
     pub id: CompanionId,
-    /// What people see.
+    /// The name that people see.
     pub name: Arc<str>,
     /// Further names that it answers to (docs/design/gate.md G-6).
     pub aliases: Vec<Arc<str>>,
-    /// How willing it is to speak, in free text; goes into the prompt verbatim (docs/design/gate.md G-26).
+    /// How willing it is to speak, in free text. It goes into the prompt verbatim (docs/design/gate.md G-26).
     pub chattiness: Arc<str>,
-    /// How patient it is before it considers to speak unasked (docs/design/gate.md G-7).
+    /// How many messages pass before it considers an interjection (docs/design/gate.md G-7).
     pub interjection: Interjection,
-    /// Seconds of quiet after which a text channel has paused (0 to 86,400; docs/design/gate.md G-4).
+    /// Seconds of silence that make a lull in a text channel (0 to 86,400; docs/design/gate.md G-4).
     pub text_lull_timeout: f64,
-    /// Seconds of quiet after which a voice channel has paused (0 to 86,400; docs/design/gate.md G-4).
+    /// Seconds of silence that make a lull in a voice channel (0 to 86,400; docs/design/gate.md G-4).
     pub voice_lull_timeout: f64,
-    /// Who it is, in its prompts.
+    /// The description of the character for its prompts.
     pub persona: Arc<str>,
-    /// How it sounds when it considers to speak, instead of the sentence that its interjection tier has.
+    /// How it speaks up, in one sentence for its prompts. `None`: the sentence of its interjection level.
     pub tone: Option<Arc<str>>,
-    /// Where its picture is, for platforms that show one: an address with https that anybody can open.
+    /// The https URL of its picture, for platforms that show one. It must be public.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub picture: Option<Arc<str>>,
-    /// The models that it asks.
-    #[serde(skip_serializing_if = "ModelChoice::is_usual")]
+    /// The models that it uses.
+    #[serde(skip_serializing_if = "ModelChoice::is_default")]
     pub model: ModelChoice,
 }
 
-/// Which models a companion asks, by their names in the settings: `main`, `side` or that of a table `[models.NAME]`.
+/// The models that a companion uses, by name: `main`, `side` or the NAME of a table `[models.NAME]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table with `main` and `side`, each the name of a model")]
 pub struct ModelChoice {
-    /// Who writes what it says; `main` if left out.
+    /// The model that writes its statements. The default is `main`.
     pub main: ModelName,
-    /// Who decides whether it speaks; `side` if left out.
+    /// The model that decides whether it speaks. The default is `side`.
     pub side: ModelName,
 }
 
@@ -73,7 +73,7 @@ impl ModelChoice {
         }
     }
 
-    fn is_usual(&self) -> bool {
+    fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
@@ -84,7 +84,7 @@ impl Default for ModelChoice {
     }
 }
 
-/// How many messages pass before a companion considers to speak unasked (docs/design/gate.md G-7).
+/// The interjection level: how many messages pass before a companion considers speaking without being addressed (docs/design/gate.md G-7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Interjection {
@@ -100,15 +100,15 @@ pub enum Interjection {
     VeryEager,
 }
 
-/// A companion as its file, or a replay script, has it: what is left out comes from [`CompanionDefaults`].
+/// A companion as written in its file or in a replay script. Absent keys come from [`CompanionDefaults`].
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a companion: its id, name and the like, by their keys")]
 pub struct CompanionFile {
-    /// The id; in a file the stem of the file's name says it.
+    /// The id. In a companion's file it must equal the stem of the file's name.
     pub id: Option<CompanionId>,
-    /// See [`Companion::name`]; the id with a capital if left out.
+    /// See [`Companion::name`]. The default is the capitalised id.
     pub name: Option<Arc<str>>,
-    /// See [`Companion::aliases`]; none if left out.
+    /// See [`Companion::aliases`]. The default is none.
     pub aliases: Option<Vec<Arc<str>>>,
     /// See [`Companion::chattiness`].
     pub chattiness: Option<Arc<str>>,
@@ -122,13 +122,13 @@ pub struct CompanionFile {
     pub persona: Option<Arc<str>>,
     /// See [`Companion::tone`].
     pub tone: Option<Arc<str>>,
-    /// See [`Companion::picture`]; none if left out.
+    /// See [`Companion::picture`]. The default is none.
     pub picture: Option<Arc<str>>,
     /// See [`Companion::model`].
     pub model: Option<ModelChoice>,
 }
 
-/// Section `companion_defaults`: what a companion's file leaves out.
+/// Section `companion_defaults`: values for keys that a companion's file does not set.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CompanionDefaults {
@@ -144,7 +144,7 @@ pub struct CompanionDefaults {
     pub persona: Arc<str>,
 }
 
-/// What is changed at run time for one companion in one guild or channel; what is absent stays as configured.
+/// Values changed at run time for one companion in one guild or channel. Absent ones stay as configured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Overrides {
@@ -160,19 +160,19 @@ pub struct Overrides {
     /// Instead of [`Companion::voice_lull_timeout`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voice_lull_timeout: Option<f64>,
-    /// Whether it hears and stays silent (`paused`, docs/design/gate.md G-21).
+    /// Whether it reads messages but stays silent (`paused`, docs/design/gate.md G-21).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
 }
 
 impl Companion {
-    /// Makes a companion of what was given. `stem` is the name of its file without `.toml`, where it has one.
+    /// Builds a companion from its file and the defaults. `stem` is the name of its file without `.toml`, if it has a file.
     ///
     /// # Errors
-    /// Everything that is out of range or missing, each with its key.
+    /// All values that are out of range or missing, each with its key.
     pub fn from_file(file: CompanionFile, stem: Option<&str>, defaults: &CompanionDefaults) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
-        let id = named(file.id, stem, &mut problems);
+        let id = id_of(file.id, stem, &mut problems);
         let companion = Self {
             name: file.name.unwrap_or_else(|| capitalised(id.as_str()).into()),
             id,
@@ -190,7 +190,7 @@ impl Companion {
         if problems.is_empty() { Ok(companion) } else { Err(problems) }
     }
 
-    /// Every name that addresses it: id, name and aliases, as written; some may be equal.
+    /// All names that address it: id, name and aliases, as written. Some may be equal.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         [self.id.as_str(), &self.name].into_iter().chain(self.aliases.iter().map(|alias| &**alias))
     }
@@ -205,7 +205,7 @@ impl Companion {
         duration(self.voice_lull_timeout)
     }
 
-    /// How patient it is, for its gates.
+    /// The interjection level and lull timeouts, as the gate needs them.
     pub fn policy(&self) -> InterjectionPolicy {
         InterjectionPolicy {
             starting_interval: self.interjection.starting_interval().into(),
@@ -234,7 +234,7 @@ impl Companion {
 }
 
 impl Interjection {
-    /// Every tier, the most patient first.
+    /// All levels, the least eager first.
     pub const ALL: [Self; 5] = [Self::VeryQuiet, Self::Quiet, Self::Average, Self::Eager, Self::VeryEager];
 
     /// The interval before the first check, in messages (docs/design/gate.md G-7).
@@ -248,7 +248,7 @@ impl Interjection {
         }
     }
 
-    /// The name used in settings and on the API.
+    /// The name in settings and in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::VeryQuiet => "very_quiet",
@@ -267,7 +267,7 @@ impl std::fmt::Display for Interjection {
 }
 
 impl CompanionDefaults {
-    /// Holds every value to its range.
+    /// Checks all ranges, and returns the first value that is out of range.
     pub fn check(&self) -> Result<(), Problem> {
         check_trait("chattiness", &self.chattiness, MAX_TRAIT_BYTES)?;
         within("text_lull_timeout", self.text_lull_timeout, 0.0..=MAX_LULL_SECS)?;
@@ -277,7 +277,7 @@ impl CompanionDefaults {
 }
 
 impl Overrides {
-    /// The companion with what is overridden; `paused` is not a part of it.
+    /// The companion with these overrides. `paused` is not a setting of [`Companion`], so it has no effect here.
     pub fn applied_to(&self, companion: &Companion) -> Companion {
         Companion {
             chattiness: self.chattiness.clone().unwrap_or_else(|| companion.chattiness.clone()),
@@ -288,7 +288,7 @@ impl Overrides {
         }
     }
 
-    /// Holds every value to its range.
+    /// Checks all ranges, and returns the first value that is out of range.
     pub fn check(&self) -> Result<(), Problem> {
         check_trait("chattiness", self.chattiness.as_deref().unwrap_or_default(), MAX_TRAIT_BYTES)?;
         within("text_lull_timeout", self.text_lull_timeout.unwrap_or_default(), 0.0..=MAX_LULL_SECS)?;
@@ -296,7 +296,7 @@ impl Overrides {
     }
 }
 
-/// Whether a companion may have this id: 1 to 32 of `A-Z a-z 0-9 _ -`.
+/// Checks that a companion can have this id: 1 to 32 of `A-Z a-z 0-9 _ -`.
 pub fn check_id(id: &str) -> Result<(), String> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if (1..=32).contains(&id.len()) && id.bytes().all(allowed) {
@@ -305,7 +305,7 @@ pub fn check_id(id: &str) -> Result<(), String> {
     Err(format!("{:?} is not an id of 1 to 32 letters A-Z and a-z, digits, _ or -", shortened(id)))
 }
 
-/// The beginning of a text, for messages.
+/// The first 60 characters of a text, for error messages.
 pub(super) fn shortened(text: &str) -> String {
     const SHOWN: usize = 60;
     match text.char_indices().nth(SHOWN) {
@@ -314,10 +314,10 @@ pub(super) fn shortened(text: &str) -> String {
     }
 }
 
-fn named(given: Option<CompanionId>, stem: Option<&str>, problems: &mut Vec<Problem>) -> CompanionId {
-    let id = match (given, stem) {
+fn id_of(written: Option<CompanionId>, stem: Option<&str>, problems: &mut Vec<Problem>) -> CompanionId {
+    let id = match (written, stem) {
         (Some(id), Some(stem)) if id.as_str() != stem => {
-            let message = format!("= {:?}, but the file is named {stem}; leave id out", shortened(id.as_str()));
+            let message = format!("= {:?}, but the file is named {stem}; remove id", shortened(id.as_str()));
             problems.push(Problem::new("id", message));
             stem.into()
         }
@@ -348,11 +348,11 @@ fn check_name(key: &str, name: &str) -> Result<(), Problem> {
         return Err(Problem::new(key, format!("{} is too long, must have 1 to 64 characters", shown())));
     }
     if name.chars().any(|char| char.is_control() || is_layout(char)) {
-        return Err(Problem::new(key, format!("{} holds a control character; take it out", shown())));
+        return Err(Problem::new(key, format!("{} contains a control character; remove it", shown())));
     }
     if let Some(hidden) = first_hidden(name) {
         let message = format!(
-            "{} holds U+{:04X}, which shows nothing there, so that it reads as another name; take it out",
+            "{} contains U+{:04X}, which is invisible there, so that it looks like another name; remove it",
             shown(),
             u32::from(hidden)
         );
@@ -361,7 +361,7 @@ fn check_name(key: &str, name: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Characters that turn or break lines of text, so that a name could pass for somebody else's words.
+/// Characters that change the direction of text or break lines. With them a name could look like words of somebody else.
 fn is_layout(char: char) -> bool {
     matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -373,20 +373,20 @@ fn check_trait(key: &str, text: &str, most: usize) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The platform fetches the picture, not this server: an address that only this machine can open would show nothing.
+/// The platform fetches the picture, not this server. So a URL that only this machine can open would show nothing.
 fn check_picture(picture: &str) -> Result<(), Problem> {
-    const WAY_OUT: &str = "give an address that anybody can open, such as \"https://example.org/mira.png\", or leave it out";
-    let refused = |what: &str| Err(Problem::new("picture", format!("= {:?} {what}; {WAY_OUT}", shortened(picture))));
+    const REMEDY: &str = "give a public URL, such as \"https://example.org/mira.png\", or remove the key";
+    let refused = |what: &str| Err(Problem::new("picture", format!("= {:?} {what}; {REMEDY}", shortened(picture))));
     if picture.len() > MAX_PICTURE_BYTES {
         return refused(&format!("has {} bytes, at most {MAX_PICTURE_BYTES} are allowed", picture.len()));
     }
     if picture.chars().any(|char| char.is_control() || char.is_whitespace() || is_layout(char)) {
-        return refused("holds a space or a control character");
+        return refused("contains a space or a control character");
     }
     match Url::parse(picture) {
         Ok(url) if url.scheme() != "https" || !url.has_host() => refused("does not begin with https://"),
-        Ok(url) if !url.username().is_empty() || url.password().is_some() => refused("holds a user or a password"),
+        Ok(url) if !url.username().is_empty() || url.password().is_some() => refused("contains a user or a password"),
         Ok(_) => Ok(()),
-        Err(error) => refused(&format!("is not an address ({error})")),
+        Err(error) => refused(&format!("is not a URL ({error})")),
     }
 }

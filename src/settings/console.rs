@@ -1,4 +1,4 @@
-//! Settings of the console: its rooms and who is in them.
+//! Section `console`: its rooms and their companions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 use super::Problem;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
 
-/// The most companions that a room may hold: each of them may be asked about one message.
+/// The maximum number of companions in a room. One message can trigger an evaluation of each of them.
 pub const MOST_IN_A_ROOM: usize = 32;
 
 /// Section `console`.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Console {
-    /// The rooms that exist from the start (at most 10,000). What was stored at run time wins over them.
+    /// The rooms that exist from the start (at most 10,000). Changes stored at run time override them.
     pub rooms: Vec<Room>,
 }
 
@@ -23,21 +23,21 @@ pub struct Console {
 pub struct Room {
     /// The room's id, 1 to 64 of `A-Z a-z 0-9 _ -`; its channel is `console:<id>`.
     pub id: Arc<str>,
-    /// The guild that it belongs to, named by the same rule.
+    /// The room's guild. The same rule applies to its id.
     pub guild: GuildId,
-    /// The companions that are in it: at most [`MOST_IN_A_ROOM`], none twice.
+    /// The companions in it: at most [`MOST_IN_A_ROOM`], none twice.
     pub companions: Vec<CompanionId>,
 }
 
 impl Room {
-    /// The channel that the room is.
+    /// The room's channel id, `console:<id>`.
     pub fn channel(&self) -> ChannelId {
         format!("console:{}", self.id).into()
     }
 }
 
 impl Console {
-    /// Holds names to their rule, and each room to one entry.
+    /// Checks the ids, and that no room and no companion of a room is listed twice. Returns the first problem.
     pub fn check(&self) -> Result<(), Problem> {
         if self.rooms.len() > 10_000 {
             return Err(Problem::new("rooms", format!("has {} entries, at most 10000 are allowed", self.rooms.len())));
@@ -64,7 +64,7 @@ impl Console {
     }
 }
 
-/// Whether a room of the console, or a guild of such rooms, may have this name: 1 to 64 of `A-Z a-z 0-9 _ -`.
+/// Checks that a room of the console, or its guild, can have this id: 1 to 64 of `A-Z a-z 0-9 _ -`.
 pub fn check_room_name(name: &str) -> Result<(), String> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if (1..=64).contains(&name.len()) && name.bytes().all(allowed) {

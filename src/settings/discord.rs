@@ -1,4 +1,4 @@
-//! `[discord]`: the bot, and what it may do on Discord. Without a token there is no Discord.
+//! Section `discord`: the bot, and what it may do on Discord. Without a token Discord is off.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -13,79 +13,79 @@ use super::console::MOST_IN_A_ROOM;
 use super::{Problem, duration, within};
 use crate::domain::id::CompanionId;
 
-/// A token longer than this is something else.
+/// The longest text, in bytes, that is accepted as a token.
 const LONGEST_TOKEN: usize = 256;
 
-/// The most connections that a bot may have, set or told.
+/// The maximum number of a bot's connections, whether it is set here or recommended by Discord.
 pub const MOST_SHARDS: u32 = 16_000;
 
-/// Section `[discord]`.
+/// Section `discord`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Discord {
-    /// The bot's token, from the environment alone (`TERTULIA__DISCORD__TOKEN`); see `token_file`.
+    /// The bot's token, only from the environment (`TERTULIA__DISCORD__TOKEN`). See also `token_file`.
     #[serde(default)]
     pub token: Option<SecretString>,
     /// A file whose first line is the token.
     #[serde(default)]
     pub token_file: Option<PathBuf>,
-    /// Where Discord's REST API is served, without a version; only tests and proxies have another.
+    /// The URL of Discord's REST API, without a version. It differs only for tests and proxies.
     pub api_url: String,
-    /// Where the gateway is served, if not where Discord says.
+    /// The URL of the gateway. `None`: the one that Discord announces.
     #[serde(default)]
     pub gateway_url: Option<String>,
-    /// Whether to ask for the text of all messages.
+    /// Whether to request the text of all messages.
     pub message_content: MessageContent,
-    /// What stands below the bot's name, 1 to 128 characters; none shows nothing.
+    /// The text below the bot's name, 1 to 128 characters. `None`: no text.
     #[serde(default)]
     pub presence: Option<String>,
-    /// Connections to the gateway: 1 to 16,000; none uses as many as Discord recommends.
+    /// The number of connections to the gateway, 1 to 16,000. `None`: as many as Discord recommends.
     #[serde(default)]
     pub shards: Option<NonZeroU32>,
-    /// The companions that answer in direct messages: at most [`MOST_IN_A_ROOM`], none twice. None: the first one by id; empty: nobody.
+    /// The companions that answer in direct messages: at most [`MOST_IN_A_ROOM`], none twice. `None`: the first one by id. Empty: none.
     #[serde(default)]
     pub direct_companions: Option<Vec<CompanionId>>,
-    /// Whether companions may call people who take part in a talk by a mention.
+    /// Whether companions may mention people who take part in a conversation.
     pub mention_people: bool,
-    /// Whether links that companions write are unfolded.
+    /// Whether Discord shows previews of links that companions write.
     pub embed_links: bool,
-    /// Messages per channel that are read after a downtime: 0 to 5,000; 0 reads none.
+    /// Messages per channel that are read after a downtime, 0 to 5,000.
     pub backfill_messages: u32,
-    /// How old they may be, in seconds: 0 to 2,592,000.
+    /// The maximum age of these messages, in seconds: 0 to 2,592,000.
     pub backfill_secs: f64,
-    /// Questions a second for that, of the 50 that Discord allows for everything: 1 to 50.
+    /// Requests per second for reading them, of the 50 that Discord allows for everything: 1 to 50.
     pub backfill_calls_per_second: u32,
-    /// Where people at Discord read who runs this bot; it is sent with every request. A whole address of 200 characters at most.
+    /// An absolute URL of at most 200 characters that tells Discord who runs this bot. It is sent with every request.
     pub contact_url: String,
     /// Whether the server counts as not ready (`/readyz`) once Discord has stopped for good.
     pub required: bool,
-    /// Seconds that a request may take: 1 to 120. After a crash the server waits as long before it looks which words arrived.
+    /// The timeout of a request in seconds: 1 to 120. After a crash the server waits as long before it checks which messages were posted.
     pub request_timeout_secs: f64,
 }
 
-/// Whether the Message Content intent is asked for.
+/// Whether the Message Content intent is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageContent {
     /// If the application has it enabled.
     Auto,
-    /// Always; the bot does not start where it is not enabled.
+    /// Always. If it is not enabled, the bot does not start.
     On,
-    /// Never: only messages that mention the bot and direct messages have a text.
+    /// Never. Only direct messages and messages that mention the bot have a text.
     Off,
 }
 
 impl Discord {
-    /// Whether every value is in its range and the addresses are such.
+    /// Checks all ranges and URLs, and returns the first problem.
     pub fn check(&self) -> Result<(), Problem> {
         if self.token.is_some() && self.token_file.is_some() {
-            return Err(Problem::new("token_file", "is set together with token, set one of them"));
+            return Err(Problem::new("token_file", "is set together with token; set only one of them"));
         }
         if let Some(token) = &self.token {
             check_token("token", token.expose_secret())?;
         }
         if self.required && !self.is_on() {
-            let message = "is true, but there is no token; set token_file (or TERTULIA__DISCORD__TOKEN), or leave required out";
+            let message = "is true, but there is no token; set token_file (or TERTULIA__DISCORD__TOKEN), or remove required";
             return Err(Problem::new("required", message));
         }
         self.api()?;
@@ -94,7 +94,7 @@ impl Discord {
         if let Some(presence) = &self.presence
             && (presence.trim().is_empty() || presence.chars().count() > 128 || presence.chars().any(char::is_control))
         {
-            return Err(Problem::new("presence", "must be 1 to 128 characters in one line; leave it out to show nothing"));
+            return Err(Problem::new("presence", "must have 1 to 128 characters in one line; remove it to show nothing"));
         }
         if let Some(shards) = self.shards {
             within("shards", shards.get(), 1..=MOST_SHARDS)?;
@@ -113,7 +113,7 @@ impl Discord {
         within("request_timeout_secs", self.request_timeout_secs, 1.0..=120.0)
     }
 
-    /// Whether the contact's address can stand in a `User-Agent`, within its brackets.
+    /// Checks that the contact URL can be part of a `User-Agent`, within its parentheses.
     fn check_contact(&self) -> Result<(), Problem> {
         let url = &self.contact_url;
         let is_plain = url.len() <= 200 && url.bytes().all(|byte| byte.is_ascii_graphic() && !b"(),".contains(&byte));
@@ -122,24 +122,24 @@ impl Discord {
             return Ok(());
         }
         let message =
-            "must be an address of 200 characters at most that begins with https:// and has no spaces, commas or brackets";
+            "must be a URL of at most 200 characters that begins with https:// and has no spaces, commas or parentheses";
         Err(Problem::new("contact_url", message))
     }
 
-    /// What Discord demands of every client: `DiscordBot ($url, $versionNumber)` (Discord's documentation, "API Reference", "User Agent").
+    /// The `User-Agent` that Discord requires: `DiscordBot ($url, $versionNumber)` (Discord's documentation, "API Reference", "User Agent").
     pub fn user_agent(&self) -> String {
         format!("DiscordBot ({}, {})", self.contact_url, env!("CARGO_PKG_VERSION"))
     }
 
-    /// Whether there is to be Discord: a token is given.
+    /// Whether Discord is used: a token or a token file is set.
     pub const fn is_on(&self) -> bool {
         self.token.is_some() || self.token_file.is_some()
     }
 
-    /// The token, without `Bot ` before it: set, or read from its file. None: there is no Discord.
+    /// The token without the prefix `Bot `, from the settings or its file. `None`: Discord is off.
     ///
     /// # Errors
-    /// The file cannot be read, or what is given is no bot's token. The message never holds it.
+    /// The file cannot be read, or the text is not a bot's token. The message never contains it.
     pub fn token(&self) -> Result<Option<SecretString>, Problem> {
         let (key, token) = match (&self.token, &self.token_file) {
             (Some(token), _) => ("token", token.clone()),
@@ -154,15 +154,15 @@ impl Discord {
         Ok(Some(bare(token.expose_secret()).into()))
     }
 
-    /// Where the REST API is served, without a slash at the end.
+    /// The URL of the REST API.
     ///
     /// # Errors
-    /// It is no such address, or would carry the token unencrypted to another machine.
+    /// It is not a valid URL, or would send the token unencrypted to another machine.
     pub fn api(&self) -> Result<Url, Problem> {
-        address("api_url", &self.api_url, ["https", "http"], "https://discord.com/api")
+        parse_url("api_url", &self.api_url, ["https", "http"], "https://discord.com/api")
     }
 
-    /// Where the gateway is served, if that is set.
+    /// The URL of the gateway, if it is set.
     ///
     /// # Errors
     /// As [`api`](Self::api).
@@ -171,12 +171,12 @@ impl Discord {
         url.map(Self::gateway_at).transpose()
     }
 
-    /// An address of a gateway, also one that Discord announces.
+    /// Parses the URL of a gateway, which may come from Discord.
     ///
     /// # Errors
     /// As [`api`](Self::api).
     pub fn gateway_at(url: &str) -> Result<Url, Problem> {
-        address("gateway_url", url, ["wss", "ws"], "wss://gateway.discord.gg")
+        parse_url("gateway_url", url, ["wss", "ws"], "wss://gateway.discord.gg")
     }
 
     /// `backfill_secs`.
@@ -190,25 +190,28 @@ impl Discord {
     }
 }
 
-/// A token without white space around it, and without the word that goes before it in a request.
+/// Strips white space and the prefix `Bot `, which precedes the token in a request.
 fn bare(token: &str) -> &str {
     let token = token.trim();
     token.strip_prefix("Bot ").map_or(token, str::trim_start)
 }
 
-/// A bot's token is three parts with dots between, of letters, digits, `-` and `_`. What people paste instead is told apart.
+/// A bot's token has three parts of letters, digits, `-` and `_`, with dots between them. Other things that people paste get an error of their own.
 fn check_token(key: &str, token: &str) -> Result<(), Problem> {
-    let way_out = "copy the token from the Bot page of the developer portal (Reset Token)";
+    let remedy = "copy the token from the Bot page of the developer portal (Reset Token)";
     let token = bare(token);
     let problem = if token.is_empty() {
-        format!("is empty; {way_out}, or leave the key out to run without Discord")
+        format!("is empty; {remedy}, or remove the key to run without Discord")
     } else if token.len() > LONGEST_TOKEN {
-        format!("has {} characters, more than any token ({LONGEST_TOKEN} at most); {way_out}, that alone", token.chars().count())
+        format!(
+            "has {} characters, more than any token ({LONGEST_TOKEN} at most); {remedy} and nothing else",
+            token.chars().count()
+        )
     } else if !token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
-        format!("holds characters that no token has; {way_out}, that alone, without quotes")
+        format!("contains characters that no token has; {remedy} and nothing else, without quotes")
     } else if token.split('.').count() != 3 || token.split('.').any(str::is_empty) {
         format!(
-            "is not a bot's token, which has three parts with dots between (a client secret or a public key has none); {way_out}"
+            "is not a bot's token, which has three parts with dots between them (a client secret or a public key has no dots); {remedy}"
         )
     } else {
         return Ok(());
@@ -216,16 +219,16 @@ fn check_token(key: &str, token: &str) -> Result<(), Problem> {
     Err(Problem::new(key, problem))
 }
 
-fn address(key: &str, text: &str, schemes: [&str; 2], example: &str) -> Result<Url, Problem> {
+fn parse_url(key: &str, text: &str, schemes: [&str; 2], example: &str) -> Result<Url, Problem> {
     let [secure, plain] = schemes;
     let refused = |message: String| Problem::new(key, format!("{message}, for example \"{example}\""));
-    let url = Url::parse(text).map_err(|error| refused(format!("is not an address ({error}); give it whole")))?;
+    let url = Url::parse(text).map_err(|error| refused(format!("is not a URL ({error}); give the whole URL")))?;
     if !schemes.contains(&url.scheme()) || !url.has_host() {
         return Err(refused(format!("must begin with {secure}:// and name a host")));
     }
     let is_bare = url.username().is_empty() && url.password().is_none() && url.query().is_none() && url.fragment().is_none();
     if !is_bare {
-        return Err(refused("must hold neither a user, a password, a ? nor a #".to_owned()));
+        return Err(refused("must not contain a user, a password, a ? or a #".to_owned()));
     }
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
@@ -242,14 +245,14 @@ mod tests {
     const TOKEN: &str = "MTA5.Gx-0_a.bcdefghijk";
 
     #[test]
-    fn without_a_token_there_is_no_discord() {
+    fn without_a_token_discord_is_off() {
         assert!(!defaults().is_on());
         assert!(defaults().token().unwrap().is_none());
         assert!(defaults().check().is_ok());
     }
 
     #[test]
-    fn what_is_required_has_a_token() {
+    fn required_discord_needs_a_token() {
         let problem = Discord { required: true, ..defaults() }.check().unwrap_err();
 
         assert_eq!(problem.key, "required");
@@ -271,15 +274,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_refused_and_never_printed() {
+    fn an_invalid_token_is_rejected_and_never_printed() {
         for (token, expected) in [
             ("", "is empty"),
             (" ", "is empty"),
             ("secretsecretsecretsecretsecret32", "is not a bot's token"),
             ("secret.x", "is not a bot's token"),
             ("secret..x", "is not a bot's token"),
-            ("\"secret.x.y\"", "holds characters"),
-            ("secret x.y.z", "holds characters"),
+            ("\"secret.x.y\"", "contains characters"),
+            ("secret x.y.z", "contains characters"),
             (&format!("secret.{}.y", "x".repeat(250)), "has 259 characters, more than any token (256 at most)"),
         ] {
             let discord = with_token(token);
@@ -294,16 +297,16 @@ mod tests {
     }
 
     #[test]
-    fn requests_name_where_discord_reads_who_runs_the_bot() {
+    fn the_user_agent_contains_the_contact_url() {
         let own = Discord { contact_url: "https://bots.example/us".into(), ..defaults() };
 
         assert!(own.check().is_ok());
         assert!(own.user_agent().starts_with("DiscordBot (https://bots.example/us, "), "{}", own.user_agent());
-        assert!(!defaults().user_agent().contains(".example"), "it exists");
+        assert!(!defaults().user_agent().contains(".example"), "the default URL is a real one");
     }
 
     #[test]
-    fn a_token_file_that_is_not_there_is_named() {
+    fn a_missing_token_file_is_named() {
         let discord = Discord { token_file: Some("/nowhere/token".into()), ..defaults() };
 
         assert!(discord.token().unwrap_err().to_string().starts_with("token_file: /nowhere/token cannot be read"));
@@ -312,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_token_never_leaves_this_machine_unencrypted() {
-        for (url, is_taken) in [
+        for (url, is_accepted) in [
             ("https://discord.com/api", true),
             ("http://127.0.0.1:9000/api", true),
             ("http://localhost:9000", true),
@@ -325,15 +328,15 @@ mod tests {
             ("wss://discord.com", false),
             ("", false),
         ] {
-            assert_eq!(Discord { api_url: url.to_owned(), ..defaults() }.check().is_ok(), is_taken, "{url}");
+            assert_eq!(Discord { api_url: url.to_owned(), ..defaults() }.check().is_ok(), is_accepted, "{url}");
         }
-        for (url, is_taken) in [
+        for (url, is_accepted) in [
             ("wss://gateway.discord.gg", true),
             ("ws://127.0.0.1:1", true),
             ("ws://a.example", false),
             ("https://a.example", false),
         ] {
-            assert_eq!(Discord { gateway_url: Some(url.to_owned()), ..defaults() }.check().is_ok(), is_taken, "{url}");
+            assert_eq!(Discord { gateway_url: Some(url.to_owned()), ..defaults() }.check().is_ok(), is_accepted, "{url}");
         }
     }
 
@@ -362,7 +365,7 @@ mod tests {
         Discord { token: Some(token.into()), ..defaults() }
     }
 
-    /// The section as `config/default.toml` has it.
+    /// The section in `config/default.toml`.
     fn defaults() -> Discord {
         let defaults = crate::settings::Settings::defaults().unwrap();
         defaults["discord"].clone().try_into().unwrap()

@@ -1,17 +1,17 @@
-//! Notices files that more people of this machine can read than should: secrets, and the folder of the histories.
+//! Finds files that too many users of this machine can read: secrets, and the data folder.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::Settings;
 
-/// May be read by everybody.
+/// The mode bit that lets everybody read a file.
 const BY_ALL: u32 = 0o004;
 
-/// May be looked into by anybody but its owner.
+/// The mode bits that let anybody but the owner use a folder.
 const BY_OTHERS: u32 = 0o077;
 
-/// One note for each of them, with the way out. What is not there, or cannot be looked at, is somebody else's problem to tell.
+/// One note for each such file, with the remedy. Missing and unreadable files are reported elsewhere.
 pub(super) fn notes(settings: &Settings) -> Vec<String> {
     let models = &settings.models;
     let secrets = [
@@ -24,22 +24,19 @@ pub(super) fn notes(settings: &Settings) -> Vec<String> {
     let secrets = secrets.into_iter().chain(named).filter_map(|(key, path)| {
         let path = path?;
         is_open(path, BY_ALL).then(|| {
-            format!(
-                "{key}: everybody on this machine can read {path}; take that back with chmod o= {path}",
-                path = path.display()
-            )
+            format!("{key}: everybody on this machine can read {path}; protect it with chmod o= {path}", path = path.display())
         })
     });
     let data = &settings.storage.path;
     let data = is_open(data, BY_OTHERS).then(|| {
         let path = data.display();
-        format!("storage.path: others on this machine can look into {path}, where all histories are; take that back with chmod 700 {path}")
+        format!("storage.path: other users of this machine can access {path}, which contains all histories; protect it with chmod 700 {path}")
     });
     secrets.chain(data).collect()
 }
 
-fn is_open(path: &Path, to: u32) -> bool {
-    std::fs::metadata(path).is_ok_and(|file| file.permissions().mode() & to != 0)
+fn is_open(path: &Path, bits: u32) -> bool {
+    std::fs::metadata(path).is_ok_and(|file| file.permissions().mode() & bits != 0)
 }
 
 #[cfg(test)]
@@ -55,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_everybody_can_read_is_told_by_its_key_and_a_guarded_one_is_not() {
+    fn a_secret_that_everybody_can_read_is_noted_and_a_protected_one_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let [admin, bot, key] = ["admin", "bot", "key"].map(|name| folder.path().join(name));
         for (path, mode) in [(&admin, 0o644), (&bot, 0o640), (&key, 0o604)] {
@@ -79,16 +76,16 @@ mod tests {
     }
 
     #[test]
-    fn a_data_folder_that_others_can_look_into_is_told() {
+    fn a_data_folder_that_others_can_access_is_noted() {
         let folder = tempfile::tempdir().unwrap();
         let mut settings = Settings::overlay(json!({})).unwrap();
         settings.storage.path = folder.path().to_owned();
 
-        let told = [0o700, 0o750, 0o701, 0o777].map(|mode| {
+        let counts = [0o700, 0o750, 0o701, 0o777].map(|mode| {
             with_mode(folder.path(), mode);
             notes(&settings).len()
         });
 
-        assert_eq!(told, [0, 1, 1, 1]);
+        assert_eq!(counts, [0, 1, 1, 1]);
     }
 }

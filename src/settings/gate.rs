@@ -1,23 +1,23 @@
-//! Settings of the gate: whether and when companions speak, and what that may cost.
+//! Section `gate`: whether and when companions speak, and their budgets.
 
 use std::time::Duration;
 
 use super::{Problem, duration, within};
 
-/// Section `gate`. The budgets count over sliding windows: limits of up to 1,440 to the microsecond, larger ones of an hour or a day in minutes of
-/// the clock, each over when its newest use is, so that no window holds more than its limit.
+/// Section `gate`. The budgets count over sliding windows. Up to a limit of 1,440, each use expires to the microsecond. Larger limits per hour or day
+/// count uses by minute of the clock; a minute expires with its newest use. So no window ever has more uses than its limit.
 #[derive(Clone, Debug, PartialEq, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gate {
-    /// Whether a lull or turn is decided NO without a model call when all it is about is addressed to somebody else.
+    /// Whether a lull or turn is decided NO without a model call if all its messages are addressed to somebody else.
     pub skip_when_other_addressed: bool,
-    /// Which messages of foreign bots are taken in.
+    /// Which messages of foreign bots are accepted.
     pub foreign_bots: ForeignBots,
-    /// How many unsettled messages a companion keeps per channel, those under evaluation included (1 to 10,000).
+    /// The maximum number of a companion's unsettled messages per channel, including those under evaluation (1 to 10,000).
     pub max_buffer: usize,
-    /// Seconds after which a message is too old to be answered, after errors, a restart, or when it is heard that late (0 to a year).
+    /// Seconds after which a message is too old to be answered, after errors, after a restart, or when it arrives that late (0 to a year).
     pub stale_after_secs: f64,
-    /// The same for a direct address that was not tried yet (0 to a year).
+    /// The same for a direct address that has not been evaluated yet (0 to a year).
     pub stale_address_after_secs: f64,
     /// Evaluations for lull, interjection and turn per companion, channel and hour; 0 allows none.
     pub evaluations_per_hour: u32,
@@ -29,15 +29,15 @@ pub struct Gate {
     pub guild_statements_per_day: u32,
 }
 
-/// Which messages of foreign bots are taken in; one that is not is not recorded at all.
+/// Which messages of foreign bots are accepted. Others are not recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ForeignBots {
-    /// None.
+    /// No messages.
     Ignore,
-    /// Those that mention or answer one of the companions.
+    /// Messages that mention or answer a companion.
     Mentions,
-    /// All.
+    /// All messages.
     All,
 }
 
@@ -52,7 +52,7 @@ impl Gate {
         duration(self.stale_address_after_secs)
     }
 
-    /// Holds every value to its range.
+    /// Checks all ranges, and returns the first value that is out of range.
     pub fn check(&self) -> Result<(), Problem> {
         const YEAR: f64 = 31_536_000.0;
         within("max_buffer", self.max_buffer, 1..=10_000)?;

@@ -1,4 +1,4 @@
-//! One source of settings among several that lie on one another: a file, the environment, or a script's own.
+//! A layer is one source of settings: a file, the environment, or a script. Later layers override earlier ones.
 
 use std::{fmt, iter};
 
@@ -10,30 +10,30 @@ use super::mismatch::{Kind, Mismatch, Path, Step};
 use super::problem::Located;
 use super::strict;
 
-/// What a variable of the environment begins with.
+/// The prefix of environment variables.
 const PREFIX: &str = "TERTULIA";
-/// What parts its sections and keys.
+/// Separates sections and keys in the name of a variable.
 const SEPARATOR: &str = "__";
 
-/// No setting lies deeper. What follows the path of a variable goes down it step by step, and would leave the stack.
+/// The maximum depth of a setting. Code that follows the path of a variable recurses at each step, and would overflow the stack.
 const MOST_STEPS: usize = 16;
 
-/// As much is shown of the name of a variable that is none, in characters.
+/// How much of an invalid variable's name is shown, in characters.
 const SHOWN_CHARS: usize = 120;
 
-/// A source of settings. A later one wins over those before it, key by key.
+/// A source of settings. A later one overrides earlier ones, key by key.
 #[derive(Clone)]
 pub(super) enum Layer {
-    /// A file that parsed.
+    /// A file that was parsed.
     File { name: String, text: String, values: Value },
-    /// Variables, by name.
+    /// Variables, sorted by name.
     Environment { variables: Vec<(String, String)> },
-    /// A tree without a text of its own; `name` leads its paths in messages.
+    /// A tree without a source text. `name` is the first part of its paths in messages.
     Script { name: &'static str, values: Value },
 }
 
 impl Layer {
-    /// Reads a file's text.
+    /// Parses a file's text.
     pub fn file(name: &str, text: &str) -> Result<Self, Located> {
         match toml::from_str::<toml::Table>(text) {
             Ok(table) => Ok(Self::File {
@@ -48,7 +48,7 @@ impl Layer {
         }
     }
 
-    /// The variables that are meant for the settings; empty ones count as unset, and ill-named ones are reported.
+    /// Selects the variables with our prefix. Empty ones count as unset. Invalid names are reported.
     pub fn environment(variables: &[(String, String)], problems: &mut Vec<Located>) -> Self {
         let ours = format!("{PREFIX}{SEPARATOR}");
         let is_ours = |name: &str| name.get(..ours.len()).is_some_and(|start| start.eq_ignore_ascii_case(&ours));
@@ -66,12 +66,12 @@ impl Layer {
         Self::Environment { variables }
     }
 
-    /// A tree given by a program.
+    /// A layer from a JSON tree.
     pub fn script(name: &'static str, values: serde_json::Value) -> Self {
         Self::Script { name, values: strict::from_json(values) }
     }
 
-    /// What to call it in a list of sources; names of variables, never their values. Nothing if it sets nothing.
+    /// Its title in a list of sources. It contains the names of variables, never their values. `None` without variables.
     pub fn title(&self) -> Option<String> {
         match self {
             Self::File { name, .. } => Some(name.clone()),
@@ -84,16 +84,16 @@ impl Layer {
         }
     }
 
-    /// What this layer says of a path: the path itself, or the list or single value on the way to it, which hides all that lower
-    /// layers say there.
-    pub fn answers_for(&self, path: &Path) -> Option<Path> {
+    /// Where this layer sets a value for a path: at the path itself, or at a list or single value on the way to it, which hides the values of
+    /// lower layers there.
+    pub fn value_path(&self, path: &Path) -> Option<Path> {
         match self {
-            Self::File { values, .. } | Self::Script { values, .. } => answer_in(values, path),
+            Self::File { values, .. } | Self::Script { values, .. } => value_path_in(values, path),
             Self::Environment { variables } => {
-                let mut said = variables.iter().map(|(name, _)| path_of(name));
-                said.find_map(|said| match said.is_within(path) {
+                let mut set = variables.iter().map(|(name, _)| path_of(name));
+                set.find_map(|set| match set.is_within(path) {
                     true => Some(path.clone()),
-                    false => path.is_within(&said).then_some(said),
+                    false => path.is_within(&set).then_some(set),
                 })
             }
         }
@@ -111,7 +111,7 @@ impl Layer {
         keys.into_iter()
     }
 
-    /// Takes out what the path leads to. Within a list that is the key around it, so that places in the list stay what they are.
+    /// Removes the value at the path. For a path into a list it removes the list's key, so that indexes stay correct.
     fn remove(&mut self, path: &Path) {
         let keys = path.0.iter().rposition(|step| matches!(step, Step::Key(_))).map_or(0, |last| last + 1);
         let path = Path(path.0[..keys].to_vec());
@@ -121,7 +121,7 @@ impl Layer {
         }
     }
 
-    /// The problem, with the place in this layer; `path` leads to what this layer says of it.
+    /// The problem with its place in this layer. `path` is this layer's [`value_path`](Self::value_path).
     fn locate(&self, mismatch: &Mismatch, path: &Path) -> Located {
         match self {
             Self::File { name, text, .. } => {
@@ -129,9 +129,9 @@ impl Layer {
                 Located { place: Some(name.clone()), line, message: mismatch.message(shown.flatten().as_deref()) }
             }
             Self::Environment { variables } => {
-                let concerned: Vec<_> = variables.iter().filter(|(name, _)| path_of(name).is_within(path)).collect();
-                let names: Vec<_> = concerned.iter().map(|(name, _)| name.as_str()).collect();
-                let shown = match &concerned[..] {
+                let affected: Vec<_> = variables.iter().filter(|(name, _)| path_of(name).is_within(path)).collect();
+                let names: Vec<_> = affected.iter().map(|(name, _)| name.as_str()).collect();
+                let shown = match &affected[..] {
                     [(name, value)] if path_of(name) == mismatch.path => {
                         Some(format!("{:?}", super::companion::shortened(value)))
                     }
@@ -171,32 +171,32 @@ impl fmt::Debug for Layer {
     }
 }
 
-/// All layers as one tree.
+/// Merges all layers into one tree.
 pub(super) fn merged(layers: &[Layer]) -> Result<Value, Located> {
     let builder = layers.iter().fold(Config::builder(), |builder, layer| builder.add_source(layer.clone()));
     builder.build().map(|config| config.cache).map_err(|error| Located { place: None, line: None, message: error.to_string() })
 }
 
-/// How much is asked of layers.
+/// Whether keys may be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
-    /// What is there must fit; what is missing may come with a later layer.
-    Fitting,
-    /// Everything must be there.
-    Whole,
+pub(super) enum Completeness {
+    /// A later layer may set missing keys. Keys that are set must have valid values.
+    Partial,
+    /// No required key may be missing.
+    Complete,
 }
 
-/// Reads layers as one thing. Whatever does not fit, or is objected to by `check`, is reported at its place and taken out, so that
-/// one problem does not hide the next.
-pub(super) fn settle<T: DeserializeOwned>(
+/// Reads layers into a struct. A value that has the wrong type, or that `check` rejects, is reported with its place and removed, so that one
+/// problem does not hide the next.
+pub(super) fn read_layers<T: DeserializeOwned>(
     layers: &mut [Layer],
-    asked: Asked,
+    completeness: Completeness,
     check: impl Fn(&T) -> Vec<Mismatch>,
     problems: &mut Vec<Located>,
 ) -> Option<T> {
     let mut reported: Vec<Path> = Vec::new();
-    refuse_paths_in_quotes(layers, problems);
-    // What a later layer may complete is taken out here alone.
+    reject_quoted_keys(layers, problems);
+    // A value that a later layer may complete is removed only here, not from `layers`.
     let mut rest = layers.to_vec();
     loop {
         let tree = merged(&rest).map_err(|problem| problems.push(problem)).ok()?;
@@ -209,14 +209,14 @@ pub(super) fn settle<T: DeserializeOwned>(
         }
         for mismatch in mismatches {
             let is_missing = matches!(mismatch.kind, Kind::Missing(_));
-            // What was taken out is missed: by the reader, or by what does not go without it.
+            // The removed value is missing now, for the reader or for a value that needs it.
             let is_consequence = (is_missing && reported.iter().any(|path| path.is_within(&mismatch.path)))
                 || (reported.contains(&mismatch.path) && !is_set(&rest, &mismatch.path));
-            let may_come_later = is_missing && asked == Asked::Fitting;
+            let may_come_later = is_missing && completeness == Completeness::Partial;
             if !is_consequence && !may_come_later {
                 problems.push(located(&rest, &mismatch));
             }
-            // Without a culprit nothing can be taken out: something is missing altogether.
+            // If no layer sets the path there is nothing to remove: the value is missing everywhere.
             let (layer, path) = culprit(&rest, &mismatch.path)?;
             rest[layer].remove(&path);
             if !may_come_later {
@@ -227,7 +227,7 @@ pub(super) fn settle<T: DeserializeOwned>(
     }
 }
 
-/// The problem at its place: in the topmost layer that has a say in it.
+/// The problem with its place, in the topmost layer that sets the value.
 pub(super) fn located(layers: &[Layer], mismatch: &Mismatch) -> Located {
     match (culprit(layers, &mismatch.path), layers) {
         (Some((layer, path)), _) => layers[layer].locate(mismatch, &path),
@@ -236,19 +236,19 @@ pub(super) fn located(layers: &[Layer], mismatch: &Mismatch) -> Located {
     }
 }
 
-/// The topmost layer that answers for the path, or for the nearest thing around it that any layer answers for.
+/// The topmost layer that sets the path, or else its nearest parent that any layer sets.
 fn culprit(layers: &[Layer], path: &Path) -> Option<(usize, Path)> {
-    let mut around = iter::successors(Some(path.clone()), Path::parent).filter(|path| !path.0.is_empty());
-    around.find_map(|path| (0..layers.len()).rev().find_map(|layer| Some((layer, layers[layer].answers_for(&path)?))))
+    let mut parents = iter::successors(Some(path.clone()), Path::parent).filter(|path| !path.0.is_empty());
+    parents.find_map(|path| (0..layers.len()).rev().find_map(|layer| Some((layer, layers[layer].value_path(&path)?))))
 }
 
-/// Whether any layer has a value there.
+/// Whether any layer sets the path itself.
 fn is_set(layers: &[Layer], path: &Path) -> bool {
-    layers.iter().any(|layer| layer.answers_for(path).as_ref() == Some(path))
+    layers.iter().any(|layer| layer.value_path(path).as_ref() == Some(path))
 }
 
-/// The crate `config` would read a key `"gate.max_buffer"` in quotes as a path.
-fn refuse_paths_in_quotes(layers: &mut [Layer], problems: &mut Vec<Located>) {
+/// Rejects a quoted key such as `"gate.max_buffer"`, because the crate `config` would read it as a path.
+fn reject_quoted_keys(layers: &mut [Layer], problems: &mut Vec<Located>) {
     let is_bare = |key: &String| key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     for layer in layers {
         let (Layer::File { values, .. } | Layer::Script { values, .. }) = layer else { continue };
@@ -257,7 +257,7 @@ fn refuse_paths_in_quotes(layers: &mut [Layer], problems: &mut Vec<Located>) {
         keys.sort();
         for key in keys {
             let path = Path(vec![Step::Key(key)]);
-            let kind = Kind::Other("is not a known key; it is one word here, not a section and its key".to_owned());
+            let kind = Kind::Other("is not a known key; in quotes it is one word, not a section and its key".to_owned());
             problems.push(layer.locate(&Mismatch { path: path.clone(), kind }, &path));
             layer.remove(&path);
         }
@@ -285,7 +285,7 @@ fn value_at<'a>(root: &'a Value, path: &Path) -> Option<&'a Value> {
     })
 }
 
-fn answer_in(root: &Value, path: &Path) -> Option<Path> {
+fn value_path_in(root: &Value, path: &Path) -> Option<Path> {
     let mut value = root;
     let mut is_replaced_whole = false;
     for (depth, step) in path.0.iter().enumerate() {
@@ -320,7 +320,7 @@ fn remove_from(root: &mut Value, path: &[Step]) {
     }
 }
 
-/// A single value as a script has it.
+/// A single value as a script writes it.
 fn plain(value: &Value) -> Option<String> {
     match &value.kind {
         ValueKind::Nil => Some("null".to_owned()),
@@ -330,7 +330,7 @@ fn plain(value: &Value) -> Option<String> {
     }
 }
 
-/// The line of what a mismatch is about, and how it is written there if that is short.
+/// The line of the value that a mismatch is about, and the value as written, if it is on one line.
 fn spot(text: &str, mismatch: &Mismatch) -> Option<(usize, Option<String>)> {
     let document = DeTable::parse(text).ok()?;
     let mut at = document.span();

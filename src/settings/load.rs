@@ -1,4 +1,4 @@
-//! Loads settings from wherever they come: the built-in defaults ← `default.toml` ← the profile ← the environment.
+//! Loads settings from their sources: the built-in defaults ← `default.toml` ← the profile ← the environment.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,7 +13,7 @@ use rustix::fs::OFlags;
 use super::Settings;
 use super::companion::Companion;
 use super::exposure;
-use super::layer::{Asked, Layer, located, merged, settle};
+use super::layer::{Completeness, Layer, located, merged, read_layers};
 use super::mismatch::{Kind, Mismatch, Path};
 use super::problem::{Located, Problem, Problems};
 use super::roster::{Origin, Roster};
@@ -21,57 +21,57 @@ use super::strict;
 use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
 
-/// The settings that the binary carries.
+/// The settings in the binary.
 const DEFAULTS: &str = include_str!("../../config/default.toml");
-/// What they are called in lists of sources.
+/// Their title in lists of sources.
 const BUILT_IN: &str = "built-in defaults";
-/// Keys that a file of settings must not hold, with `api_key` of each model: each has a sibling, with `_file` at its end, that names a file for
-/// it alone (docs/design/interfaces.md I-4).
+/// Keys that a settings file must not contain, besides `api_key` of each model. Each has a sibling key with the suffix `_file`, which names a file
+/// that contains only the secret (docs/design/interfaces.md I-4).
 const SECRETS: [&str; 2] = ["discord.token", "server.admin_token"];
-/// The largest file of settings that is read, in bytes.
+/// The largest settings file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
-/// Where to look.
+/// The sources of settings.
 #[derive(Clone, Debug)]
 pub struct Sources {
-    /// The folder that holds `default.toml`, profiles and `companions/`.
+    /// The folder with `default.toml`, profiles and `companions/`.
     pub folder: PathBuf,
-    /// Whether the folder must exist, because somebody named it.
+    /// Whether the user named the folder. If so it must exist.
     pub folder_was_named: bool,
-    /// The profile: its file must exist then.
+    /// The name of the profile. If it is set, its file must exist.
     pub profile: Option<String>,
-    /// Variables of the environment; those that begin with `TERTULIA__` count.
+    /// Environment variables. Only those that begin with `TERTULIA__` are settings.
     pub environment: Vec<(String, String)>,
 }
 
-/// Settings that were found good, and what they are made of.
+/// Valid settings and companions, and their sources.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The settings.
+    /// All settings, checked.
     pub settings: Settings,
     /// The companions, by id.
     pub companions: BTreeMap<CompanionId, Companion>,
-    /// Where the companions come from.
+    /// The source of the companions.
     pub companions_from: Origin,
-    /// What was read, the weakest first; never values.
+    /// The titles of the sources, the weakest first. They never contain values.
     pub sources: Vec<String>,
-    /// What an operator may want to know though nothing is wrong.
+    /// Hints for the operator that are not errors.
     pub notes: Vec<String>,
-    merged: Unshown,
+    merged: Hidden,
 }
 
-/// A tree whose values may be secrets.
+/// A tree that may contain secrets, so its debug output hides it.
 #[derive(Clone)]
-struct Unshown(Value);
+struct Hidden(Value);
 
-impl fmt::Debug for Unshown {
+impl fmt::Debug for Hidden {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("…")
     }
 }
 
 impl Loaded {
-    /// The text of a setting by its path (`models.side.model`), if it is set and is a text.
+    /// A setting by its path (`models.side.model`), if it is set to a text.
     pub fn text(&self, path: &str) -> Option<&str> {
         let value = path.split('.').try_fold(&self.merged.0, |value, key| match &value.kind {
             config::ValueKind::Table(table) => table.get(key),
@@ -85,11 +85,11 @@ impl Loaded {
 }
 
 impl Loaded {
-    /// Whether a server can begin with them: the secrets that they name are there and can be used, and the data folder can be one. Whoever
-    /// asks nothing of a server needs none of it.
+    /// Checks that a server can start with these settings: its secrets can be read, and the data folder is not a file. Commands that start no
+    /// server do not need this.
     ///
     /// # Errors
-    /// Everything that is in the way, by its key. Never a secret.
+    /// Everything that would keep a server from starting, by key. It never contains a secret.
     pub fn serve(&self) -> Result<(), Problems> {
         let Settings { server, discord, models, storage, .. } = &self.settings;
         let keys = models.names().map(|name| {
@@ -109,39 +109,39 @@ impl Loaded {
 /// Loads and checks settings and companions.
 ///
 /// # Errors
-/// Everything that is wrong in any file or variable, each with its place.
+/// All problems in all files and variables, each with its place.
 pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     let mut problems = Vec::new();
     let mut layers = layers(sources, &mut problems);
     for upto in 2..=layers.len() {
-        settle::<Settings>(&mut layers[..upto], Asked::Fitting, |_| Vec::new(), &mut problems);
+        read_layers::<Settings>(&mut layers[..upto], Completeness::Partial, |_| Vec::new(), &mut problems);
     }
     problems.extend(layers.iter().flat_map(secrets));
     let titles = layers.iter().filter_map(Layer::title).collect();
-    let settings = settle(&mut layers, Asked::Whole, objections, &mut problems);
+    let settings = read_layers(&mut layers, Completeness::Complete, failed_checks, &mut problems);
     let Some(mut settings) = settings else { return Err(Problems::sorted(problems)) };
-    problems.extend(disagreements(&settings, &layers).iter().map(|mismatch| located(&layers, mismatch)));
+    problems.extend(failed_cross_checks(&settings, &layers).iter().map(|mismatch| located(&layers, mismatch)));
 
     let mut notes = Vec::new();
     let roster = Roster::read(&sources.folder.join("companions"), &settings.companion_defaults, &settings.models, &mut problems);
-    if !layers[1..].iter().any(|layer| layer.answers_for(&Path::of("console.rooms")).is_some()) {
+    if !layers[1..].iter().any(|layer| layer.value_path(&Path::of("console.rooms")).is_some()) {
         roster.fill(&mut settings.console, &mut notes);
     }
-    problems.extend(in_section("console", roster.objections(&settings.console)).map(|mismatch| located(&layers, &mismatch)));
-    let direct = in_section("discord", roster.direct_objections(&settings.discord));
+    problems.extend(in_section("console", roster.check_rooms(&settings.console)).map(|mismatch| located(&layers, &mismatch)));
+    let direct = in_section("discord", roster.check_direct_companions(&settings.discord));
     problems.extend(direct.map(|mismatch| located(&layers, &mismatch)));
     if !problems.is_empty() {
         return Err(Problems::sorted(problems));
     }
     notes.extend(exposure::notes(&settings));
     notes.extend(settings.models.notes());
-    let is_asked = |name: &&ModelName| {
+    let is_used = |name: &&ModelName| {
         let mut roles = roster.companions.values().flat_map(|companion| [&companion.model.main, &companion.model.side]);
-        roles.any(|asked| asked == *name)
+        roles.any(|used| used == *name)
     };
-    let unasked = settings.models.named.keys().filter(|name| !is_asked(name));
-    notes.extend(unasked.map(|name| {
-        format!("models.{name}: no companion asks it; name it in a companion's file ([model] main = \"{name}\"), or take it out")
+    let unused = settings.models.named.keys().filter(|name| !is_used(name));
+    notes.extend(unused.map(|name| {
+        format!("models.{name}: no companion uses it; name it in a companion's file ([model] main = \"{name}\"), or remove it")
     }));
     notes.extend(sources.environment.iter().filter_map(|(name, _)| misnamed(name)));
     let merged = merged(&layers).map_err(|problem| Problems(vec![problem]))?;
@@ -151,60 +151,58 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
         companions_from: roster.origin,
         sources: titles,
         notes,
-        merged: Unshown(merged),
+        merged: Hidden(merged),
     })
 }
 
 impl Settings {
-    /// The built-in defaults with a tree laid on them strictly, as a replay script has it under `settings` (docs/design/replay.md R-1).
+    /// The built-in defaults, overridden by a replay script's `settings` (docs/design/replay.md R-1).
     ///
     /// # Errors
-    /// Everything in the tree that is unknown, does not fit or is out of range, named from `settings` down.
+    /// All keys in the script that are unknown, have the wrong type or are out of range. Their paths begin with `settings`.
     pub fn overlay(script: serde_json::Value) -> Result<Self, Problems> {
         if !script.is_object() {
             return Err(Problems(vec![Located { place: None, line: None, message: "settings is not a table".to_owned() }]));
         }
         let mut problems = Vec::new();
         let mut layers: Vec<_> = built_in(&mut problems).into_iter().chain([Layer::script("settings", script)]).collect();
-        let settings = settle(&mut layers, Asked::Whole, objections, &mut problems);
+        let settings = read_layers(&mut layers, Completeness::Complete, failed_checks, &mut problems);
         settings.filter(|_| problems.is_empty()).ok_or(Problems::sorted(problems))
     }
 
-    /// The built-in defaults as they are written, every key that has one.
+    /// The built-in defaults as a TOML table: every key that has a default.
     ///
     /// # Errors
-    /// None in a binary that passed its tests.
+    /// The built-in file is not TOML. Tests exclude that.
     pub fn defaults() -> Result<toml::Table, Problems> {
         DEFAULTS.parse().map_err(|error: toml::de::Error| Problems(vec![Located::at(BUILT_IN, error.message())]))
     }
 }
 
-/// The secrets that stand in a file of settings, which is copied, shown and kept with less care than they need.
+/// Reports secrets in a settings file, because such files are copied and shown with less care than secrets need.
 fn secrets(layer: &Layer) -> impl Iterator<Item = Located> {
     let keys = layer.keys_in("models").map(|name| format!("models.{name}.api_key"));
     let secrets: Vec<_> = SECRETS.map(str::to_owned).into_iter().chain(keys).collect();
     let is_there = |path: &String| {
-        matches!(layer, Layer::File { .. }) && layer.answers_for(&Path::of(path)).as_ref() == Some(&Path::of(path))
+        matches!(layer, Layer::File { .. }) && layer.value_path(&Path::of(path)).as_ref() == Some(&Path::of(path))
     };
     secrets.into_iter().filter(is_there).map(|path| {
         let variable = path.to_uppercase().replace('.', "__");
         let message = format!(
-            "is a secret and must not stand in a file of settings; give it as TERTULIA__{variable}, or name a file that holds it alone in {path}_file"
+            "is a secret and must not be in a settings file; set TERTULIA__{variable}, or set {path}_file to a file that contains only the secret"
         );
         let mismatch = Mismatch { path: Path::of(&path), kind: Kind::Other(message) };
         located(std::slice::from_ref(layer), &mismatch)
     })
 }
 
-/// The layers in their order; the first is always the built-in one.
+/// The layers in order. The first one is the built-in one.
 fn layers(sources: &Sources, problems: &mut Vec<Located>) -> Vec<Layer> {
     let mut layers = Vec::from_iter(built_in(problems));
     let folder = &sources.folder;
     if sources.folder_was_named && !folder.is_dir() {
-        problems.push(Located::at(
-            folder.display().to_string(),
-            "is not a folder; --config names the folder that holds default.toml",
-        ));
+        problems
+            .push(Located::at(folder.display().to_string(), "is not a folder; --config must name the folder of default.toml"));
     }
     let default = folder.join("default.toml");
     if is_there(&default) {
@@ -222,7 +220,7 @@ fn layers(sources: &Sources, problems: &mut Vec<Located>) -> Vec<Layer> {
                 layers.extend(read_layer(&path, problems));
             } else {
                 let message = format!(
-                    "is not there, and the profile {profile} is asked for; create it or leave --profile and TERTULIA_PROFILE out"
+                    "does not exist, but the profile {profile} is selected; create the file, or remove --profile or TERTULIA_PROFILE"
                 );
                 problems.push(Located::at(path.display().to_string(), message));
             }
@@ -232,27 +230,27 @@ fn layers(sources: &Sources, problems: &mut Vec<Located>) -> Vec<Layer> {
     layers
 }
 
-/// What to say of a variable that looks like a setting's, and is none: it begins with one underscore where there have to be two.
+/// A note about a variable that looks like a setting, but has one underscore where two are needed.
 fn misnamed(name: &str) -> Option<String> {
     let is_plain = |rest: &&str| rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') && !rest.starts_with('_');
     let rest = name.strip_prefix("TERTULIA_").filter(is_plain)?;
     let defaults = Settings::defaults().ok()?;
     let section = defaults.keys().find(|section| {
-        let there = rest.get(..section.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(section));
-        there && rest[section.len()..].starts_with('_')
+        let has_prefix = rest.get(..section.len()).is_some_and(|prefix| prefix.eq_ignore_ascii_case(section));
+        has_prefix && rest[section.len()..].starts_with('_')
     })?;
     let key = rest[section.len()..].trim_start_matches('_');
     let is_within = |(name, value): (&String, &toml::Value)| {
-        value.is_table() && key.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name))
+        value.is_table() && key.get(..name.len()).is_some_and(|prefix| prefix.eq_ignore_ascii_case(name))
     };
     let is_nested = defaults[section].as_table().is_some_and(|section| section.iter().any(is_within));
     let meant = format!("TERTULIA__{}__{}", section.to_uppercase(), key.to_uppercase());
-    let is_none = is_nested || key.is_empty() || !is_known(&meant);
-    let meant = if is_none { String::new() } else { format!("; {meant} is, if that was meant") };
-    Some(format!("{name} is not read: two underscores follow TERTULIA, and each name of a section{meant}"))
+    let is_unknown = is_nested || key.is_empty() || !is_known(&meant);
+    let suggestion = if is_unknown { String::new() } else { format!("; did you mean {meant}?") };
+    Some(format!("{name} is ignored: two underscores must follow TERTULIA and each name of a section{suggestion}"))
 }
 
-/// Whether a setting goes by this variable.
+/// Whether a setting has this variable.
 fn is_known(variable: &str) -> bool {
     let layers = [Layer::environment(&[(variable.to_owned(), "x".to_owned())], &mut Vec::new())];
     let read = merged(&layers).map(|tree| strict::read::<Settings>(&tree));
@@ -269,24 +267,24 @@ fn read_layer(path: &FilePath, problems: &mut Vec<Located>) -> Option<Layer> {
     layer.map_err(|problem| problems.push(problem)).ok()
 }
 
-/// Whether something has this name. What cannot be looked at, or leads nowhere, counts: reading it will tell why it fails, where
-/// passing over it would put defaults in the place of what somebody has set.
+/// Whether a file of this name exists. Unreadable files and broken links count: reading them reports why it fails. Skipping them would silently
+/// use defaults instead of the operator's settings.
 pub(super) fn is_there(path: &FilePath) -> bool {
     !matches!(fs::symlink_metadata(path), Err(error) if error.kind() == std::io::ErrorKind::NotFound)
 }
 
-/// The text of a file of settings. Only a regular file is read: opening a FIFO or a device may wait without end.
+/// Reads a settings file. It must be a regular file, because opening a FIFO or a device can block forever.
 pub(super) fn read_text(path: &FilePath) -> Result<String, String> {
     let unreadable = |error: std::io::Error| format!("cannot be read: {error}");
-    // Opening a FIFO does not wait then. Nothing else changes for a regular file.
+    // With this flag opening a FIFO does not block. It changes nothing for a regular file.
     let no_wait = OFlags::NONBLOCK.bits().cast_signed();
     let file = File::options().read(true).custom_flags(no_wait).open(path).map_err(unreadable)?;
-    let found = file.metadata().map_err(unreadable)?;
-    if !found.is_file() {
-        return Err("is no regular file; put a file with the settings there".to_owned());
+    let metadata = file.metadata().map_err(unreadable)?;
+    if !metadata.is_file() {
+        return Err("is not a regular file; put a file with the settings there".to_owned());
     }
-    if found.len() > MAX_FILE_BYTES {
-        return Err(format!("has {} bytes, at most {MAX_FILE_BYTES} are read", found.len()));
+    if metadata.len() > MAX_FILE_BYTES {
+        return Err(format!("has {} bytes, at most {MAX_FILE_BYTES} are allowed", metadata.len()));
     }
     let mut text = Vec::new();
     file.take(MAX_FILE_BYTES).read_to_end(&mut text).map_err(unreadable)?;
@@ -298,25 +296,24 @@ fn is_profile(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.bytes().all(allowed)
 }
 
-/// What the sections object to, by path from the root.
-fn objections(settings: &Settings) -> Vec<Mismatch> {
+/// The problems that sections report, with full paths.
+fn failed_checks(settings: &Settings) -> Vec<Mismatch> {
     settings.check().into_iter().flat_map(|(section, problem)| in_section(section, vec![problem])).collect()
 }
 
-/// What sections object to in each other, told at the key that was set last. A replay script is free of it: there the models' timeouts do
-/// not apply.
-fn disagreements(settings: &Settings, layers: &[Layer]) -> Vec<Mismatch> {
+/// Problems between sections, reported at the key that the later layer sets. They do not apply to a replay script, which has no model timeouts.
+fn failed_cross_checks(settings: &Settings, layers: &[Layer]) -> Vec<Mismatch> {
     const ROUND: &str = "turn_taking.state_timeout_secs";
     const QUESTION: &str = "models.side.timeout_secs";
     let (round, question) = (settings.turn_taking.state_timeout_secs, settings.models.side.timeout_secs);
     if round > question {
         return Vec::new();
     }
-    let set_in = |path: &str| layers.iter().rposition(|layer| layer.answers_for(&Path::of(path)).is_some());
+    let set_in = |path: &str| layers.iter().rposition(|layer| layer.value_path(&Path::of(path)).is_some());
     let (path, message) = if set_in(QUESTION) > set_in(ROUND) {
-        (QUESTION, format!("is {question}, must be less than {ROUND}, which is {round}; lower this one, or raise that one"))
+        (QUESTION, format!("is {question}, must be less than {ROUND}, which is {round}; lower this one or raise that one"))
     } else {
-        (ROUND, format!("is {round}, must be more than {QUESTION}, which is {question}; raise this one, or lower that one"))
+        (ROUND, format!("is {round}, must be more than {QUESTION}, which is {question}; raise this one or lower that one"))
     };
     let message = format!("{message}: a round must not end before its answers can arrive");
     vec![Mismatch { path: Path::of(path), kind: Kind::Other(message) }]

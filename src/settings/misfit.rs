@@ -1,56 +1,56 @@
-//! What serde says of JSON that does not fit, in the words of whoever wrote it.
+//! Rewrites serde's messages about invalid JSON in terms of JSON.
 
-use super::mismatch::way_out;
+use super::mismatch::suggestion;
 
-/// Characters of a value that are shown.
+/// How many characters of a value are shown.
 const SHOWN: usize = 40;
 
-/// What is wrong with a value and what it has to be, without where it is: `is null, must be an object`.
+/// Says what is wrong with a value and what it must be, without its place: `is null, must be an object`.
 ///
-/// `told` is what serde_json says without line and column. What is no such sentence, a check of our own for example, comes back as none.
-pub fn misfit(told: &str) -> Option<String> {
-    let (kind, rest) = told.split_once(' ')?;
+/// `message` is serde_json's message without line and column. Returns `None` for other messages, such as those of our own checks.
+pub fn misfit(message: &str) -> Option<String> {
+    let (kind, rest) = message.split_once(' ')?;
     let (what, rest) = rest.split_once(' ')?;
     match (kind, what.trim_end_matches(':')) {
         ("invalid", "type" | "value") => {
             let (found, expected) = rest.rsplit_once(", expected ")?;
-            Some(format!("is {}, must be {}", found_as(found), plainly(expected)))
+            Some(format!("is {}, must be {}", found_text(found), expected_text(expected)))
         }
         ("invalid", "length") => {
             let (found, expected) = rest.split_once(", expected ")?;
-            Some(format!("is a list of {found}, must be {}", plainly(expected)))
+            Some(format!("is a list of {found}, must be {}", expected_text(expected)))
         }
         ("missing", "field") => Some("is missing".to_owned()),
-        ("duplicate", "field") => Some("is there twice".to_owned()),
+        ("duplicate", "field") => Some("appears twice".to_owned()),
         ("unknown", "field") => {
-            let (key, known) = named(rest)?;
-            Some(format!("is not known; {}", way_out(key, &known)))
+            let (key, known) = name_and_known(rest)?;
+            Some(format!("is not known; {}", suggestion(key, &known)))
         }
         ("unknown", "variant") => {
-            let (name, known) = named(rest)?;
+            let (name, known) = name_and_known(rest)?;
             Some(format!("is {:?}, must be one of {}", cut(name), known.join(", ")))
         }
         _ => None,
     }
 }
 
-/// Without ` at line 1 column 26`.
-pub fn without_place(told: &str) -> &str {
-    match told.rsplit_once(" at line ") {
-        Some((told, place)) if place.bytes().next().is_some_and(|byte| byte.is_ascii_digit()) => told,
-        _ => told,
+/// Removes the place at the end of a message, such as ` at line 1 column 26`.
+pub fn without_place(message: &str) -> &str {
+    match message.rsplit_once(" at line ") {
+        Some((before, place)) if place.bytes().next().is_some_and(|byte| byte.is_ascii_digit()) => before,
+        _ => message,
     }
 }
 
-/// Of `` `nope`, expected one of `a`, `b` ``, the name and those that there are.
-fn named(rest: &str) -> Option<(&str, Vec<&str>)> {
+/// The unknown name and the known names in `` `nope`, expected one of `a`, `b` ``.
+fn name_and_known(rest: &str) -> Option<(&str, Vec<&str>)> {
     let rest = rest.strip_prefix('`')?;
-    // A name may hold anything; what follows does not.
+    // The name can contain anything, so search from the end.
     let (name, known) = rest.rsplit_once("`, expected ").or_else(|| rest.rsplit_once("`, there are no fields"))?;
     Some((name, known.split('`').skip(1).step_by(2).collect()))
 }
 
-fn found_as(found: &str) -> String {
+fn found_text(found: &str) -> String {
     let quoted = |kind: &str| found.strip_prefix(kind)?.strip_prefix(" `")?.strip_suffix('`');
     let plain = ["integer", "floating point", "boolean", "character"].iter().find_map(|kind| quoted(kind));
     match (found, plain) {
@@ -69,9 +69,9 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// What serde expects, in the words of JSON.
-fn plainly(expected: &str) -> String {
-    let known = match expected {
+/// The JSON term for the type that serde expects.
+fn expected_text(expected: &str) -> String {
+    let text = match expected {
         "u64" | "usize" => "a whole number from 0 up",
         "i8" | "i16" | "i32" | "i64" | "isize" | "u8" | "u16" | "u32" => "a whole number",
         "f32" | "f64" => "a number",
@@ -82,7 +82,7 @@ fn plainly(expected: &str) -> String {
         other if other.starts_with("struct ") => "an object",
         other => other,
     };
-    known.to_owned()
+    text.to_owned()
 }
 
 #[cfg(test)]
@@ -110,35 +110,35 @@ mod tests {
         High,
     }
 
-    fn said<T: DeserializeOwned>(json: &str) -> String {
+    fn message<T: DeserializeOwned>(json: &str) -> String {
         let error = serde_json::from_str::<T>(json).map(drop).unwrap_err().to_string();
         misfit(without_place(&error)).unwrap_or(error)
     }
 
     #[test]
-    fn what_is_there_and_what_it_has_to_be_are_told_in_the_words_of_json() {
-        assert_eq!(said::<Sample>("null"), "is null, must be an object");
-        assert_eq!(said::<bool>("5"), "is 5, must be true or false");
-        assert_eq!(said::<u64>("-1"), "is -1, must be a whole number from 0 up");
-        assert_eq!(said::<u64>("1.5"), "is 1.5, must be a whole number from 0 up");
-        assert_eq!(said::<f64>("\"a, expected b\""), "is \"a, expected b\", must be a number");
-        assert_eq!(said::<Vec<String>>("{}"), "is an object, must be a list");
-        assert_eq!(said::<String>("[]"), "is a list, must be a text");
-        assert_eq!(said::<String>("true"), "is true, must be a text");
-        assert_eq!(said::<Level>("\"mid\""), "is \"mid\", must be one of low, high");
+    fn the_value_and_the_expected_type_are_named_in_terms_of_json() {
+        assert_eq!(message::<Sample>("null"), "is null, must be an object");
+        assert_eq!(message::<bool>("5"), "is 5, must be true or false");
+        assert_eq!(message::<u64>("-1"), "is -1, must be a whole number from 0 up");
+        assert_eq!(message::<u64>("1.5"), "is 1.5, must be a whole number from 0 up");
+        assert_eq!(message::<f64>("\"a, expected b\""), "is \"a, expected b\", must be a number");
+        assert_eq!(message::<Vec<String>>("{}"), "is an object, must be a list");
+        assert_eq!(message::<String>("[]"), "is a list, must be a text");
+        assert_eq!(message::<String>("true"), "is true, must be a text");
+        assert_eq!(message::<Level>("\"mid\""), "is \"mid\", must be one of low, high");
     }
 
     #[test]
-    fn keys_that_are_missing_doubled_or_unknown_are_told_with_the_way_out() {
-        assert_eq!(said::<Sample>("{}"), "is missing");
-        assert_eq!(said::<Sample>(r#"{"count": 1, "count": 2}"#), "is there twice");
-        assert_eq!(said::<Sample>(r#"{"pausd": true}"#), "is not known; did you mean paused?");
-        assert_eq!(said::<Sample>(r#"{"zzz": true}"#), "is not known; known here are paused, count, share, names, level");
+    fn missing_duplicate_and_unknown_keys_are_named() {
+        assert_eq!(message::<Sample>("{}"), "is missing");
+        assert_eq!(message::<Sample>(r#"{"count": 1, "count": 2}"#), "appears twice");
+        assert_eq!(message::<Sample>(r#"{"pausd": true}"#), "is not known; did you mean paused?");
+        assert_eq!(message::<Sample>(r#"{"zzz": true}"#), "is not known; known keys: paused, count, share, names, level");
     }
 
     #[test]
-    fn a_long_value_is_cut_and_what_is_no_misfit_stays() {
-        let long = said::<u64>(&format!("\"{}\"", "ü".repeat(100)));
+    fn a_long_value_is_cut_and_other_messages_stay() {
+        let long = message::<u64>(&format!("\"{}\"", "ü".repeat(100)));
 
         assert!(long.contains('…') && long.chars().count() < 100, "{long}");
         assert_eq!(misfit("importance is 11, must be a number from 0 to 10"), None);

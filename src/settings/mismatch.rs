@@ -1,14 +1,13 @@
-//! How a value differs from what a setting may be, and how that is said.
+//! An invalid value of a setting, and the error message about it.
 
 use std::fmt;
 
 use serde::de::{self, Expected, Unexpected};
 
-/// The way to a value: `console.rooms[0].id`.
+/// The path to a value: `console.rooms[0].id`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Path(pub Vec<Step>);
 
-/// One step of the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Into a table.
@@ -17,32 +16,30 @@ pub(super) enum Step {
     Index(usize),
 }
 
-/// A value that does not fit.
+/// An invalid value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Mismatch {
-    /// Where it is.
     pub path: Path,
-    /// Why it does not fit.
     pub kind: Kind,
 }
 
-/// Why a value does not fit.
+/// Why a value is invalid.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
-    /// Its key is not among these.
+    /// Its key is not one of these.
     UnknownKey(&'static [&'static str]),
-    /// This key is not there.
+    /// This key is missing in the table.
     Missing(&'static str),
     /// It is not one of these names.
     NotOneOf(&'static [&'static str]),
-    /// It is no such thing.
+    /// It does not have this type, in serde's words.
     Not(String),
-    /// Something that only the section knows.
+    /// A section's own check failed. The text follows the path.
     Other(String),
 }
 
 impl Path {
-    /// The path that is written so.
+    /// Parses a path such as `console.rooms[0].id`.
     pub fn of(text: &str) -> Self {
         let mut steps = Vec::new();
         for part in text.split('.') {
@@ -53,17 +50,17 @@ impl Path {
         Self(steps)
     }
 
-    /// The path without its last step; nothing above the root.
+    /// The path without its last step. `None` for the root.
     pub fn parent(&self) -> Option<Self> {
         self.0.split_last().map(|(_, rest)| Self(rest.to_vec()))
     }
 
-    /// Whether this is the path itself, or leads into what lies there.
+    /// Whether this is the other path itself, or a path below it.
     pub fn is_within(&self, other: &Self) -> bool {
         self.0.starts_with(&other.0)
     }
 
-    /// Whether the value may be a secret, so that it must not be shown.
+    /// Whether the value may be a secret. If so it must not be shown.
     pub fn is_secret(&self) -> bool {
         self.0.iter().any(|step| match step {
             Step::Key(key) => {
@@ -89,18 +86,18 @@ impl fmt::Display for Path {
 }
 
 impl Mismatch {
-    /// A mismatch of the value at hand.
+    /// A mismatch at the root path.
     pub fn of(kind: Kind) -> Self {
         Self { path: Path::default(), kind }
     }
 
-    /// The same, seen from one step above.
+    /// The same mismatch with a step before its path.
     pub fn under(mut self, step: Step) -> Self {
         self.path.0.insert(0, step);
         self
     }
 
-    /// What is wrong and the way out. `shown` is the value as it was written, where it may be shown.
+    /// What is wrong and what to do. `shown` is the value as written; a value that may be a secret is left out.
     pub fn message(&self, shown: Option<&str>) -> String {
         let path = &self.path;
         let value = match shown {
@@ -113,12 +110,12 @@ impl Mismatch {
                     Some(Step::Key(key)) => key,
                     _ => "",
                 };
-                format!("{path} is not a known key; {}", way_out(key, known))
+                format!("{path} is not a known key; {}", suggestion(key, known))
             }
             Kind::Missing(key) if path.0.is_empty() => format!("{key} is missing"),
             Kind::Missing(key) => format!("{path}.{key} is missing"),
             Kind::NotOneOf(known) => format!("{value} is not one of {}", known.join(", ")),
-            Kind::Not(expected) => format!("{value} is not {}", plainly(expected)),
+            Kind::Not(expected) => format!("{value} is not {}", expected_text(expected)),
             Kind::Other(message) => format!("{path} {message}").trim_start().to_owned(),
         }
     }
@@ -158,17 +155,17 @@ impl de::Error for Mismatch {
     }
 }
 
-/// The key that was meant, or those that there are.
-pub(super) fn way_out(key: &str, known: &[&str]) -> String {
-    let alike = |candidate: &str| strsim::normalized_damerau_levenshtein(&key.to_lowercase(), candidate);
-    match known.iter().max_by(|a, b| alike(a).total_cmp(&alike(b))) {
-        Some(nearest) if alike(nearest) > 0.6 => format!("did you mean {nearest}?"),
-        _ => format!("known here are {}", known.join(", ")),
+/// Suggests the key that was probably meant, or lists the known keys.
+pub(super) fn suggestion(key: &str, known: &[&str]) -> String {
+    let similarity = |candidate: &str| strsim::normalized_damerau_levenshtein(&key.to_lowercase(), candidate);
+    match known.iter().max_by(|a, b| similarity(a).total_cmp(&similarity(b))) {
+        Some(nearest) if similarity(nearest) > 0.6 => format!("did you mean {nearest}?"),
+        _ => format!("known keys: {}", known.join(", ")),
     }
 }
 
-/// What serde expects, in an operator's words.
-fn plainly(expected: &str) -> String {
+/// The operator's term for the type that serde expects.
+fn expected_text(expected: &str) -> String {
     match expected {
         "u8" => format!("a whole number from 0 to {}", u8::MAX),
         "u16" => format!("a whole number from 0 to {}", u16::MAX),

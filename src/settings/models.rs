@@ -1,4 +1,4 @@
-//! Which models answer, how long they may take, and how much at a time.
+//! Section `models`: the models, their endpoints, timeouts and limits.
 
 mod named;
 
@@ -20,13 +20,13 @@ use crate::domain::price::Price;
 /// The highest price for a million tokens, in units of the currency.
 const HIGHEST_PRICE: f64 = 1_000_000.0;
 
-/// The lowest price that is not nothing: smaller parts are not counted.
+/// The lowest price above zero: smaller amounts are not counted.
 const LOWEST_PRICE: f64 = 0.000_001;
 
-/// A key file longer than this holds something else.
+/// The longest key, in bytes.
 const MAX_KEY_BYTES: usize = 8 * 1024;
 
-/// Section `[models]`.
+/// Section `models`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Models {
@@ -34,93 +34,93 @@ pub struct Models {
     pub side: Endpoint,
     /// The model that writes statements.
     pub main: Endpoint,
-    /// Tokens that a guild may use in a day, over all models; none is no limit.
+    /// Tokens that a guild may use in a day, over all models. `None`: no limit.
     pub guild_tokens_per_day: Option<u64>,
-    /// The currency of all prices, as ISO 4217 writes it: three capital letters.
+    /// The currency of all prices as an ISO 4217 code: three capital letters.
     pub currency: String,
-    /// How questions wait and are tried again.
+    /// The queue and retries of calls.
     pub pool: Pool,
-    /// When an endpoint is left alone for a while.
+    /// The circuit breaker.
     pub breaker: Breaker,
     /// The built-in model.
     pub rehearsal: Rehearsal,
-    /// Further models, which companions name in their files: every other table of this section.
+    /// Further models, which companions name in their files: all other tables of this section.
     #[serde(skip)]
     pub named: BTreeMap<ModelName, NamedModel>,
 }
 
-/// A model as it is asked in a role.
+/// The endpoint and limits of a model in a role.
 #[derive(Clone, Debug)]
 pub struct Served<'a> {
-    /// The table that says where it is served.
+    /// The table with the endpoint.
     pub table: ModelName,
-    /// What that table says; none means `rehearsal`.
+    /// That table. `None`: the role is served by `rehearsal`.
     pub endpoint: Option<Cow<'a, Endpoint>>,
-    /// The timeouts and limits that it is asked within.
+    /// The timeouts and limits of its calls.
     pub limits: Cow<'a, Endpoint>,
 }
 
-/// How many calls run at a time.
+/// Limits of concurrent calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Concurrency {
-    /// In all.
+    /// The limit over all guilds, at least 1.
     pub most: usize,
-    /// For one guild.
+    /// The limit for one guild, at least 1.
     pub guild_share: usize,
 }
 
-/// Where a model is served, and its limits.
+/// A model's endpoint, and its limits.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Endpoint {
-    /// Where its OpenAI-compatible API begins, for example `http://127.0.0.1:11434/v1`. Without it the other role's endpoint serves this one too.
+    /// The base URL of an OpenAI-compatible API, for example `http://127.0.0.1:11434/v1`. Without it the other role's endpoint serves this role too.
     pub base_url: Option<String>,
-    /// The model's name there; needed with `base_url`.
+    /// The model's name at the endpoint. Required with `base_url`.
     pub model: Option<String>,
-    /// Its key, from the environment alone (`TERTULIA__MODELS__MAIN__API_KEY`).
+    /// The API key, only from the environment (`TERTULIA__MODELS__MAIN__API_KEY`).
     pub api_key: Option<SecretString>,
-    /// A file that holds the key alone.
+    /// A file that contains only the key.
     pub api_key_file: Option<PathBuf>,
-    /// Seconds for a question, waiting and retries included: 0.1 to 3600.
+    /// Seconds for a question, including the wait in the queue and retries: 0.1 to 3600.
     pub timeout_secs: f64,
-    /// Seconds until the first word: at most `timeout_secs`.
+    /// Seconds until the first token: 0.1 to `timeout_secs`.
     pub first_token_timeout_secs: f64,
-    /// Seconds that a stream may pause: at most `timeout_secs`.
+    /// The longest pause in a stream in seconds: 0.1 to `timeout_secs`.
     pub idle_timeout_secs: f64,
-    /// Calls at a time: 1 to 1024.
+    /// Concurrent calls: 1 to 1024.
     pub max_concurrent: usize,
-    /// Calls at a time for one guild: 1 to 1024. None is half of `max_concurrent`.
+    /// Concurrent calls for one guild: 1 to 1024. `None`: half of `max_concurrent`.
     pub guild_max_concurrent: Option<usize>,
-    /// 0 to 2; none leaves it to the endpoint.
+    /// The sampling temperature, 0 to 2. `None`: the endpoint's default.
     pub temperature: Option<f64>,
-    /// What a million tokens cost that the model reads, in units of `models.currency`: 0, or 0.000001 to 1000000. With `output_price`, or not
-    /// at all: then what it costs is not known.
+    /// The price of a million input tokens, in units of `models.currency`: 0, or 0.000001 to 1000000. Both prices must be set, or none. Without
+    /// prices the cost is not known.
     pub input_price: Option<f64>,
-    /// The same for tokens that it writes.
+    /// The price of a million output tokens. The same rules apply.
     pub output_price: Option<f64>,
 }
 
-/// How questions wait and are tried again.
+/// The queue and retries of calls.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pool {
-    /// Questions that may wait for each model in each role: 1 to 100000.
+    /// The maximum number of waiting questions for each model in each role: 1 to 100000.
     pub queue_capacity: usize,
-    /// Calls for one question at most: 1 to 20.
+    /// The maximum number of calls for one question: 1 to 20.
     pub max_attempts: u32,
-    /// Seconds before the second call, doubled for each further one: 0.01 to 60.
+    /// Seconds before the second call, doubled for each further call: 0.01 to 60.
     pub backoff_secs: f64,
     /// The longest such pause in seconds: `backoff_secs` to 600.
     pub max_backoff_secs: f64,
 }
 
-/// When an endpoint is left alone for a while.
+/// The circuit breaker of an endpoint.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Breaker {
-    /// Failures in a row that open it: 1 to 1000.
+    /// Consecutive failures that open it: 1 to 1000.
     pub failures: u32,
-    /// Seconds until one question may try again: 0.1 to 3600.
+    /// Seconds until one question may try the endpoint again: 0.1 to 3600.
     pub cool_down_secs: f64,
 }
 
@@ -128,23 +128,23 @@ pub struct Breaker {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rehearsal {
-    /// Another number gives other answers to the same words.
+    /// Another seed gives other answers to the same prompt.
     pub seed: u64,
-    /// 1 is the pace of a quick person, 0 answers at once: 0 to 10.
+    /// How slowly it answers, 0 to 10: 0 at once, 1 like a quick person.
     pub pace: f64,
 }
 
 impl Models {
-    /// The section's own keys, which are no names of further models.
+    /// The section's own keys, which cannot be names of further models.
     const KEYS: &[&str] = &["side", "main", "guild_tokens_per_day", "currency", "pool", "breaker", "rehearsal"];
 
-    /// What of this section is out of range or does not go together.
+    /// Checks all ranges, and the keys that depend on each other. Returns the first problem.
     pub fn check(&self) -> Result<(), Problem> {
         for role in [ModelRole::Side, ModelRole::Main] {
             self.own(role).check().map_err(|problem| Problem { key: format!("{}.{}", role.as_str(), problem.key), ..problem })?;
         }
         if self.guild_tokens_per_day == Some(0) {
-            return Err(problem("guild_tokens_per_day", "is 0, must be at least 1; leave it out for no limit"));
+            return Err(problem("guild_tokens_per_day", "is 0, must be at least 1; remove it for no limit"));
         }
         if self.currency.len() != 3 || !self.currency.bytes().all(|byte| byte.is_ascii_uppercase()) {
             return Err(problem("currency", format!("is {:?}, must be three capital letters, like \"USD\"", self.currency)));
@@ -155,69 +155,69 @@ impl Models {
         within("rehearsal.pace", self.rehearsal.pace, 0.0, 10.0)?;
         self.named.iter().try_for_each(|(name, model)| {
             model.check(name, &self.main)?;
-            // One that is asked in one role alone may take longer than the other's questions.
+            // A model that is used in only one role may take longer than questions of the other role.
             let longest = if self.main.timeout_secs < self.side.timeout_secs { &self.side } else { &self.main };
             let Some((key, secs)) = model.overlong(longest).next() else { return Ok(()) };
             let (main, side) = (self.main.timeout_secs, self.side.timeout_secs);
             let message = format!(
                 "is {secs}, longer than a question may take in any role (models.main.timeout_secs = {main}, models.side.timeout_secs = \
-                 {side}); lower it, or raise one of those"
+                 {side}); lower it or raise one of those"
             );
             Err(problem(&format!("{name}.{key}"), message))
         })
     }
 
-    /// One note for each role in which a single guild may take all calls, with the way out.
+    /// One note for each model of which a single guild may use all concurrent calls, with the remedy.
     pub(super) fn notes(&self) -> Vec<String> {
         let note = |name: &str, Concurrency { most, .. }| {
-            let way_out = match most {
-                1 => format!("raise models.{name}.max_concurrent if the endpoint can do more at a time"),
+            let remedy = match most {
+                1 => format!("raise models.{name}.max_concurrent if the endpoint can serve more calls at a time"),
                 _ => format!("set models.{name}.guild_max_concurrent to {} or less", most / 2),
             };
             format!(
-                "models.{name}: one guild may take all calls ({most} at a time), and while its calls hang every other guild waits; {way_out}"
+                "models.{name}: one guild may use all concurrent calls ({most}), and every other guild waits while its calls hang; {remedy}"
             )
         };
         let roles = [ModelRole::Side, ModelRole::Main].map(|role| (role.as_str(), self.concurrency(role, &role.into())));
-        // What a further model leaves out was noted with the role.
+        // If a further model does not set these, the note about the role covers it.
         let named = self.named.iter().filter(|(_, model)| model.max_concurrent.is_some() || model.guild_max_concurrent.is_some());
         let named = named.map(|(name, _)| (name.as_str(), self.concurrency(ModelRole::Side, name)));
         let all = roles.into_iter().chain(named);
         all.filter(|(_, calls)| calls.guild_share >= calls.most).map(|(name, calls)| note(name, calls)).collect()
     }
 
-    /// The names that a companion may have for its models.
+    /// The names of models that a companion's file may use: `main`, `side` and those of further models.
     pub fn names(&self) -> impl Iterator<Item = ModelName> {
         [ModelRole::Main.into(), ModelRole::Side.into()].into_iter().chain(self.named.keys().cloned())
     }
 
-    /// Who serves a role under a name: the further model of that name, or what `main` or `side` means.
+    /// Resolves the model for a role by name: a further model, or the endpoint of `main` or `side`.
     pub fn served(&self, role: ModelRole, name: &ModelName) -> Served<'_> {
         let own = self.own(role);
         if let Some(model) = self.named.get(name) {
             let endpoint: Cow<'_, Endpoint> = Cow::Owned(model.in_role(own));
             return Served { table: name.clone(), endpoint: Some(endpoint.clone()), limits: endpoint };
         }
-        let meant = Self::role_of(name).unwrap_or(role);
-        let limits = if meant == role {
+        let named_role = Self::role_of(name).unwrap_or(role);
+        let limits = if named_role == role {
             Cow::Borrowed(own)
         } else {
-            Cow::Owned(Endpoint { timeout_secs: own.timeout_secs, ..self.own(meant).clone() })
+            Cow::Owned(Endpoint { timeout_secs: own.timeout_secs, ..self.own(named_role).clone() })
         };
         let serves = |role: &ModelRole| self.own(*role).base_url.is_some();
-        let table = [meant, meant.other()].into_iter().find(serves);
+        let table = [named_role, named_role.other()].into_iter().find(serves);
         let endpoint = table.map(|table| Cow::Borrowed(self.own(table)));
-        Served { table: table.unwrap_or(meant).into(), endpoint, limits }
+        Served { table: table.unwrap_or(named_role).into(), endpoint, limits }
     }
 
-    /// How many calls of this model run at a time in this role.
+    /// The limits of concurrent calls of this model in this role.
     pub fn concurrency(&self, role: ModelRole, name: &ModelName) -> Concurrency {
         let own = self.own(Self::role_of(name).unwrap_or(role));
-        let of = |most: usize, of_guild: Option<usize>| Concurrency { most, guild_share: of_guild.unwrap_or((most / 2).max(1)) };
+        let limits = |most: usize, guild: Option<usize>| Concurrency { most, guild_share: guild.unwrap_or((most / 2).max(1)) };
         match self.named.get(name) {
-            Some(NamedModel { max_concurrent: Some(most), guild_max_concurrent, .. }) => of(*most, *guild_max_concurrent),
-            Some(model) => of(own.max_concurrent, model.guild_max_concurrent.or(own.guild_max_concurrent)),
-            None => of(own.max_concurrent, own.guild_max_concurrent),
+            Some(NamedModel { max_concurrent: Some(most), guild_max_concurrent, .. }) => limits(*most, *guild_max_concurrent),
+            Some(model) => limits(own.max_concurrent, model.guild_max_concurrent.or(own.guild_max_concurrent)),
+            None => limits(own.max_concurrent, own.guild_max_concurrent),
         }
     }
 
@@ -225,7 +225,7 @@ impl Models {
         [ModelRole::Side, ModelRole::Main].into_iter().find(|role| role.as_str() == name.as_str())
     }
 
-    /// The role's own table: its timeouts and limits, whoever serves it.
+    /// The role's own table. Its timeouts and limits apply even if another endpoint serves the role.
     pub const fn own(&self, role: ModelRole) -> &Endpoint {
         match role {
             ModelRole::Side => &self.side,
@@ -233,7 +233,7 @@ impl Models {
         }
     }
 
-    /// What a model costs. `rehearsal` costs nothing, which is known; a model without prices costs nobody knows what.
+    /// The price of a model. `rehearsal` is free. `None`: no price is set, so the cost is not known.
     pub fn price(&self, role: ModelRole, name: &ModelName) -> Option<Price> {
         let Some(endpoint) = self.served(role, name).endpoint else { return Some(Price::free(&self.currency)) };
         let (input, output) = endpoint.input_price.zip(endpoint.output_price)?;
@@ -247,70 +247,68 @@ impl Endpoint {
             parsed_base_url(url)?;
         }
         if self.model.as_ref().is_some_and(|model| model.trim().is_empty() || model.len() > 200) {
-            return Err(problem("model", "must be a model's name of 1 to 200 bytes, as the endpoint knows it"));
+            return Err(problem("model", "must be the name of the model at the endpoint, 1 to 200 bytes"));
         }
         for (key, price) in [("input_price", self.input_price), ("output_price", self.output_price)] {
             let price = price.filter(|price| *price != 0.0).unwrap_or(LOWEST_PRICE);
             within(key, price, LOWEST_PRICE, HIGHEST_PRICE)?;
         }
         if self.api_key.is_some() && self.api_key_file.is_some() {
-            return Err(problem("api_key_file", "is set, and the environment gives a key too; keep one of them"));
+            return Err(problem("api_key_file", "is set, but the environment sets a key too; set only one of them"));
         }
         within("timeout_secs", self.timeout_secs, 0.1, 3600.0)?;
-        for (key, within) in
+        for (key, secs) in
             [("first_token_timeout_secs", self.first_token_timeout_secs), ("idle_timeout_secs", self.idle_timeout_secs)]
         {
             let most = self.timeout_secs;
-            if !(0.1..=most).contains(&within) {
-                // Whoever lowered the one has not set the other, and finds the defaults blamed.
-                let message =
-                    format!("is {within}, must be from 0.1 to {most}, which is timeout_secs beside it: change both together");
+            if !(0.1..=most).contains(&secs) {
+                // An operator who lowered `timeout_secs` has not set this key, and the error is about its default.
+                let message = format!(
+                    "is {secs}, must be from 0.1 to {most}, the value of timeout_secs in this table: change both together"
+                );
                 return Err(problem(key, message));
             }
         }
         within("max_concurrent", self.max_concurrent as f64, 1.0, 1024.0)?;
         within("guild_max_concurrent", self.guild_share() as f64, 1.0, 1024.0)?;
         within("temperature", self.temperature.unwrap_or_default(), 0.0, 2.0)?;
-        // Last: whatever is out of range has been told by then, and what misses it is no news.
-        self.check_what_goes_together()
+        // Last: if a value is out of range and was removed, the keys that need it are not the problem.
+        self.check_dependent_keys()
     }
 
-    fn check_what_goes_together(&self) -> Result<(), Problem> {
+    fn check_dependent_keys(&self) -> Result<(), Problem> {
         match (&self.base_url, &self.model) {
             (Some(_), Some(_)) => {}
             (Some(url), None) => return Err(problem("model", format!("is missing; name the model that {url} serves"))),
             (None, Some(model)) => {
                 return Err(problem(
                     "base_url",
-                    format!("is missing; say where {model:?} is served, for example \"http://127.0.0.1:11434/v1\""),
+                    format!("is missing; set the URL where {model:?} is served, for example \"http://127.0.0.1:11434/v1\""),
                 ));
             }
             (None, None) if self.api_key.is_some() || self.api_key_file.is_some() => {
-                return Err(problem(
-                    "base_url",
-                    "is missing, though a key is given; set base_url and model, or take the key away",
-                ));
+                return Err(problem("base_url", "is missing, but a key is set; set base_url and model, or remove the key"));
             }
             (None, None) if self.input_price.is_some() || self.output_price.is_some() => {
                 return Err(problem(
                     "base_url",
-                    "is missing, though a price is given; set base_url and model, or take the price away: whatever serves this \
+                    "is missing, but a price is set; set base_url and model, or remove the price: the endpoint that serves this \
                      role has its own",
                 ));
             }
             (None, None) => {}
         }
         match (self.input_price, self.output_price) {
-            (Some(_), None) => Err(problem("output_price", "is missing, though input_price is given; give both")),
-            (None, Some(_)) => Err(problem("input_price", "is missing, though output_price is given; give both")),
+            (Some(_), None) => Err(problem("output_price", "is missing, but input_price is set; set both")),
+            (None, Some(_)) => Err(problem("input_price", "is missing, but output_price is set; set both")),
             _ => Ok(()),
         }
     }
 
-    /// The key, if there is one, read from its file where that is named.
+    /// The key from the settings or its file, if one is set.
     ///
     /// # Errors
-    /// When the file cannot be read, is empty, is too long, or holds what no HTTP header can carry.
+    /// The file cannot be read. Or the key is empty, too long, or contains characters that no HTTP header can carry.
     pub fn key(&self) -> Result<Option<SecretString>, Problem> {
         let (name, key) = match (&self.api_key, &self.api_key_file) {
             (Some(key), _) => ("api_key", key.clone()),
@@ -323,17 +321,17 @@ impl Endpoint {
         };
         let fits = |key: &str| !key.is_empty() && key.len() <= MAX_KEY_BYTES && key.bytes().all(|byte| byte.is_ascii_graphic());
         if !fits(key.expose_secret()) {
-            return Err(problem(name, "must be one key of visible ASCII characters and nothing else"));
+            return Err(problem(name, "must contain one key of visible ASCII characters and nothing else"));
         }
         Ok(Some(key))
     }
 
-    /// Calls at a time for one guild: half of all, rounded down but never none, where nothing else is set.
+    /// Concurrent calls for one guild. The default is half of `max_concurrent`, rounded down, but at least 1.
     pub fn guild_share(&self) -> usize {
         self.guild_max_concurrent.unwrap_or((self.max_concurrent / 2).max(1))
     }
 
-    /// How long a question may take, waiting and retries included.
+    /// How long a question may take, including the wait in the queue and retries.
     pub fn timeout(&self) -> Duration {
         seconds(self.timeout_secs)
     }
@@ -348,26 +346,26 @@ impl Pool {
     }
 }
 
-/// A span of time from a setting that was checked; one that was not counts as zero.
+/// A checked setting in seconds as a duration. Invalid numbers become zero.
 pub fn seconds(secs: f64) -> Duration {
     Duration::try_from_secs_f64(secs).unwrap_or_default()
 }
 
-/// Reads where an API begins.
+/// Parses the base URL of an API.
 ///
 /// # Errors
-/// When it is not an absolute http or https address, or carries a user, a query or a fragment.
+/// It is not an absolute http or https URL, or contains a user, a password, a query or a fragment.
 pub fn parsed_base_url(text: &str) -> Result<Url, Problem> {
     let example = "for example \"http://127.0.0.1:11434/v1\"";
     let url = Url::parse(text)
-        .map_err(|error| problem("base_url", format!("is not an address ({error}); give it whole, {example}")))?;
+        .map_err(|error| problem("base_url", format!("is not a URL ({error}); give the whole URL, {example}")))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return Err(problem("base_url", format!("must begin with http:// or https:// and name a host, {example}")));
     }
     if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
         return Err(problem(
             "base_url",
-            format!("must hold neither a user, a key, a ? nor a #, {example}; a key goes to the environment"),
+            format!("must not contain a user, a key, a ? or a #, {example}; set the key in the environment"),
         ));
     }
     Ok(url)

@@ -1,14 +1,14 @@
-//! What is wrong with settings, and where.
+//! Problems with settings, and their places.
 
 use std::fmt;
 
-/// What is wrong with a value that parsed, told by the section that knows what is allowed.
+/// A problem with a parsed value, found by its section's check.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {message}")]
 pub struct Problem {
     /// The key within its section, for example `max_buffer`, `side.model` or `rooms[0].id`.
     pub key: String,
-    /// What is wrong and what is allowed, for example `is 0, must be from 1 to 10000`.
+    /// What is wrong and what is allowed, as a predicate of the key. For example `is 0, must be from 1 to 10000`.
     pub message: String,
 }
 
@@ -19,14 +19,14 @@ impl Problem {
     }
 }
 
-/// A problem, and the place that an operator has to look at.
+/// A problem and its place.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Located {
-    /// A file, a variable of the environment, or nothing where the text has no name (a script).
+    /// A file or an environment variable. `None` if the source has no name (a script).
     pub place: Option<String>,
     /// The line in the file, from 1.
     pub line: Option<usize>,
-    /// What is wrong and the way out. Never holds a secret.
+    /// What is wrong and what to do. It never contains a secret.
     pub message: String,
 }
 
@@ -47,12 +47,12 @@ impl fmt::Display for Located {
     }
 }
 
-/// Everything that is wrong, at least one thing; one line each.
+/// All problems, at least one. Displayed as one line each.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Problems(pub Vec<Located>);
 
 impl Problems {
-    /// Those of one place together and by their lines, places in the order in which they come up first.
+    /// Groups problems by place, in the order in which places appear first, and sorts each group by line.
     pub(super) fn sorted(mut found: Vec<Located>) -> Self {
         let mut places: Vec<Option<String>> = Vec::new();
         for problem in &found {

@@ -1,4 +1,4 @@
-//! What models are told, and how much of it: the section `[prompt]`.
+//! Section `prompt`: the texts and sizes of prompts.
 
 use std::borrow::Cow;
 
@@ -7,68 +7,68 @@ use serde::Deserialize;
 use super::Problem;
 use crate::domain::answer::Words;
 
-/// Wording and size of prompts.
+/// Section `prompt`. Each text is one line of at most 300 characters.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prompt {
-    /// What is said to a companion that was addressed. Up to 300 characters, like every sentence here.
+    /// For a decision of a companion that was addressed.
     pub direct_address: String,
-    /// What is said when enough was said without it; `{count}` stands for the number of messages.
+    /// For a decision about an interjection. `{count}` is replaced by the number of messages.
     pub interjection: String,
-    /// What is said when another companion has spoken; `{name}` stands for that companion's name.
+    /// For a decision after another companion has spoken. `{name}` is replaced by that companion's name.
     pub turn: String,
-    /// What is asked at the end of a decision. How to answer is added to it.
+    /// The question at the end of a decision's prompt. The format of the answer is added to it.
     pub question: String,
-    /// What one that speaks unasked is told about its statement.
+    /// For a statement that interjects.
     pub unsolicited: String,
-    /// What one that was asked, or follows a lull or another companion, is told about its statement.
+    /// For a statement after a direct address, a lull or another companion's statement.
     pub solicited: String,
-    /// What a companion is told about its statement when it should prepare the end of the conversation (docs/design/closing.md C-2).
+    /// For a statement that should prepare the end of the conversation (docs/design/closing.md C-2).
     pub pre_closing: String,
-    /// What it is told about its statement when it should say goodbye.
+    /// For a statement that should say goodbye.
     pub closing: String,
-    /// What it is told, deciding and speaking, when the conversation repeats itself.
+    /// For decisions and statements while the conversation repeats itself.
     pub repetition: String,
-    /// One sentence for each interjection tier.
+    /// One sentence for each interjection level.
     pub tone: Tone,
     /// Words that count as YES in an answer, 1 to 20, each of 1 to 20 letters or digits, in any case. The first one is asked for.
     pub yes_words: Vec<Cow<'static, str>>,
     /// Words that count as NO, like `yes_words`.
     pub no_words: Vec<Cow<'static, str>>,
-    /// Tokens of a decision's prompt, 1,500 to 1,000,000: estimated, four ASCII or two other characters for each.
+    /// The maximum size of a decision's prompt in tokens, 1,500 to 1,000,000. A token is estimated as four ASCII or two other characters.
     pub decision_tokens: usize,
-    /// Tokens of a statement's prompt, 1,500 to 1,000,000.
+    /// The maximum size of a statement's prompt in tokens, 1,500 to 1,000,000.
     pub statement_tokens: usize,
-    /// Tokens of a summary's prompt, 1,500 to 1,000,000.
+    /// The maximum size of a summary's prompt in tokens, 1,500 to 1,000,000.
     pub summary_tokens: usize,
-    /// Tokens that the side model may answer with, 16 to 100,000.
+    /// The maximum size of the side model's answer in tokens, 16 to 100,000.
     pub max_side_answer_tokens: u32,
-    /// Tokens that the main model may answer with, 16 to 100,000.
+    /// The maximum size of the main model's answer in tokens, 16 to 100,000.
     pub max_main_answer_tokens: u32,
-    /// Messages that settle before the rolling summary is made anew, 1 to 100,000.
+    /// The rolling summary is updated after this number of newly settled messages, 1 to 100,000.
     pub summary_after: u64,
 }
 
-/// One sentence for each interjection tier (docs/design/gate.md G-26).
+/// One sentence for each interjection level (docs/design/gate.md G-26).
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tone {
-    /// The most patient.
+    /// For companions that interject after about 15 messages.
     pub very_quiet: String,
-    /// Patient.
+    /// For companions that interject after about 12 messages.
     pub quiet: String,
-    /// Neither.
+    /// For companions that interject after about 9 messages.
     pub average: String,
-    /// Impatient.
+    /// For companions that interject after about 6 messages.
     pub eager: String,
-    /// The most impatient.
+    /// For companions that interject after about 3 messages.
     pub very_eager: String,
 }
 
 impl Tone {
-    /// The sentence for a tier by its name in settings; empty for one that does not exist.
-    pub fn of(&self, tier: &str) -> &str {
-        match tier {
+    /// The sentence for an interjection level by its name in settings. Empty for an unknown name.
+    pub fn of(&self, level: &str) -> &str {
+        match level {
             "very_quiet" => &self.very_quiet,
             "quiet" => &self.quiet,
             "average" => &self.average,
@@ -85,7 +85,7 @@ impl Prompt {
         Words { yes: &self.yes_words, no: &self.no_words }
     }
 
-    /// Checks lengths, placeholders and ranges.
+    /// Checks lengths, placeholders and ranges, and returns the first problem.
     pub fn check(&self) -> Result<(), Problem> {
         check_sentence("direct_address", &self.direct_address, "")?;
         check_sentence("interjection", &self.interjection, "{count}")?;
@@ -115,7 +115,7 @@ impl Prompt {
     }
 }
 
-/// At most 300 characters in one line, and no placeholder but its own.
+/// Checks that a sentence is one line of at most 300 characters, with no placeholder except this one.
 fn check_sentence(key: &str, sentence: &str, placeholder: &str) -> Result<(), Problem> {
     let problem = |message: String| Err(Problem { key: key.to_owned(), message });
     let length = sentence.chars().count();
@@ -127,8 +127,8 @@ fn check_sentence(key: &str, sentence: &str, placeholder: &str) -> Result<(), Pr
     }
     let rest = if placeholder.is_empty() { sentence.to_owned() } else { sentence.replace(placeholder, "") };
     if rest.contains(['{', '}']) {
-        let allowed = if placeholder.is_empty() { "none is known here" } else { placeholder };
-        return problem(format!("has braces that are no known placeholder ({allowed})"));
+        let allowed = if placeholder.is_empty() { "none is allowed here" } else { placeholder };
+        return problem(format!("has braces that are not a placeholder (allowed: {allowed})"));
     }
     Ok(())
 }
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_range_is_named() {
+    fn an_invalid_value_is_named_by_its_key() {
         let mut long = defaults();
         long.turn = "x".repeat(301);
         let mut unknown = defaults();

@@ -1,33 +1,33 @@
-//! Section `repetition`: noticing that companions go in circles.
+//! Section `repetition`: detection of conversations that repeat themselves.
 
 use serde::{Deserialize, Serialize};
 
 use super::Problem;
 
-/// Noticing that companions go in circles.
+/// Section `repetition`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Repetition {
-    /// Whether it is looked at.
+    /// Whether repetition is measured.
     pub enabled: bool,
-    /// Who judges.
+    /// How it is measured.
     pub judge: Judge,
 }
 
-/// Who judges how much the last messages repeat each other.
+/// What measures how much the last messages repeat each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Judge {
-    /// The likeness of the words; costs nothing.
+    /// The similarity of the words. It costs no calls.
     Lexical,
-    /// The side model, after each statement; the next round waits for it.
+    /// The side model, after each statement. The next round waits for it.
     Model,
-    /// The words first; what they suspect the side model confirms.
+    /// The similarity of the words first. If it suspects repetition, the side model confirms or rejects it.
     Both,
 }
 
 impl Repetition {
-    /// Nothing here can be out of range.
+    /// Always succeeds, because no value can be out of range.
     ///
     /// # Errors
     /// None.

@@ -1,4 +1,4 @@
-//! The companions there are: one file each, or those that the binary carries.
+//! The configured companions: one file each, or the built-in ones.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use unicode_normalization::UnicodeNormalization;
 use super::companion::{Companion, CompanionDefaults, CompanionFile, check_id, shortened};
 use super::console::Console;
 use super::discord::Discord;
-use super::layer::{Asked, Layer, located, settle};
+use super::layer::{Completeness, Layer, located, read_layers};
 use super::load::{is_there, read_text};
 use super::mismatch::{Kind, Mismatch, Path};
 use super::models::Models;
@@ -18,47 +18,47 @@ use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
 use crate::domain::text::{is_invisible, is_joining};
 
-/// The companions that the binary carries, by the stem of their files.
+/// The built-in companions, by the stems of their files.
 const BUILT_IN: [(&str, &str); 3] = [
     ("aria", include_str!("../../config/companions/aria.toml")),
     ("bruno", include_str!("../../config/companions/bruno.toml")),
     ("cleo", include_str!("../../config/companions/cleo.toml")),
 ];
-/// The most companions that a folder may hold.
+/// The maximum number of companions in a folder.
 const MAX_COMPANIONS: usize = 10_000;
 
-/// Where companions come from.
+/// The source of companions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The binary carries them.
+    /// The built-in companions.
     BuiltIn,
-    /// A folder, which replaces them.
+    /// This folder. It replaces the built-in companions.
     Folder(PathBuf),
 }
 
-/// The companions that were found.
+/// The configured companions.
 #[derive(Clone, Debug)]
 pub struct Roster {
-    /// Those that are good, by id.
+    /// The valid companions, by id.
     pub companions: BTreeMap<CompanionId, Companion>,
-    /// Where they come from.
+    /// Where they were read from.
     pub origin: Origin,
-    /// Those whose files are not good: known, so that nobody calls them missing.
-    spoilt: Vec<CompanionId>,
+    /// The companions with invalid files. They are kept here so that they are not reported as missing too.
+    invalid: Vec<CompanionId>,
 }
 
 /// A name that two companions share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedName {
-    /// The name, as the second one writes it.
+    /// The name as the second companion writes it.
     pub name: String,
-    /// Who has it too, the smaller id.
+    /// The companion with the smaller id.
     pub first: CompanionId,
-    /// Whose it is as well.
+    /// The companion with the larger id.
     pub second: CompanionId,
 }
 
-/// The names that any two of these companions share, in any case: within one guild that is an error (docs/design/gate.md G-6).
+/// The names that any two of these companions share, ignoring case. Within one guild that is an error (docs/design/gate.md G-6).
 pub fn shared_names<'a>(companions: impl IntoIterator<Item = &'a Companion>) -> Vec<SharedName> {
     let sorted: BTreeMap<_, _> = companions.into_iter().map(|companion| (&companion.id, companion)).collect();
     let mut owners: BTreeMap<String, &CompanionId> = BTreeMap::new();
@@ -79,39 +79,39 @@ pub fn shared_names<'a>(companions: impl IntoIterator<Item = &'a Companion>) -> 
 }
 
 impl Roster {
-    /// Reads the folder, or takes the built-in companions if it is not there.
+    /// Reads the folder, or the built-in companions if it does not exist.
     pub(super) fn read(folder: &FilePath, defaults: &CompanionDefaults, models: &Models, problems: &mut Vec<Located>) -> Self {
         if !is_there(folder) {
-            let mut roster = Self { companions: BTreeMap::new(), origin: Origin::BuiltIn, spoilt: Vec::new() };
+            let mut roster = Self { companions: BTreeMap::new(), origin: Origin::BuiltIn, invalid: Vec::new() };
             for (stem, text) in BUILT_IN {
                 roster.take(stem, &format!("built-in companion {stem}"), Ok(text.to_owned()), (defaults, models), problems);
             }
             return roster;
         }
-        let mut roster = Self { companions: BTreeMap::new(), origin: Origin::Folder(folder.to_owned()), spoilt: Vec::new() };
+        let mut roster = Self { companions: BTreeMap::new(), origin: Origin::Folder(folder.to_owned()), invalid: Vec::new() };
         for path in files_in(folder, problems) {
             let name = path.display().to_string();
             match path.file_stem().and_then(|stem| stem.to_str()) {
                 Some(stem) if check_id(stem).is_ok() => roster.take(stem, &name, read_text(&path), (defaults, models), problems),
                 _ => problems.push(Located::at(
                     name.escape_debug().to_string(),
-                    "is not named after an id; name it with 1 to 32 letters, digits, _ or -, and .toml",
+                    "is not named after an id; name it with 1 to 32 letters, digits, _ or -, then .toml",
                 )),
             }
         }
         roster
     }
 
-    /// Puts the companions there are into rooms that nobody set, where those that the built-in rooms name are not there.
+    /// Fills the default rooms with existing companions, if a default room names companions that do not exist.
     pub(super) fn fill(&self, console: &mut Console, notes: &mut Vec<String>) {
         for room in &mut console.rooms {
             if room.companions.iter().all(|id| self.knows(id)) {
                 continue;
             }
-            room.companions = self.fitting(BUILT_IN.len());
+            room.companions = self.without_shared_names(BUILT_IN.len());
             let ids: Vec<_> = room.companions.iter().map(CompanionId::as_str).collect();
             notes.push(match &ids[..] {
-                [] => format!("room {}: nobody is in it, for there are no companions", room.id),
+                [] => format!("room {}: nobody is in it, because there are no companions", room.id),
                 [only] => format!("room {}: {only} is in it; set console.rooms to choose", room.id),
                 [most @ .., last] => {
                     format!("room {}: {} and {last} are in it; set console.rooms to choose", room.id, most.join(", "))
@@ -120,8 +120,8 @@ impl Roster {
         }
     }
 
-    /// What is wrong with who is in the rooms, by keys of the section `console`.
-    pub(super) fn objections(&self, console: &Console) -> Vec<Problem> {
+    /// The problems with the companions of the rooms, by keys of the section `console`.
+    pub(super) fn check_rooms(&self, console: &Console) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut guilds: BTreeMap<_, (usize, BTreeMap<_, _>)> = BTreeMap::new();
         for (index, room) in console.rooms.iter().enumerate() {
@@ -138,29 +138,32 @@ impl Roster {
             for SharedName { name, first, second } in shared_names(present.into_values()) {
                 problems.push(Problem::new(
                     format!("rooms[{index}].companions"),
-                    format!("brings {first} and {second} into guild {guild}, and both answer to {name:?}; rename one or keep them in different guilds"),
+                    format!(
+                        "brings {first} and {second} into guild {guild}, and both answer to {name:?}; rename one or keep them in \
+                         different guilds"
+                    ),
                 ));
             }
         }
         problems
     }
 
-    /// What is wrong with who answers in direct messages, by keys of the section `discord`.
-    pub(super) fn direct_objections(&self, discord: &Discord) -> Vec<Problem> {
+    /// The problems with the companions for direct messages, by keys of the section `discord`.
+    pub(super) fn check_direct_companions(&self, discord: &Discord) -> Vec<Problem> {
         let ids = discord.direct_companions.as_deref().unwrap_or_default();
         let mut problems = Vec::new();
         for (position, id) in ids.iter().enumerate().filter(|(_, id)| !self.knows(id)) {
             problems.push(Problem::new(format!("direct_companions[{position}]"), self.unknown(id)));
         }
         for SharedName { name, first, second } in shared_names(ids.iter().filter_map(|id| self.companions.get(id))) {
-            let message = format!("names {first} and {second}, and both answer to {name:?}; rename one or leave it out");
+            let message = format!("names {first} and {second}, and both answer to {name:?}; rename one or remove it");
             problems.push(Problem::new("direct_companions", message));
         }
         problems
     }
 
     fn unknown(&self, id: &CompanionId) -> String {
-        format!("= {:?} is not a companion; there are: {}", shortened(id.as_str()), self.listed())
+        format!("= {:?} is not a companion; the companions are: {}", shortened(id.as_str()), self.listed())
     }
 
     fn take(
@@ -168,25 +171,25 @@ impl Roster {
         stem: &str,
         name: &str,
         text: Result<String, String>,
-        around: (&CompanionDefaults, &Models),
+        settings: (&CompanionDefaults, &Models),
         problems: &mut Vec<Located>,
     ) {
         let id = CompanionId::from(stem);
-        let known = problems.len();
+        let problems_before = problems.len();
         let companion = text
             .map_err(|message| Located::at(name, message))
             .and_then(|text| Layer::file(name, &text))
             .map_err(|problem| problems.push(problem))
             .ok()
-            .and_then(|layer| companion_in(layer, stem, around, problems));
+            .and_then(|layer| companion_in(layer, stem, settings, problems));
         match companion {
-            Some(companion) if problems.len() == known => drop(self.companions.insert(id, companion)),
-            _ => self.spoilt.push(id),
+            Some(companion) if problems.len() == problems_before => drop(self.companions.insert(id, companion)),
+            _ => self.invalid.push(id),
         }
     }
 
-    /// The first companions, by id, that can live in one guild.
-    fn fitting(&self, most: usize) -> Vec<CompanionId> {
+    /// The first companions by id that share no name, so that they can be in one guild.
+    fn without_shared_names(&self, most: usize) -> Vec<CompanionId> {
         let mut chosen: Vec<&Companion> = Vec::new();
         for companion in self.companions.values() {
             if chosen.len() < most && shared_names(chosen.iter().copied().chain([companion])).is_empty() {
@@ -197,7 +200,7 @@ impl Roster {
     }
 
     fn knows(&self, id: &CompanionId) -> bool {
-        self.companions.contains_key(id) || self.spoilt.contains(id)
+        self.companions.contains_key(id) || self.invalid.contains(id)
     }
 
     fn listed(&self) -> String {
@@ -213,7 +216,7 @@ fn companion_in(
     problems: &mut Vec<Located>,
 ) -> Option<Companion> {
     let mut layers = [layer];
-    let file: CompanionFile = settle(&mut layers, Asked::Whole, |file| unfit_models(file, models), problems)?;
+    let file: CompanionFile = read_layers(&mut layers, Completeness::Complete, |file| invalid_models(file, models), problems)?;
     Companion::from_file(file, Some(stem), defaults)
         .map_err(|found| {
             problems.extend(found.into_iter().map(|Problem { key, message }| {
@@ -223,22 +226,22 @@ fn companion_in(
         .ok()
 }
 
-/// The models that a companion's file names, and that are not there, or wait longer than a question of that role may take.
-fn unfit_models(file: &CompanionFile, models: &Models) -> Vec<Mismatch> {
+/// The models in a companion's file that do not exist, or whose timeouts exceed the role's `timeout_secs`.
+fn invalid_models(file: &CompanionFile, models: &Models) -> Vec<Mismatch> {
     let Some(choice) = &file.model else { return Vec::new() };
     let names: Vec<_> = models.names().collect();
     let chosen = [ModelRole::Main, ModelRole::Side].map(|role| (role, choice.of(role)));
     let problem = |(role, name): (ModelRole, &ModelName)| {
         let own = models.own(role);
         let message = if !names.contains(name) {
-            let there: Vec<_> = names.iter().map(ModelName::as_str).collect();
-            format!("= {:?} is not a model; there are: {}", shortened(name.as_str()), there.join(", "))
+            let names: Vec<_> = names.iter().map(ModelName::as_str).collect();
+            format!("= {:?} is not a model; the models are: {}", shortened(name.as_str()), names.join(", "))
         } else {
             let (key, secs) = models.named.get(name)?.overlong(own).next()?;
             let (role, most) = (role.as_str(), own.timeout_secs);
             format!(
                 "= \"{name}\" waits longer than its question may take: models.{name}.{key} = {secs}, models.{role}.timeout_secs = {most}; \
-                 lower the one or raise the other"
+                 lower the first or raise the second"
             )
         };
         Some(Mismatch { path: Path::of(&format!("model.{}", role.as_str())), kind: Kind::Other(message) })
@@ -246,7 +249,7 @@ fn unfit_models(file: &CompanionFile, models: &Models) -> Vec<Mismatch> {
     chosen.into_iter().filter_map(problem).collect()
 }
 
-/// The TOML files of a folder by name; what is hidden, or no TOML, is nobody's companion.
+/// The TOML files of a folder, sorted by name. Hidden files are ignored.
 fn files_in(folder: &FilePath, problems: &mut Vec<Located>) -> Vec<PathBuf> {
     let is_companion = |path: &PathBuf| {
         let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
@@ -262,14 +265,14 @@ fn files_in(folder: &FilePath, problems: &mut Vec<Located>) -> Vec<PathBuf> {
     };
     files.sort();
     if files.len() > MAX_COMPANIONS {
-        let message = format!("holds {} companions, at most {MAX_COMPANIONS} are allowed", files.len());
+        let message = format!("contains {} companions, at most {MAX_COMPANIONS} are allowed", files.len());
         problems.push(Located::at(folder.display().to_string(), message));
         files.truncate(MAX_COMPANIONS);
     }
     files
 }
 
-/// Names that differ in case, in how their characters are put together or in what cannot be seen are one name.
+/// Normalizes a name: names that differ only in case, in composition of characters or in invisible characters are equal.
 fn folded(name: &str) -> String {
     name.nfkc().filter(|c| !is_invisible(*c) && !is_joining(*c)).collect::<String>().to_lowercase()
 }

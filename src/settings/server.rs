@@ -1,4 +1,4 @@
-//! `[server]`: where the console listens, who may use it, and how much at once.
+//! Section `server`: the console's address, access to it, and its limits.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -11,29 +11,30 @@ use serde::Deserialize;
 
 use super::Problem;
 
-/// A token that other machines can try has this many characters at least.
+/// The minimum length of a token that other machines can try, in characters.
 const STRONG_CHARS: usize = 16;
 
-/// And this many different ones: fewer than almost any random token has.
+/// The minimum number of different characters in such a token. Almost every random token has more.
 const STRONG_KINDS: usize = 6;
 
-/// A token of so many characters cannot be found by trying, however often: not even one of words or of hexadecimal digits.
+/// A token with this number of characters cannot be found by guessing, even without a limit on attempts. This holds for tokens of words or of
+/// hexadecimal digits too.
 const UNGUESSABLE_CHARS: usize = 32;
 
-/// Where the console listens, who may use it, and how much at once.
+/// Section `server`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
-    /// Address and port, `127.0.0.1:7878` or `localhost:7878`; port 0 takes a free one. Beyond loopback an admin token is required.
+    /// Address and port: `127.0.0.1:7878` or `localhost:7878`. Port 0 selects a free port. Except on loopback an admin token is required.
     pub listen: String,
-    /// How browsers reach the server, where that is not `listen`: `https://talk.example.org` behind a proxy. Its host is accepted as Host,
-    /// itself as Origin; `https` makes cookies Secure. Unless it names loopback, an admin token is required.
+    /// The URL that browsers use, if it is not `listen`: `https://talk.example.org` behind a proxy. The server accepts its host as Host and its
+    /// origin as Origin. With `https` cookies are Secure. Unless it names loopback, an admin token is required.
     #[serde(default)]
     pub public_url: Option<String>,
-    /// Addresses and networks (`10.0.0.5`, `10.0.0.0/8`) of proxies that are believed where a request came from (`X-Forwarded-For`,
-    /// `Forwarded`).
+    /// Addresses and networks (`10.0.0.5`, `10.0.0.0/8`) of trusted proxies. Their `X-Forwarded-For` and `Forwarded` headers are used as the
+    /// client's address.
     pub trusted_proxies: Vec<String>,
-    /// What programs and people show to be let in. From the environment alone; see `admin_token_file`.
+    /// The token that programs and people need for access, only from the environment. See also `admin_token_file`.
     #[serde(default)]
     pub admin_token: Option<SecretString>,
     /// A file whose first line is the admin token.
@@ -43,38 +44,39 @@ pub struct Server {
     pub max_body_bytes: usize,
     /// Longest text of a message, in characters: 1 to 100,000.
     pub max_text_chars: usize,
-    /// Connections at once: 1 to 100,000. Of 16 and more a sixteenth, at most 64, is kept for this machine itself.
+    /// Concurrent connections: 1 to 100,000. From 16 on, a sixteenth of them, at most 64, is reserved for this machine itself.
     pub max_connections: usize,
-    /// Connections at once from one address (of IPv6, one /64) that is not this machine: 1 to 100,000.
+    /// Concurrent connections from one address (IPv6: one /64) other than this machine: 1 to 100,000.
     pub max_connections_per_address: usize,
-    /// WebSockets at once: 0 to 100,000.
+    /// Concurrent WebSockets: 0 to 100,000.
     pub max_live: usize,
-    /// WebSockets at once from one address: 0 to 100,000.
+    /// Concurrent WebSockets from one address: 0 to 100,000.
     pub max_live_per_address: usize,
-    /// Requests a second from one address (of IPv6, one /64): 1 to 1,000,000.
+    /// Requests per second from one address (IPv6: one /64): 1 to 1,000,000.
     pub requests_per_second: u32,
-    /// Requests that may come at once from one address: 1 to 1,000,000.
+    /// The burst size of this rate limit, in requests: 1 to 1,000,000.
     pub request_burst: u32,
-    /// Failed attempts to sign in a minute from one address: 1 to 1,000. Over it a right token waits too, unless it has 32 characters or more.
+    /// Failed attempts to sign in per minute from one address: 1 to 1,000. Over this limit a correct token with less than 32 characters must wait
+    /// too.
     pub sign_ins_per_minute: u32,
-    /// Seconds for a request's head to arrive, from the first byte that could have come: 0.05 to 3,600.
+    /// Seconds for a request's headers to arrive, counted from when the connection is ready for the request: 0.05 to 3,600.
     pub header_timeout_secs: f64,
     /// Seconds for a request's body to arrive: 0.05 to 3,600.
     pub body_timeout_secs: f64,
-    /// Seconds that a peer may leave a response unread: 0.05 to 3,600.
+    /// Seconds after which a response that the peer does not read is aborted: 0.05 to 3,600.
     pub stall_timeout_secs: f64,
-    /// Seconds between pings on a WebSocket; one that shows no sign of life between three of them is closed: 0.05 to 3,600.
+    /// Seconds between pings on a WebSocket: 0.05 to 3,600. A WebSocket without any sign of life between three pings is closed.
     pub live_ping_secs: f64,
-    /// Seconds after which a browser has to sign in again: 60 to 31,536,000.
+    /// Seconds after which a browser must sign in again: 60 to 31,536,000.
     pub session_secs: f64,
-    /// Browsers signed in at once: 1 to 10,000.
+    /// Browsers signed in at the same time: 1 to 10,000.
     pub max_sessions: usize,
-    /// Seconds that requests in flight have to end at shutdown: 0 to 600.
+    /// Seconds that requests in flight may take to finish at shutdown: 0 to 600.
     pub drain_secs: f64,
 }
 
 impl Server {
-    /// Whether every value is in its range, and the values fit together: beyond loopback an admin token is required.
+    /// Checks all ranges, and that an admin token is set if other machines can reach the server. Returns the first problem.
     pub fn check(&self) -> Result<(), Problem> {
         let address = self.address()?;
         if let Some(url) = &self.public_url {
@@ -86,15 +88,15 @@ impl Server {
             })?;
         }
         if self.admin_token.is_some() && self.admin_token_file.is_some() {
-            return Err(problem("admin_token_file", "is set together with admin_token, set one of them".into()));
+            return Err(problem("admin_token_file", "is set together with admin_token; set only one of them".into()));
         }
         if self.admin_token.is_none() && self.admin_token_file.is_none() {
-            let reached = "can be reached from other machines, and no admin token is set; \
+            let reached = "can be reached from other machines, but no admin token is set; \
                            set TERTULIA__SERVER__ADMIN_TOKEN or server.admin_token_file";
             if !address.ip().to_canonical().is_loopback() {
                 return Err(problem("listen", format!("= {:?} {reached}, or listen on 127.0.0.1", self.listen)));
             }
-            // Whoever comes through the proxy comes from loopback.
+            // Requests through the proxy come from loopback, so the check above does not cover them.
             if let Some(url) = self.public_url.as_deref().filter(|_| !self.is_public_on_loopback()) {
                 return Err(problem("public_url", format!("= {url:?} {reached}")));
             }
@@ -118,20 +120,20 @@ impl Server {
         within("drain_secs", self.drain_secs, 0.0, 600.0)
     }
 
-    /// Where to listen.
+    /// `listen` as a socket address. Fails if it is not one.
     pub fn address(&self) -> Result<SocketAddr, Problem> {
         let named = self.listen.strip_prefix("localhost:").and_then(|port| port.parse().ok());
         if let Some(port) = named {
             return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
         }
         self.listen.parse().map_err(|_| {
-            let way_out = "must be an address and a port, like 127.0.0.1:7878, [::1]:7878, localhost:7878 or 0.0.0.0:7878";
-            problem("listen", format!("is {:?}, {way_out}", self.listen))
+            let expected = "must be an address and a port, like 127.0.0.1:7878, [::1]:7878, localhost:7878 or 0.0.0.0:7878";
+            problem("listen", format!("is {:?}, {expected}", self.listen))
         })
     }
 
-    /// `public_url` as browsers write an Origin: `https://talk.example.org`, in lower case, without a default port. `None` also for what
-    /// is no such URL, which [`check`](Self::check) refuses.
+    /// `public_url` as browsers write an Origin: `https://talk.example.org`, in lower case, without a default port. `None` also for an
+    /// invalid URL, which [`check`](Self::check) rejects.
     pub fn public_origin(&self) -> Option<String> {
         let url = self.public_url.as_deref()?.to_ascii_lowercase();
         let url = url.strip_suffix('/').unwrap_or(&url);
@@ -151,17 +153,17 @@ impl Server {
         is_valid.then(|| format!("{scheme}://{authority}"))
     }
 
-    /// `trusted_proxies` as networks.
+    /// `trusted_proxies` as networks. Fails if an entry is invalid or covers all addresses.
     pub fn trusted_networks(&self) -> Result<Vec<IpNet>, Problem> {
-        let network = |(place, text): (usize, &String)| {
+        let network = |(index, text): (usize, &String)| {
             let network = text.parse().or_else(|_| text.parse::<IpAddr>().map(|address| IpNet::from(address.to_canonical())));
-            let key = || format!("trusted_proxies[{place}]");
+            let key = || format!("trusted_proxies[{index}]");
             let network = network.map_err(|_| {
                 problem(&key(), format!("is {text:?}, must be an address or a network, like 10.0.0.5, 10.0.0.0/8 or fd00::/8"))
             })?;
             if network.prefix_len() == 0 {
                 let detail =
-                    "trusts every address, and anybody could claim to be somebody else; name the proxy's address or network";
+                    "trusts every address, so that anybody could claim another address; name the proxy's address or network";
                 return Err(problem(&key(), format!("is {text:?}, which {detail}")));
             }
             Ok(network)
@@ -169,7 +171,7 @@ impl Server {
         self.trusted_proxies.iter().enumerate().map(network).collect()
     }
 
-    /// Whether `public_url` names this machine as it calls itself.
+    /// Whether `public_url` names loopback.
     fn is_public_on_loopback(&self) -> bool {
         let origin = self.public_origin().unwrap_or_default();
         let authority = origin.split_once("://").map_or("", |(_, authority)| authority);
@@ -178,13 +180,14 @@ impl Server {
         host == "localhost" || address.is_some_and(|address| address.to_canonical().is_loopback())
     }
 
-    /// Whether other machines can reach the server, themselves or through a proxy.
+    /// Whether other machines can reach the server, directly or through a proxy.
     fn is_reached(&self) -> bool {
         let is_here = self.address().is_ok_and(|address| address.ip().to_canonical().is_loopback());
         !is_here || (self.public_url.is_some() && !self.is_public_on_loopback())
     }
 
-    /// The admin token: set, or read from its file. Where other machines can reach the server, one that could be guessed is refused.
+    /// The admin token, from the settings or its file. Fails if the file cannot be read or the token is invalid. It also fails if other machines can
+    /// reach the server and the token could be guessed.
     pub fn token(&self) -> Result<Option<SecretString>, Problem> {
         let (key, token) = match (&self.admin_token, &self.admin_token_file) {
             (Some(token), _) => ("admin_token", token.clone()),
@@ -197,63 +200,62 @@ impl Server {
         };
         let text = token.expose_secret().trim();
         if text.is_empty() {
-            return Err(problem(key, "is empty; give a token of 16 characters or more, or leave the key out".into()));
+            return Err(problem(key, "is empty; set a token of 16 characters or more, or remove the key".into()));
         }
         if text.len() > 1_024 || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(problem(key, "must be at most 1,024 visible ASCII characters without spaces".into()));
         }
         if self.is_reached() && !is_strong(text) {
-            let way_out =
-                "other machines can reach the server; make one of 16 characters or more, for example with `openssl rand -hex 32`";
-            return Err(problem(key, format!("could be guessed, and {way_out}")));
+            let remedy = "other machines can reach the server; create one of 16 characters or more, for example with `openssl rand -hex 32`";
+            return Err(problem(key, format!("could be guessed, and {remedy}")));
         }
         Ok(Some(text.into()))
     }
 
-    /// `header_timeout_secs`.
+    /// `header_timeout_secs` as a duration.
     pub fn header_timeout(&self) -> Duration {
         Duration::from_secs_f64(self.header_timeout_secs)
     }
 
-    /// `body_timeout_secs`.
+    /// `body_timeout_secs` as a duration.
     pub fn body_timeout(&self) -> Duration {
         Duration::from_secs_f64(self.body_timeout_secs)
     }
 
-    /// `stall_timeout_secs`.
+    /// `stall_timeout_secs` as a duration.
     pub fn stall_timeout(&self) -> Duration {
         Duration::from_secs_f64(self.stall_timeout_secs)
     }
 
-    /// `live_ping_secs`.
+    /// `live_ping_secs` as a duration.
     pub fn live_ping(&self) -> Duration {
         Duration::from_secs_f64(self.live_ping_secs)
     }
 
-    /// `session_secs`.
+    /// `session_secs` as a duration.
     pub fn session(&self) -> Duration {
         Duration::from_secs_f64(self.session_secs)
     }
 
-    /// `drain_secs`.
+    /// `drain_secs` as a duration.
     pub fn drain(&self) -> Duration {
         Duration::from_secs_f64(self.drain_secs)
     }
 }
 
-/// Long enough, and not the same few characters again and again.
+/// Whether a token is long enough and has enough different characters.
 fn is_strong(token: &str) -> bool {
     let kinds: BTreeSet<u8> = token.bytes().collect();
     token.len() >= STRONG_CHARS && kinds.len() >= STRONG_KINDS
 }
 
-/// Whether nobody can find a token by trying it, however often: what `openssl rand -hex 16` makes, or longer.
+/// Whether a token cannot be found by guessing, even without a limit on attempts: as strong as the output of `openssl rand -hex 16`.
 pub(crate) fn is_unguessable(token: &str) -> bool {
     token.len() >= UNGUESSABLE_CHARS && is_strong(token)
 }
 
 fn within<T: PartialOrd + std::fmt::Display>(key: &str, value: T, least: T, most: T) -> Result<(), Problem> {
-    // Not a number is in no range.
+    // NaN is in no range.
     if value >= least && value <= most {
         Ok(())
     } else {
@@ -269,7 +271,7 @@ fn problem(key: &str, message: String) -> Problem {
 pub(crate) mod tests {
     use super::*;
 
-    /// The section as `config/default.toml` has it.
+    /// The section in `config/default.toml`.
     pub(crate) fn defaults() -> Server {
         #[derive(Deserialize)]
         struct Sections {
@@ -302,7 +304,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_listen_address_without_a_port_is_refused_with_examples() {
+    fn a_listen_address_without_a_port_is_rejected_with_examples() {
         let server = Server { listen: "localhost".into(), ..defaults() };
 
         assert!(server.check().unwrap_err().message.contains("like 127.0.0.1:7878"));
@@ -350,7 +352,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_empty_token_is_refused_and_never_printed() {
+    fn an_invalid_token_is_rejected_and_never_printed() {
         let empty = Server { admin_token: Some(" ".into()), ..defaults() };
         let spaced = Server { admin_token: Some("two words".into()), ..defaults() };
 
@@ -360,7 +362,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn beyond_loopback_a_token_is_required() {
+    fn a_token_is_required_except_on_loopback() {
         let listening = |listen: &str| Server { listen: listen.into(), ..defaults() };
         let with_token = Server { admin_token: Some("correct-horse-battery".into()), ..listening("0.0.0.0:1") };
 
@@ -388,7 +390,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_token_that_could_be_guessed_is_refused_where_others_can_try() {
+    fn a_weak_token_is_rejected_if_other_machines_can_try_tokens() {
         let of = |listen: &str, url: Option<&str>, token: &str| {
             let server = Server { listen: listen.into(), public_url: url.map(str::to_owned), ..defaults() };
             Server { admin_token: Some(token.into()), ..server }.token().map(drop)

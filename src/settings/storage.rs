@@ -1,4 +1,4 @@
-//! Settings of the store.
+//! Section `storage`: the data folder, retention and compaction.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,38 +10,38 @@ use crate::domain::moment::Moment;
 
 const HOUR_MICROS: u64 = 60 * 60 * 1_000_000;
 
-/// A hundred years: for how long talk is kept at most, where it is not kept for good.
+/// The longest retention period in days: a hundred years.
 pub const MOST_DAYS: u32 = 36_500;
 
 /// Section `storage`.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Storage {
-    /// The folder of the histories; a relative one begins where the server was started.
+    /// The data folder. A relative path is relative to the folder in which the server is started.
     pub path: PathBuf,
-    /// Days after which what was said and decided is deleted (1 to 36,500); none: it is kept for good.
+    /// Days after which messages and decisions are deleted (1 to 36,500). `None`: never.
     pub retention_days: Option<u32>,
-    /// The same for single guilds, by id; 0: it is kept for good there.
+    /// The same for single guilds, by id (0 to 36,500). 0: never.
     pub guild_retention_days: BTreeMap<GuildId, u32>,
-    /// Days after which deleted words are removed from the store's file, by compacting it (1 to 36,500); 0: only when somebody compacts it.
+    /// Days after which the store is compacted to remove deleted words from its file (0 to 36,500). 0: only by the operator.
     pub compact_after_days: u32,
-    /// The hour of the day, 0 to 23 in UTC, in which a running server stops its work to compact.
+    /// The hour of the day, 0 to 23 in UTC, in which a running server pauses to compact.
     pub compact_hour: u32,
 }
 
 impl Storage {
-    /// For how long a guild's talk is kept; none: for good.
+    /// The retention period of a guild. `None`: its messages are never deleted.
     pub fn retention_of(&self, guild: &GuildId) -> Option<Duration> {
         let days = self.guild_retention_days.get(guild).copied().or(self.retention_days).filter(|days| *days > 0)?;
         Some(Duration::from_secs(u64::from(days) * 24 * 60 * 60))
     }
 
-    /// Whether nothing is ever deleted for its age.
+    /// Whether no guild has a retention period.
     pub fn keeps_everything(&self) -> bool {
         self.retention_days.is_none() && self.guild_retention_days.values().all(|days| *days == 0)
     }
 
-    /// Whether words that were erased at this moment are in the store's file for too long now.
+    /// Whether words erased at `erased` have been in the store's file for longer than allowed.
     pub fn is_compaction_due(&self, erased: Moment, now: Moment) -> bool {
         self.compacts() && day(now) >= day(erased).saturating_add(self.compact_after_days.into())
     }
@@ -51,18 +51,18 @@ impl Storage {
         now.as_micros() / HOUR_MICROS % 24 == u64::from(self.compact_hour)
     }
 
-    /// The end of the hour in which words that are erased now are removed from the store's file at the latest; none: somebody has to compact it.
+    /// By when words that are erased now are removed from the store's file. `None`: only the operator compacts it.
     pub fn compacted_by(&self, now: Moment) -> Option<Moment> {
         let hours = (day(now) + u64::from(self.compact_after_days)) * 24 + u64::from(self.compact_hour) + 1;
         self.compacts().then(|| Moment::from_micros(hours.saturating_mul(HOUR_MICROS)))
     }
 
-    /// Whether the server compacts the store by itself.
+    /// Whether the server compacts the store automatically.
     pub fn compacts(&self) -> bool {
         self.compact_after_days > 0
     }
 
-    /// Holds every value to its range.
+    /// Checks all ranges, and returns the first value that is out of range.
     pub fn check(&self) -> Result<(), Problem> {
         if self.path.as_os_str().is_empty() {
             return Err(Problem::new("path", "is empty, must name a folder, for example data"));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn erased_words_are_removed_in_the_hour_that_is_named_after_so_many_days() {
+    fn erased_words_are_removed_in_the_set_hour_after_the_set_number_of_days() {
         let storage = storage(7, 4);
         let erased = hours(20 * 24 + 23);
 
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn with_0_days_nothing_is_compacted_by_itself() {
+    fn with_0_days_the_server_never_compacts() {
         let storage = storage(0, 4);
 
         assert_eq!(storage.compacted_by(hours(1)), None);
@@ -123,9 +123,9 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_that_no_day_has_is_refused() {
-        let refused = storage(7, 24).check().unwrap_err().to_string();
+    fn an_hour_above_23_is_rejected() {
+        let error = storage(7, 24).check().unwrap_err().to_string();
 
-        assert!(refused.contains("compact_hour") && refused.contains("23"), "{refused}");
+        assert!(error.contains("compact_hour") && error.contains("23"), "{error}");
     }
 }

@@ -1,7 +1,6 @@
-//! Reads values into structs without bending them: a number is no text, `true` is no number, 7.9 is not 8.
+//! Reads values into structs without conversions: a number is not a text, `true` is not a number, and 7.9 is not 8.
 //!
-//! Every error carries the path to the value that it is about. Values of the environment are texts that are read as what is
-//! asked for, since variables have no types.
+//! Every error has the path to its value. Environment variables have no types, so their texts are parsed as the type that is expected.
 
 use config::{Map, Value, ValueKind};
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};
@@ -11,22 +10,21 @@ use serde::de::{
 
 use super::mismatch::{Kind, Mismatch, Step};
 
-/// The origin that the crate `config` gives to values of the environment.
+/// The origin that the crate `config` gives to values from the environment.
 const ENVIRONMENT: &str = "the environment";
 
-/// Reads a value.
 pub(super) fn read<T: DeserializeOwned>(value: &Value) -> Result<T, Mismatch> {
     T::deserialize(Strict(value))
 }
 
-/// The TOML value as the crate `config` has it.
+/// Converts a TOML value to one of the crate `config`.
 pub(super) fn from_toml(value: toml::Value) -> Value {
     let kind = match value {
         toml::Value::String(text) => ValueKind::String(text),
         toml::Value::Integer(number) => ValueKind::I64(number),
         toml::Value::Float(number) => ValueKind::Float(number),
         toml::Value::Boolean(truth) => ValueKind::Boolean(truth),
-        // No setting is a date; a nothing is refused wherever it stands.
+        // No setting is a date, and `Nil` is rejected everywhere.
         toml::Value::Datetime(_) => ValueKind::Nil,
         toml::Value::Array(items) => ValueKind::Array(items.into_iter().map(from_toml).collect()),
         toml::Value::Table(table) => ValueKind::Table(table.into_iter().map(|(key, value)| (key, from_toml(value))).collect()),
@@ -34,7 +32,7 @@ pub(super) fn from_toml(value: toml::Value) -> Value {
     Value::new(None, kind)
 }
 
-/// The JSON value as the crate `config` has it; keys whose value is `null` count as left out.
+/// Converts a JSON value to one of the crate `config`. Keys with the value `null` count as absent.
 pub(super) fn from_json(value: serde_json::Value) -> Value {
     let kind = match value {
         serde_json::Value::Null => ValueKind::Nil,
@@ -47,8 +45,8 @@ pub(super) fn from_json(value: serde_json::Value) -> Value {
         serde_json::Value::String(text) => ValueKind::String(text),
         serde_json::Value::Array(items) => ValueKind::Array(items.into_iter().map(from_json).collect()),
         serde_json::Value::Object(object) => {
-            let given = object.into_iter().filter(|(_, value)| !value.is_null());
-            ValueKind::Table(given.map(|(key, value)| (key, from_json(value))).collect())
+            let present = object.into_iter().filter(|(_, value)| !value.is_null());
+            ValueKind::Table(present.map(|(key, value)| (key, from_json(value))).collect())
         }
     };
     Value::new(None, kind)
@@ -57,7 +55,7 @@ pub(super) fn from_json(value: serde_json::Value) -> Value {
 struct Strict<'a>(&'a Value);
 
 impl<'a> Strict<'a> {
-    /// The text of a variable.
+    /// The text, if the value is from an environment variable.
     fn variable(&self) -> Option<&'a str> {
         match &self.0.kind {
             ValueKind::String(text) if self.0.origin() == Some(ENVIRONMENT) => Some(text),
@@ -65,11 +63,11 @@ impl<'a> Strict<'a> {
         }
     }
 
-    /// A list or table that a variable writes in TOML.
-    fn written_out(&self) -> Option<Value> {
+    /// A list or table that is written as TOML in a variable.
+    fn inline_toml(&self) -> Option<Value> {
         let text = self.variable()?.trim();
-        let mut document: toml::Table = format!("written = {text}").parse().ok()?;
-        document.remove("written").filter(|value| value.is_array() || value.is_table()).map(from_toml)
+        let mut document: toml::Table = format!("value = {text}").parse().ok()?;
+        document.remove("value").filter(|value| value.is_array() || value.is_table()).map(from_toml)
     }
 
     fn mismatch(&self, expected: &dyn Expected) -> Mismatch {
@@ -77,7 +75,7 @@ impl<'a> Strict<'a> {
     }
 }
 
-/// Reads a variable's text as what is asked for, and every other value as what it is.
+/// Parses a variable's text as the expected type, and reads every other value as the type it has.
 macro_rules! read_as {
     ($($method:ident, $visit:ident, $number:ty;)+) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
@@ -131,7 +129,7 @@ impl<'de> Deserializer<'de> for Strict<'_> {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
-        match self.written_out() {
+        match self.inline_toml() {
             Some(value) => Strict(&value).deserialize_any(visitor),
             None => self.deserialize_any(visitor),
         }
@@ -171,7 +169,7 @@ impl<'de> Deserializer<'de> for Strict<'_> {
     }
 }
 
-/// The entries of a table in the order of their keys, so that what is reported does not vary.
+/// The entries of a table in the order of their keys, so that errors come in a stable order.
 struct Entries<'a> {
     rest: std::vec::IntoIter<(&'a String, &'a Value)>,
     current: Option<(&'a String, &'a Value)>,

@@ -1,4 +1,4 @@
-//! Settings of logs and spans.
+//! Section `telemetry`: logs and spans.
 
 use tracing_subscriber::EnvFilter;
 
@@ -8,32 +8,32 @@ use super::{Problem, within};
 #[derive(Clone, Debug, PartialEq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Telemetry {
-    /// What is logged: a level (`error`, `warn`, `info`, `debug`, `trace`), or directives such as `info,tertulia=debug`.
+    /// The log filter: a level (`error`, `warn`, `info`, `debug`, `trace`), or directives such as `info,tertulia=debug`.
     pub log: String,
-    /// How log lines look.
+    /// The format of log lines.
     pub log_format: LogFormat,
-    /// So many spans wait for export at most (1 to 1,000,000); further ones are dropped and counted. Each takes about half a kilobyte.
+    /// The maximum number of spans that wait for export (1 to 1,000,000). Further ones are dropped and counted. Each takes about half a kilobyte.
     pub span_queue: usize,
-    /// Which share of traces is exported, from 0 to 1; turns that failed and what supervisors do always are.
+    /// The share of traces that is exported, from 0 to 1. Failed turns and actions of supervisors are always exported.
     pub sample_ratio: f64,
-    /// Whether spans may hold what people and companions said.
+    /// Whether spans contain what people and companions said.
     pub capture_content: bool,
-    /// The `service.name` under which spans and metrics are exported.
+    /// The `service.name` of exported spans and metrics.
     pub service_name: String,
 }
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
-    /// For people.
+    /// Text for people.
     Text,
-    /// One JSON object a line, for programs.
+    /// One JSON object per line, for programs.
     Json,
 }
 
 impl Telemetry {
-    /// Holds every value to what is allowed.
+    /// Checks all values, and returns the first invalid one.
     pub fn check(&self) -> Result<(), Problem> {
         if let Err(error) = EnvFilter::try_new(&self.log) {
             return Err(Problem::new(

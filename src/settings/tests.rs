@@ -12,7 +12,7 @@ mod models;
 mod talking;
 
 #[test]
-fn the_built_in_settings_are_good() {
+fn the_built_in_settings_are_valid() {
     let loaded = Folder::empty().load().expect("nothing is wrong");
 
     assert_eq!(loaded.settings.gate.max_buffer, 200);
@@ -24,7 +24,7 @@ fn the_built_in_settings_are_good() {
 }
 
 #[test]
-fn a_variable_with_one_underscore_too_few_is_noted_with_what_was_meant() {
+fn a_variable_with_a_single_underscore_is_noted_with_a_suggestion() {
     let folder = Folder::empty();
     let folder = folder.variable("TERTULIA_GATE__MAX_BUFFER", "7").variable("TERTULIA_TURN_TAKING_MAX_TURNS", "7");
     let folder = folder.variable("TERTULIA_MODELS_SIDE_API_KEY", "x").variable("TERTULIA_SERVER__PORT", "7");
@@ -33,12 +33,12 @@ fn a_variable_with_one_underscore_too_few_is_noted_with_what_was_meant() {
 
     let loaded = folder.load().expect("nothing is wrong");
 
-    let told = "is not read: two underscores follow TERTULIA, and each name of a section";
+    let note = "is ignored: two underscores must follow TERTULIA and each name of a section";
     let mut expected = [
-        format!("TERTULIA_GATE__MAX_BUFFER {told}; TERTULIA__GATE__MAX_BUFFER is, if that was meant"),
-        format!("TERTULIA_MODELS_SIDE_API_KEY {told}"),
-        format!("TERTULIA_SERVER__PORT {told}"),
-        format!("TERTULIA_TURN_TAKING_MAX_TURNS {told}; TERTULIA__TURN_TAKING__MAX_TURNS is, if that was meant"),
+        format!("TERTULIA_GATE__MAX_BUFFER {note}; did you mean TERTULIA__GATE__MAX_BUFFER?"),
+        format!("TERTULIA_MODELS_SIDE_API_KEY {note}"),
+        format!("TERTULIA_SERVER__PORT {note}"),
+        format!("TERTULIA_TURN_TAKING_MAX_TURNS {note}; did you mean TERTULIA__TURN_TAKING__MAX_TURNS?"),
     ];
     expected.sort();
     let mut notes = loaded.notes.clone();
@@ -48,7 +48,7 @@ fn a_variable_with_one_underscore_too_few_is_noted_with_what_was_meant() {
 }
 
 #[test]
-fn each_source_wins_over_those_before_it() {
+fn each_source_overrides_earlier_ones() {
     let folder = Folder::with(&[
         ("default.toml", "[gate]\nmax_buffer = 1\nevaluations_per_hour = 1\naddresses_per_minute = 1\n"),
         ("night.toml", "[gate]\nevaluations_per_hour = 2\naddresses_per_minute = 2\n"),
@@ -64,34 +64,34 @@ fn each_source_wins_over_those_before_it() {
 }
 
 #[test]
-fn a_profile_that_is_asked_for_must_be_there() {
+fn a_selected_profile_must_exist() {
     let folder = Folder::empty().profile("night");
 
     let problems = folder.problems();
 
     assert_eq!(problems.len(), 1);
-    assert!(problems[0].starts_with("night.toml: is not there, and the profile night is asked for"), "{problems:?}");
+    assert!(problems[0].starts_with("night.toml: does not exist, but the profile night is selected"), "{problems:?}");
 }
 
 #[test]
-fn a_profile_does_not_lead_out_of_the_folder() {
+fn a_profile_cannot_name_a_file_outside_the_folder() {
     let folder = Folder::empty().profile("../secret");
 
     assert_eq!(folder.problems(), [r#"profile "../secret" is not a name of 1 to 64 letters, digits, _ or -"#]);
 }
 
 #[test]
-fn a_folder_that_was_named_must_be_there() {
+fn a_named_folder_must_exist() {
     let mut folder = Folder::empty();
     folder.sources.folder = folder.dir.path().join("gone");
     folder.sources.folder_was_named = true;
 
-    assert_eq!(folder.problems(), ["gone: is not a folder; --config names the folder that holds default.toml"]);
+    assert_eq!(folder.problems(), ["gone: is not a folder; --config must name the folder of default.toml"]);
 }
 
 #[cfg(unix)]
 #[test]
-fn a_file_that_cannot_be_read_is_not_passed_over() {
+fn an_unreadable_file_is_reported() {
     let folder = Folder::empty();
     std::os::unix::fs::symlink("nowhere.toml", folder.dir.path().join("default.toml")).expect("a link");
 
@@ -102,7 +102,7 @@ fn a_file_that_cannot_be_read_is_not_passed_over() {
 }
 
 #[test]
-fn a_secret_in_a_file_of_settings_is_refused_by_its_line_and_not_shown() {
+fn a_secret_in_a_settings_file_is_rejected_with_its_line_and_not_shown() {
     let written = r#"
         [server]
         admin_token = "AbCdEf-0123456789"
@@ -122,7 +122,7 @@ fn a_secret_in_a_file_of_settings_is_refused_by_its_line_and_not_shown() {
 }
 
 #[test]
-fn what_a_server_cannot_begin_with_is_told_all_at_once() {
+fn everything_that_keeps_a_server_from_starting_is_reported_at_once() {
     let written = r#"
         [server]
         admin_token_file = "/nowhere/token"
@@ -133,11 +133,11 @@ fn what_a_server_cannot_begin_with_is_told_all_at_once() {
         model = "m"
         api_key_file = "/nowhere/key"
     "#;
-    let loaded = Folder::with(&[("default.toml", written)]).load().expect("each value is good by itself");
+    let loaded = Folder::with(&[("default.toml", written)]).load().expect("each value is valid on its own");
 
-    let told: Vec<_> = loaded.serve().unwrap_err().0.into_iter().map(|problem| problem.message).collect();
+    let messages: Vec<_> = loaded.serve().unwrap_err().0.into_iter().map(|problem| problem.message).collect();
 
-    let [token, key, path] = &told[..] else { panic!("{told:?}") };
+    let [token, key, path] = &messages[..] else { panic!("{messages:?}") };
     assert!(token.starts_with("server.admin_token_file /nowhere/token cannot be read"), "{token}");
     assert!(key.starts_with("models.main.api_key_file /nowhere/key cannot be read"), "{key}");
     assert_eq!(path, "storage.path is a file; name a folder");
@@ -145,7 +145,7 @@ fn what_a_server_cannot_begin_with_is_told_all_at_once() {
 }
 
 #[test]
-fn an_unknown_key_is_named_with_its_line_and_the_key_that_was_meant() {
+fn an_unknown_key_is_named_with_its_line_and_a_suggestion() {
     let folder = Folder::with(&[("default.toml", "# mine\n[gate]\nmax_bufer = 5\n")]);
 
     assert_eq!(folder.problems(), ["default.toml:3: gate.max_bufer is not a known key; did you mean max_buffer?"]);
@@ -159,20 +159,20 @@ fn an_unknown_section_is_named_with_its_line() {
 }
 
 #[test]
-fn a_key_like_no_other_is_answered_with_those_there_are() {
+fn an_unknown_key_without_a_similar_one_lists_the_known_keys() {
     let folder = Folder::with(&[("default.toml", "[storage]\nzzz = 1\n")]);
 
     assert_eq!(
         folder.problems(),
         [
-            "default.toml:2: storage.zzz is not a known key; known here are path, retention_days, guild_retention_days, compact_after_days, \
+            "default.toml:2: storage.zzz is not a known key; known keys: path, retention_days, guild_retention_days, compact_after_days, \
           compact_hour"
         ]
     );
 }
 
 #[test]
-fn a_value_of_another_type_is_not_bent() {
+fn a_value_of_another_type_is_not_converted() {
     let folder = Folder::with(&[(
         "default.toml",
         "[gate]\nmax_buffer = true\nevaluations_per_hour = 7.9\naddresses_per_minute = \"1\"\nskip_when_other_addressed = 1\n\
@@ -193,7 +193,7 @@ fn a_value_of_another_type_is_not_bent() {
 }
 
 #[test]
-fn a_whole_number_is_good_where_a_fraction_may_stand() {
+fn a_whole_number_is_accepted_for_a_fraction() {
     let folder = Folder::with(&[("default.toml", "[gate]\nstale_after_secs = 7\n")]);
 
     let loaded = folder.load().expect("nothing is wrong");
@@ -202,7 +202,7 @@ fn a_whole_number_is_good_where_a_fraction_may_stand() {
 }
 
 #[test]
-fn a_file_that_is_no_toml_is_named_with_the_line() {
+fn a_file_that_is_not_toml_is_named_with_the_line() {
     let folder = Folder::with(&[("default.toml", "[gate]\nmax_buffer = \n")]);
 
     let problems = folder.problems();
@@ -225,7 +225,7 @@ fn a_value_out_of_range_is_named_where_it_was_set() {
 }
 
 #[test]
-fn a_variable_that_does_not_fit_is_named() {
+fn a_variable_with_an_invalid_value_is_named() {
     let folder = Folder::empty()
         .variable("TERTULIA__GATE__MAX_BUFFER", "many")
         .variable("TERTULIA__GATE__FOREIGN_BOTS", "some")
@@ -244,7 +244,7 @@ fn a_variable_that_does_not_fit_is_named() {
 }
 
 #[test]
-fn a_variable_is_read_as_what_its_key_asks_for() {
+fn a_variable_is_parsed_as_the_type_of_its_key() {
     let folder = Folder::empty()
         .variable("TERTULIA__TELEMETRY__SERVICE_NAME", "2024")
         .variable("TERTULIA__TELEMETRY__CAPTURE_CONTENT", "true")
@@ -262,7 +262,7 @@ fn a_variable_is_read_as_what_its_key_asks_for() {
 }
 
 #[test]
-fn a_variable_that_names_no_key_is_told_how_they_are_named() {
+fn a_variable_with_a_malformed_name_is_reported_with_the_format() {
     let folder = Folder::empty().variable("TERTULIA__GATE.MAX_BUFFER", "7").variable("TERTULIA____GATE", "7");
 
     let problems = folder.problems();
@@ -272,7 +272,7 @@ fn a_variable_that_names_no_key_is_told_how_they_are_named() {
 }
 
 #[test]
-fn a_key_in_quotes_is_no_path() {
+fn a_quoted_key_is_not_a_path() {
     let folder = Folder::with(&[("default.toml", "\"gate.max_buffer\" = 7\n")]);
 
     let problems = folder.problems();
@@ -282,14 +282,14 @@ fn a_key_in_quotes_is_no_path() {
 }
 
 #[test]
-fn a_list_in_a_variable_is_judged_by_its_parts() {
+fn a_list_in_a_variable_is_checked_item_by_item() {
     let folder = Folder::empty().variable("TERTULIA__CONSOLE__ROOMS", r#"[{ id = "den", guidl = "home", companions = [] }]"#);
 
     assert_eq!(folder.problems(), ["TERTULIA__CONSOLE__ROOMS: console.rooms[0].guidl is not a known key; did you mean guild?"]);
 }
 
 #[test]
-fn all_problems_of_all_files_are_told_at_once() {
+fn all_problems_of_all_files_are_reported_at_once() {
     let folder = Folder::with(&[
         ("default.toml", "[gate]\nmax_buffer = \"x\"\n[telemetry]\nlog_fromat = \"json\"\n"),
         ("night.toml", "[gate]\nforeign_bots = \"none\"\n"),
@@ -321,7 +321,7 @@ fn all_problems_of_all_files_are_told_at_once() {
 }
 
 #[test]
-fn an_address_that_is_none_is_told_once_and_hides_nothing_beside_it() {
+fn an_invalid_url_is_reported_once_and_hides_no_other_problem() {
     let written = |role: &str| {
         format!(
             "[models.{role}]\nbase_url = \"127.0.0.1:11434/v1\"\nmodel = \"m\"\napi_key_file = \"key\"\ninput_price = -1.0\noutput_price = 1.0\n\
@@ -329,7 +329,7 @@ fn an_address_that_is_none_is_told_once_and_hides_nothing_beside_it() {
         )
     };
     let both = Folder::with(&[("default.toml", &format!("{}{}", written("side"), written("main")))]);
-    let over = Folder::with(&[("default.toml", "[models.main]\nbase_url = \"nowhere\"\nmodel = \"m\"\n")])
+    let overridden = Folder::with(&[("default.toml", "[models.main]\nbase_url = \"nowhere\"\nmodel = \"m\"\n")])
         .variable("TERTULIA__MODELS__MAIN__BASE_URL", "ftp://host");
 
     let keys = |problems: Vec<String>| -> Vec<String> {
@@ -340,16 +340,16 @@ fn an_address_that_is_none_is_told_once_and_hides_nothing_beside_it() {
         .into_iter()
         .flat_map(|(role, line)| {
             let keys = [(0, "base_url"), (3, "input_price"), (5, "timeout_secs")];
-            keys.map(|(more, key)| format!("default.toml:{}: models.{role}.{key}", line + more))
+            keys.map(|(offset, key)| format!("default.toml:{}: models.{role}.{key}", line + offset))
         })
         .collect();
     assert_eq!(keys(both.problems()), expected);
     let places = ["TERTULIA__MODELS__MAIN__BASE_URL: models.main.base_url", "default.toml:2: models.main.base_url"];
-    assert_eq!(keys(over.problems()), places, "each place that says something wrong is named");
+    assert_eq!(keys(overridden.problems()), places, "each place with an invalid value is named");
 }
 
 #[test]
-fn what_may_be_a_secret_is_never_shown() {
+fn a_value_that_may_be_a_secret_is_never_shown() {
     let path = mismatch::Path::of("server.admin_token");
 
     let mismatch = mismatch::Mismatch { path, kind: mismatch::Kind::Not("a string".to_owned()) };
@@ -358,7 +358,7 @@ fn what_may_be_a_secret_is_never_shown() {
 }
 
 #[test]
-fn a_script_is_laid_on_the_built_in_settings() {
+fn a_script_overrides_the_built_in_settings() {
     let settings = Settings::overlay(json!({ "gate": { "max_buffer": 3, "foreign_bots": "all", "stale_after_secs": null } }))
         .expect("nothing is wrong");
 
@@ -371,7 +371,7 @@ fn a_script_is_read_as_strictly_as_a_file() {
     let problems =
         Settings::overlay(json!({ "gate": { "max_bufer": 3, "max_buffer": true, "stale_after_secs": -1 }, "nothing": {} }));
 
-    let problems: Vec<_> = problems.expect_err("much is wrong").0.iter().map(ToString::to_string).collect();
+    let problems: Vec<_> = problems.expect_err("four keys are wrong").0.iter().map(ToString::to_string).collect();
     assert_eq!(problems.len(), 4);
     assert_eq!(problems[0], "settings.gate.max_bufer is not a known key; did you mean max_buffer?");
     assert_eq!(problems[1], "settings.gate.max_buffer = true is not a whole number from 0 up");
@@ -383,14 +383,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn no_file_and_no_variable_makes_loading_panic(text in "[a-z\\[\\]._=\"{} \n0-9]{0,60}", name in "[A-Z_\\[\\].-]{0,20}", value in ".{0,20}") {
+    fn loading_never_panics(text in "[a-z\\[\\]._=\"{} \n0-9]{0,60}", name in "[A-Z_\\[\\].-]{0,20}", value in ".{0,20}") {
         let folder = Folder::with(&[("default.toml", &text), ("companions/mira.toml", &text)]);
 
         let _ = folder.variable(&format!("TERTULIA__{name}"), &value).load();
     }
 }
 
-/// A folder of settings, and where else they come from.
+/// A folder of settings, and the other sources.
 struct Folder {
     dir: TempDir,
     sources: Sources,
@@ -405,7 +405,7 @@ impl Folder {
         let dir = tempfile::tempdir().expect("a folder");
         for (name, text) in files {
             let path = dir.path().join(name);
-            fs::create_dir_all(path.parent().expect("it is in the folder")).expect("a folder in it");
+            fs::create_dir_all(path.parent().expect("its parent is in the folder")).expect("a folder in it");
             fs::write(path, text).expect("a file");
         }
         let folder = dir.path().to_owned();
@@ -426,7 +426,7 @@ impl Folder {
         load(&self.sources)
     }
 
-    /// What is wrong, with places from the folder on.
+    /// The problems, with places relative to the folder.
     fn problems(&self) -> Vec<String> {
         let folder = format!("{}/", self.dir.path().display());
         let problems = self.load().expect_err("something is wrong");

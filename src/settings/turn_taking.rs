@@ -1,4 +1,4 @@
-//! Section `turn_taking`: who speaks next when several companions want to.
+//! Section `turn_taking`: which companion speaks next when several want to.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use super::{Problem, duration, within};
 
-/// Who speaks next when several companions want to.
+/// Section `turn_taking`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct TurnTaking {
     /// Seconds that the selected companion waits before it speaks (0 to 600).
     pub turn_delay_secs: f64,
-    /// Seconds that a round waits for the States of all who were asked (0.001 to 3,600). Must exceed the side model's timeout.
+    /// Seconds that a round waits for the States of its companions (0.001 to 3,600). Must exceed the side model's timeout.
     pub state_timeout_secs: f64,
-    /// Statements in a row that companions make without a word by a human (1 to 1,000).
+    /// Statements that companions make in a row without a message by a person (1 to 1,000).
     pub max_companion_streak: u32,
-    /// Statements by companions after which a conversation is over (1 to 1,000,000); absent: any number.
+    /// Statements by companions after which a conversation ends (1 to 1,000,000). `None`: no limit.
     #[serde(default)]
     pub max_turns: Option<u32>,
     /// Seconds that an external companion has to post its statement (0.1 to 3,600).
@@ -39,10 +39,10 @@ impl TurnTaking {
         duration(self.external_statement_timeout_secs)
     }
 
-    /// Holds every value to its range.
+    /// Checks all ranges.
     ///
     /// # Errors
-    /// The first value that is out of it.
+    /// The first value that is out of range.
     pub fn check(&self) -> Result<(), Problem> {
         within("turn_delay_secs", self.turn_delay_secs, 0.0..=600.0)?;
         within("state_timeout_secs", self.state_timeout_secs, 0.001..=3_600.0)?;

@@ -207,7 +207,7 @@ impl Gateway for SimGateway {
 
     fn condition(&self) -> Condition {
         let ready = self.wire().lives().iter().all(|lives| *lives == 1);
-        Condition { ready, detail: "as the simulation wants it".into(), holds_up_server: false }
+        Condition { ready, detail: "as the simulation wants it".into(), blocks_readiness: false }
     }
 }
 
@@ -307,17 +307,17 @@ impl SimGateway {
             stage.alive().await;
             // They may want to be heard again meanwhile.
             match outcome {
-                Ok(Acceptance::Not) if is_ignored => stage.reach("not heard: not to be"),
+                Ok(Acceptance::Ignored) if is_ignored => stage.reach("not heard: not to be"),
                 Ok(Acceptance::New(seq)) if is_ignored && self.0.is_ignored(&said.say) => {
                     stage.violate(format!("message {} is {seq} by somebody who is not to be heard", told.number));
                 }
                 _ => {}
             }
             match outcome {
-                Ok(Acceptance::New(seq) | Acceptance::Known(seq)) => {
+                Ok(Acceptance::New(seq) | Acceptance::Duplicate(seq)) => {
                     return self.0.heard_on_platform(told, Some(seq), handed_over_at);
                 }
-                Ok(Acceptance::Not) => return self.0.heard_on_platform(told, None, handed_over_at),
+                Ok(Acceptance::Ignored) => return self.0.heard_on_platform(told, None, handed_over_at),
                 Err(InboundError::Later { after, .. }) => {
                     stage.reach("said again with its id");
                     stage.pass(after).await;

@@ -95,7 +95,7 @@ impl SimStore {
 
     /// Whether something was begun and not ended: a taking-back, or the sweep of a room.
     pub(super) fn has_leftovers(&self) -> bool {
-        let is_one = |key: &Key| key::unlisted_in(key).is_some() || key::swept_in(key).is_some();
+        let is_one = |key: &Key| key::index_removal_in(key).is_some() || key::sweep_in(key).is_some();
         self.all().iter().any(|(key, _)| is_one(key))
     }
 

@@ -1,52 +1,52 @@
-//! The names of all attributes and spans, once each.
+//! The names of all attributes and spans.
 //!
-//! The `gen_ai.*` and `messaging.*` names are those of the OpenTelemetry conventions for generative AI and for messaging, as of their
-//! version 1.41; both are still in development, so they are pinned here.
+//! The `gen_ai.*` and `messaging.*` names are from the OpenTelemetry conventions for generative AI and for messaging, version 1.41. Both
+//! are still in development, so they are pinned here.
 
-/// `YES` or `NO`; absent when no answer arrived.
+/// `YES` or `NO`. Absent if no answer arrived.
 pub const DECISION: &str = "decision";
 /// Why the companion considered speaking: `direct_address`, `turn`, `interjection`, `lull`.
 pub const DECISION_TRIGGER: &str = "decision.trigger";
-/// Why the decision is what it is: the closed list of reasons.
+/// The reason for the decision, from a closed list.
 pub const DECISION_REASON: &str = "decision.reason";
-/// Messages that the gate has counted.
+/// Number of messages that the gate has counted.
 pub const DECISION_MESSAGE_COUNT: &str = "decision.message_count";
 /// Interjection checks made since the last reset.
 pub const DECISION_CHECK_COUNT: &str = "decision.check_count";
 /// The count at which the next interjection is considered.
 pub const DECISION_THRESHOLD: &str = "decision.threshold";
-/// `won`, `lost` or `none`: in rounds, whether a YES got the floor; `none` where it was not wanted, or nobody could get it any more.
+/// In rounds, whether a YES got the floor: `won`, `lost` or `none`. `none` if it did not want the floor, or if the round selected nobody any more.
 pub const DECISION_FLOOR: &str = "decision.floor";
-/// `speak` or `listen`: in rounds, the vote.
+/// In rounds, the vote: `speak` or `listen`.
 pub const DECISION_STATE: &str = "decision.state";
-/// 0 to 10: in rounds, how much it matters to the companion.
+/// In rounds, how important speaking is to the companion, from 0 to 10.
 pub const DECISION_IMPORTANCE: &str = "decision.importance";
-/// In rounds, whether the companion considers itself chosen.
+/// In rounds, whether the companion considers itself called upon.
 pub const DECISION_SELECTED: &str = "decision.selected";
 /// In rounds, the closing stage of the vote.
 pub const DECISION_CLOSING: &str = "decision.closing";
 
-/// The number of the newest event at a round's opening.
+/// The `seq` of the newest event at a round's opening.
 pub const ROUND_MESSAGE_ID: &str = "round.message_id";
-/// How many took part in a round.
+/// Number of companions in a round.
 pub const ROUND_STATES: &str = "round.states";
-/// How many of them could be selected.
+/// Number of companions in a round that could be selected.
 pub const ROUND_CANDIDATES: &str = "round.candidates";
-/// How many were asked and gave no answer.
+/// Number of companions in a round that were asked but did not answer.
 pub const ROUND_MISSING: &str = "round.missing";
-/// Who was selected; absent when nobody was.
+/// The selected companion. Absent if none was.
 pub const ROUND_SELECTED: &str = "round.selected";
-/// The stage of closing before a change.
+/// The closing stage before a change.
 pub const CLOSING_FROM: &str = "closing.from";
-/// The stage of closing after a change.
+/// The closing stage after a change.
 pub const CLOSING_TO: &str = "closing.to";
-/// Why a stage of closing changed.
+/// Why a closing stage changed.
 pub const CLOSING_CAUSE: &str = "closing.cause";
-/// 0 to 1: how much the last messages repeat each other.
+/// How much the last messages repeat each other, from 0 to 1.
 pub const REPETITION_SCORE: &str = "repetition.score";
-/// Detections in a row.
+/// Number of consecutive detections.
 pub const REPETITION_DETECTIONS: &str = "repetition.detections";
-/// `lexical` or `model`: who judged.
+/// What measured the repetition: `lexical` or `model`.
 pub const REPETITION_JUDGE: &str = "repetition.judge";
 
 /// Whether the last messages were found to repeat each other.
@@ -54,20 +54,17 @@ pub const REPETITION_FOUND: &str = "repetition.found";
 /// `selected` or `nobody`.
 pub const ROUND_OUTCOME: &str = "round.outcome";
 
-/// The channel.
 pub const CHANNEL_ID: &str = "channel.id";
-/// The guild.
 pub const GUILD_ID: &str = "guild.id";
-/// The companion.
 pub const COMPANION_ID: &str = "companion.id";
-/// The trigger group, through restarts.
+/// The turn. A turn that continues after a restart keeps its id, but gets a new trace.
 pub const TURN_ID: &str = "turn.id";
 /// How a turn ended: `posted`, `silence`, `failed`, `cancelled`.
 pub const TURN_OUTCOME: &str = "turn.outcome";
-/// Whether a statement comes unasked.
+/// Whether a statement is an interjection.
 pub const STATEMENT_UNSOLICITED: &str = "statement.is_unsolicited";
 
-/// The number of a message that was put on record, in its channel.
+/// The `seq` of a journaled message in its channel.
 pub const HISTORY_SEQ: &str = "history.seq";
 
 /// The platform that a statement is sent to: `console`, …
@@ -79,67 +76,67 @@ pub const MESSAGING_OPERATION_TYPE: &str = "messaging.operation.type";
 /// The channel's id.
 pub const MESSAGING_DESTINATION_NAME: &str = "messaging.destination.name";
 
-/// Where people talk: `console`, …
+/// The platform: `console`, …
 pub const PLATFORM: &str = "platform";
-/// `user`, `companion` or `bot`: who said a message.
+/// The author's role: `user`, `companion` or `bot`.
 pub const MESSAGE_ROLE: &str = "message.role";
-/// `posted`, `failed` or `unconfirmed`: what came of sending a part of a statement.
+/// The result of sending a part of a statement: `posted`, `failed` or `unconfirmed`.
 pub const SEND_OUTCOME: &str = "send.outcome";
-/// What became of a message that was heard.
+/// What happened to a message from Discord.
 pub const MESSAGE_FATE: &str = "message.fate";
-/// What reading a channel after a downtime came to.
+/// The result of reading a channel after a downtime.
 pub const BACKFILL_OUTCOME: &str = "backfill.outcome";
-/// Whether a guild is told of.
+/// Whether Discord currently sends a guild's events: `available` or `unavailable`.
 pub const GUILD_STATE: &str = "guild.state";
 
-/// How urgent a question to a model is.
+/// The priority of a question to a model.
 pub const POOL_PRIORITY: &str = "pool.priority";
-/// In which currency a cost is.
+/// The currency of a cost.
 pub const COST_CURRENCY: &str = "cost.currency";
-/// `exported`, `failed` or `dropped`: what became of a span.
+/// What happened to a span: `exported`, `failed` or `dropped`.
 pub const SPAN_FATE: &str = "span.fate";
-/// The status of an HTTP answer.
+/// The status of an HTTP response.
 pub const HTTP_STATUS: &str = "http.response.status_code";
-/// The pattern of paths that an HTTP request went to.
+/// The route of an HTTP request, as a path pattern.
 pub const HTTP_ROUTE: &str = "http.route";
 
-/// What sort of actor.
+/// The kind of actor: `channel`, `companion`, …
 pub const ACTOR_SORT: &str = "actor.sort";
-/// Which actor.
+/// The actor's key.
 pub const ACTOR_ADDRESS: &str = "actor.address";
-/// How it ended.
+/// How an actor ended.
 pub const ACTOR_ENDING: &str = "actor.ending";
-/// After which delay it is started again, in seconds.
+/// The delay before an actor is restarted, in seconds.
 pub const ACTOR_RESTART_DELAY: &str = "actor.restart.delay_s";
 
-/// A stable code of what went wrong.
+/// A stable error code.
 pub const ERROR_TYPE: &str = "error.type";
 
 /// `side` or `main`.
 pub const MODEL_ROLE: &str = "model.role";
-/// Calls made for one question: 1, more when the first failed, 0 if it never left the queue.
+/// Number of calls for one question: 1, more if the first failed, 0 if the question never left the queue.
 pub const MODEL_ATTEMPTS: &str = "model.attempts";
-/// How long a question waited in the queue and between its calls, in milliseconds: before the span.
+/// How long a question waited in the queue and between its calls, in milliseconds. The span does not include it.
 pub const MODEL_WAITED_MS: &str = "model.waited_ms";
 /// `chat` or `invoke_agent`.
 pub const GEN_AI_OPERATION_NAME: &str = "gen_ai.operation.name";
-/// Who serves the model.
+/// The provider of the model.
 pub const GEN_AI_PROVIDER_NAME: &str = "gen_ai.provider.name";
-/// The model asked for.
+/// The requested model.
 pub const GEN_AI_REQUEST_MODEL: &str = "gen_ai.request.model";
-/// The most tokens asked for.
+/// The requested maximum of output tokens.
 pub const GEN_AI_REQUEST_MAX_TOKENS: &str = "gen_ai.request.max_tokens";
 /// The answer's id.
 pub const GEN_AI_RESPONSE_ID: &str = "gen_ai.response.id";
 /// The model that answered.
 pub const GEN_AI_RESPONSE_MODEL: &str = "gen_ai.response.model";
-/// Why it ended: a list.
+/// Why the model stopped, as a list.
 pub const GEN_AI_RESPONSE_FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
-/// Tokens read.
+/// Number of input tokens.
 pub const GEN_AI_USAGE_INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
-/// Tokens written.
+/// Number of output tokens.
 pub const GEN_AI_USAGE_OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
-/// `input` or `output`: which tokens.
+/// `input` or `output`.
 pub const GEN_AI_TOKEN_TYPE: &str = "gen_ai.token.type";
 /// The conversation: the channel's id.
 pub const GEN_AI_CONVERSATION_ID: &str = "gen_ai.conversation.id";
@@ -147,55 +144,55 @@ pub const GEN_AI_CONVERSATION_ID: &str = "gen_ai.conversation.id";
 pub const GEN_AI_AGENT_ID: &str = "gen_ai.agent.id";
 /// The companion's name.
 pub const GEN_AI_AGENT_NAME: &str = "gen_ai.agent.name";
-/// What was asked; only with `telemetry.capture_content`.
+/// The prompt. Only with `telemetry.capture_content`.
 pub const GEN_AI_INPUT_MESSAGES: &str = "gen_ai.input.messages";
-/// What was answered; only with `telemetry.capture_content`.
+/// The answer. Only with `telemetry.capture_content`.
 pub const GEN_AI_OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
 
-/// What a request to Discord is for: a class of routes.
+/// The class of routes of a request to Discord.
 pub const DISCORD_ROUTE: &str = "discord.route";
-/// What came of a request to Discord: `2xx`, `4xx`, `429`, `5xx`, `timeout`, `unreachable`, `broken`, or `held_back`.
+/// The result of a request to Discord: `2xx`, `4xx`, `429`, `5xx`, `timeout`, `unreachable`, `broken`, or `held_back`.
 pub const DISCORD_OUTCOME: &str = "discord.outcome";
-/// What Discord refused something for.
+/// Why Discord refused a request for good.
 pub const DISCORD_REFUSAL: &str = "discord.refusal";
-/// A subcommand of `/tertulia`, `typing` for names that are typed in one, or `other`.
+/// A subcommand of `/tertulia`, `typing` for completion of names, or `other`.
 pub const DISCORD_COMMAND: &str = "discord.command";
-/// What came of it: `done`, `refused`, `failed`, `busy`, `repeated`, `unanswered`, or `unreadable`.
+/// The result of a command: `done`, `refused`, `failed`, `busy`, `repeated`, `unanswered`, or `unreadable`.
 pub const DISCORD_COMMAND_OUTCOME: &str = "discord.command.outcome";
 
-/// The root span of a trigger group.
+/// The root span of a turn.
 pub const SPAN_TURN: &str = "conversation.turn";
-/// The span of a message that is put on record. That of a statement that is sent is `send {platform}`.
+/// The span of journaling a message. (The span of sending a statement is `send {platform}`.)
 pub const SPAN_APPEND: &str = "history.append";
 /// The span of one decision, or of an evaluation without an answer.
 pub const SPAN_DECISION: &str = "decision.gate";
 /// The span of a round.
 pub const SPAN_SELECT_SPEAKER: &str = "decision.select_speaker";
-/// The span of a change of stage.
+/// The span of a change of the closing stage.
 pub const SPAN_CLOSING: &str = "decision.closing";
-/// The span of a judgement of repetition.
+/// The span of a measurement of repetition.
 pub const SPAN_REPETITION: &str = "decision.repetition";
-/// The span of a restart.
+/// The span of an actor's restart.
 pub const SPAN_RESTART: &str = "actor.restart";
-/// The span of a passed limit.
+/// The span of an exceeded restart limit.
 pub const SPAN_ESCALATE: &str = "supervisor.escalate";
-/// The span of a connection to Discord that begins anew.
+/// The span of a connection to Discord that begins a new session.
 pub const SPAN_GATEWAY_IDENTIFY: &str = "discord.gateway.identify";
-/// The span of a connection to Discord that goes on where another was.
+/// The span of a connection to Discord that resumes a session.
 pub const SPAN_GATEWAY_RESUME: &str = "discord.gateway.resume";
-/// The span from a lost connection to Discord to the next one that is heard on.
+/// The span from a lost connection to Discord to the next established one.
 pub const SPAN_GATEWAY_RECONNECT: &str = "discord.gateway.reconnect";
 /// The number of a connection to Discord, from 0.
 pub const GATEWAY_SHARD: &str = "discord.gateway.shard";
-/// How many connections to Discord there are.
+/// The total number of connections to Discord.
 pub const GATEWAY_SHARDS: &str = "discord.gateway.shards";
 /// Why a connection to Discord ended.
 pub const GATEWAY_CAUSE: &str = "discord.gateway.cause";
-/// How many connections it took to come back to Discord.
+/// Number of connection attempts until Discord was connected again.
 pub const GATEWAY_ATTEMPTS: &str = "discord.gateway.attempts";
-/// What a connection to Discord is doing.
+/// The state of a connection to Discord.
 pub const GATEWAY_STATE: &str = "discord.gateway.state";
-/// What came of it.
+/// The result of a connection attempt: `established` or `failed`.
 pub const GATEWAY_OUTCOME: &str = "discord.gateway.outcome";
-/// What Discord told of.
+/// The name of a Discord event.
 pub const GATEWAY_EVENT: &str = "discord.gateway.event";

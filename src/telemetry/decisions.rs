@@ -1,4 +1,4 @@
-//! The one place where a gate's decision is recorded: a span and a log line, from the finished record.
+//! The one place where a gate's decision is recorded: as a span, a log line and measurements.
 
 use opentelemetry::KeyValue;
 use opentelemetry::trace::SpanKind;
@@ -15,50 +15,43 @@ use crate::domain::trigger::Trigger;
 #[cfg(test)]
 mod tests;
 
-/// What is on record about one evaluation of one companion.
+/// One evaluation of one companion.
 #[derive(Clone, Debug)]
 pub struct DecisionFacts<'a> {
-    /// The trace of its turn; the span lies under the root.
+    /// The trace of its turn. The span's parent is the root.
     pub trace: TurnTrace,
-    /// The question that was asked, if one was: its call lies under the decision.
+    /// The question, if one was asked. The span of its call is a child of this one.
     pub ticket: Option<Ticket>,
-    /// The turn, through restarts.
+    /// The turn's id, the same after a restart.
     pub turn_id: &'a str,
-    /// Where.
     pub guild: &'a GuildId,
-    /// Where.
     pub channel: &'a ChannelId,
-    /// Who decided.
     pub companion: &'a CompanionId,
     /// Why it considered speaking.
     pub trigger: Trigger,
-    /// What came of it.
     pub answer: Answer<'a>,
-    /// Messages that the gate had counted.
+    /// Number of messages that the gate had counted.
     pub message_count: u64,
     /// Interjection checks made since the last reset.
     pub check_count: u64,
-    /// The count at which the next interjection is considered, if there is one.
+    /// The count at which the next interjection is considered, if any.
     pub threshold: Option<u64>,
     /// In rounds, the vote.
     pub vote: Option<VoteFacts<'a>>,
-    /// When the evaluation began.
     pub started: Moment,
-    /// When it was over.
     pub ended: Moment,
 }
 
-/// What came of an evaluation.
+/// The outcome of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer<'a> {
-    /// It was decided.
     Decided {
         /// `YES` or `NO`.
         decision: &'static str,
         /// One of the closed list of reasons.
         reason: &'static str,
     },
-    /// No answer arrived. Not a NO.
+    /// No answer arrived. This is not a NO.
     Missing {
         /// A stable code: `timeout`, `unreachable`, …
         error_type: &'a str,
@@ -78,15 +71,15 @@ pub struct VoteFacts<'a> {
     pub state: &'a str,
     /// From 0 to 10.
     pub importance: f64,
-    /// Whether it considers itself chosen.
+    /// Whether it considers itself called upon.
     pub selected: bool,
     /// Its closing stage.
     pub closing: &'a str,
-    /// `won`, `lost` or `none`; absent while it is not known.
+    /// `won`, `lost` or `none`. `None` while it is not known.
     pub floor: Option<&'static str>,
 }
 
-/// Records a decision, or that there is none. The span's reference, if spans are written.
+/// Records a decision, or that no answer arrived. Returns the span's reference, if spans are written.
 pub fn record(recorder: &Recorder, facts: &DecisionFacts<'_>) -> Option<SpanRef> {
     log(facts);
     measure(recorder, facts);
@@ -115,7 +108,7 @@ fn log(facts: &DecisionFacts<'_>) {
     let (channel, companion) = (Plain(facts.channel.as_str()), Plain(facts.companion.as_str()));
     let (trigger, msgs, trace) = (facts.trigger, facts.message_count, facts.trace);
     match facts.answer {
-        // This line is what a decision looks like from outside (docs/design/telemetry.md O-6).
+        // The format of this line is documented (docs/design/telemetry.md O-6).
         Answer::Decided { decision, reason } => {
             let (decision, reason) = (Plain(decision), Plain(reason));
             let floor = facts.vote.and_then(|vote| vote.floor).map(tracing::field::display);

@@ -1,4 +1,4 @@
-//! Sends spans to an OTLP endpoint, from a thread of its own; a slow or missing endpoint costs spans, counted, and nothing else.
+//! Sends spans to an OTLP endpoint from a separate thread. If the endpoint is slow or missing, spans are lost and counted, and nothing else happens.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,22 +20,22 @@ use super::recorder::RecordedIds;
 #[cfg(test)]
 mod tests;
 
-/// When no span was lost for so long, the trouble is over.
+/// The losses count as over once no span was lost for this duration.
 const CALM: Duration = Duration::from_secs(30);
 
-/// Room that the exporter's own queue has beyond our limit, so that it is always ours that decides, and counts.
+/// How much larger the exporter's own queue is than our limit. So spans are always dropped by our limit, which counts them.
 const SLACK: usize = 256;
 
-/// Where spans go.
+/// Where and how spans are exported.
 #[derive(Clone, PartialEq)]
 pub struct ExportPlan {
-    /// The whole URL that spans are posted to.
+    /// The complete URL that spans are posted to.
     pub endpoint: String,
-    /// `service.name`, if the environment gives one outside `OTEL_RESOURCE_ATTRIBUTES`.
+    /// `service.name`, if the environment sets it other than in `OTEL_RESOURCE_ATTRIBUTES`.
     pub service_name: Option<String>,
-    /// The share of traces to export, if `OTEL_TRACES_SAMPLER` says it.
+    /// The share of traces to export, if `OTEL_TRACES_SAMPLER` sets it.
     pub sample_ratio: Option<f64>,
-    /// What `OTEL_TRACES_SAMPLER` says, if that is nothing we know.
+    /// The value of `OTEL_TRACES_SAMPLER`, if it is not a known one.
     pub unknown_sampler: Option<String>,
 }
 
@@ -54,24 +54,24 @@ pub struct ExportError {
 }
 
 impl ExportPlan {
-    /// Under this name, unless the environment gave another.
-    pub fn called(mut self, service_name: &str) -> Self {
+    /// Sets the service's name, unless the environment sets one.
+    pub fn with_default_name(mut self, service_name: &str) -> Self {
         self.service_name.get_or_insert_with(|| service_name.to_owned());
         self
     }
 
-    /// To this URL, all of it.
+    /// Exports to this complete URL.
     pub fn to(endpoint: impl Into<String>) -> Self {
         Self { endpoint: endpoint.into(), service_name: None, sample_ratio: None, unknown_sampler: None }
     }
 
-    /// The endpoint without what may be secret in it: user, password and query.
+    /// The endpoint without user, password and query, which may be secret.
     pub fn shown_endpoint(&self) -> String {
         shown(&self.endpoint)
     }
 
-    /// What the standard variables say: none unless an endpoint is named, and neither `OTEL_SDK_DISABLED` is `true` nor
-    /// `OTEL_TRACES_EXPORTER` is `none` nor `OTEL_TRACES_SAMPLER` is `always_off`. Headers and timeouts are read by the exporter itself.
+    /// Reads the standard OTEL variables. Returns `None` if no endpoint is set, `OTEL_SDK_DISABLED` is `true`, `OTEL_TRACES_EXPORTER` is `none`, or
+    /// `OTEL_TRACES_SAMPLER` is `always_off`. The exporter itself reads headers and timeouts.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let set = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         if set("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
@@ -83,22 +83,22 @@ impl ExportPlan {
         let endpoint = set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
             .or_else(|| set("OTEL_EXPORTER_OTLP_ENDPOINT").map(|base| format!("{}/v1/traces", base.trim_end_matches('/'))))?;
         let plan = Self { service_name: set("OTEL_SERVICE_NAME"), ..Self::to(endpoint) };
-        let Some(named) = set("OTEL_TRACES_SAMPLER") else { return Some(plan) };
-        // Nobody hands us a trace to go on with, so what a parent would decide is decided by the rest of the name.
+        let Some(sampler) = set("OTEL_TRACES_SAMPLER") else { return Some(plan) };
+        // Our traces have no parent in another service. So `parentbased_` has no effect, and the rest of the name decides.
         let ratio = set("OTEL_TRACES_SAMPLER_ARG").map_or(Some(1.0), |ratio| ratio.parse().ok());
-        match named.strip_prefix("parentbased_").unwrap_or(&named) {
+        match sampler.strip_prefix("parentbased_").unwrap_or(&sampler) {
             "always_off" => None,
             "always_on" => Some(Self { sample_ratio: Some(1.0), ..plan }),
             "traceidratio" if ratio.is_some_and(|ratio| (0.0..=1.0).contains(&ratio)) => {
                 Some(Self { sample_ratio: ratio, ..plan })
             }
-            _ => Some(Self { unknown_sampler: Some(named), ..plan }),
+            _ => Some(Self { unknown_sampler: Some(sampler), ..plan }),
         }
     }
 
-    /// A provider whose spans are exported in batches, `span_queue` waiting at most.
+    /// A provider that exports spans in batches, with at most `span_queue` waiting.
     pub(super) fn provider(&self, span_queue: usize, ledger: &Ledger) -> Result<SdkTracerProvider, ExportError> {
-        // The exporter makes its blocking HTTP client on a thread of its own, so this is safe on an async thread too.
+        // The exporter creates its blocking HTTP client on a separate thread, so this is safe on an async thread too.
         let exporter = opentelemetry_otlp::SpanExporter::builder()
             .with_http()
             .with_protocol(Protocol::HttpBinary)
@@ -109,7 +109,7 @@ impl ExportPlan {
             .with_id_generator(RecordedIds::default())
             .with_sampler(Sampler::AlwaysOn)
             .with_resource(resource(self.service_name.as_deref().unwrap_or(DEFAULT_NAME)))
-            .with_span_processor(CountedProcessor::new(Watched::new(exporter, ledger.clone()), span_queue, ledger.clone()))
+            .with_span_processor(CountedProcessor::new(Monitored::new(exporter, ledger.clone()), span_queue, ledger.clone()))
             .build())
     }
 }
@@ -121,22 +121,22 @@ impl ExportPlan {
     }
 }
 
-/// An endpoint without what may be secret in it: user, password and query. Where a password with a `/` or `?` in it, as no URL may have,
-/// leaves open what is what, rather too little is shown.
+/// An endpoint without user, password and query, which may be secret. An invalid URL with a `/` or `?` in its password is ambiguous; then less is
+/// shown rather than a secret.
 pub(super) fn shown(endpoint: &str) -> String {
     let (scheme, rest) = match endpoint.split_once("//") {
         Some((scheme, rest)) => (format!("{scheme}//"), rest),
         None => (String::new(), endpoint),
     };
-    let (place, query) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
-    let place = if query.contains('@') { "…" } else { place };
-    format!("{scheme}{}", place.rsplit('@').next().unwrap_or_default())
+    let (location, query) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+    let location = if query.contains('@') { "…" } else { location };
+    format!("{scheme}{}", location.rsplit('@').next().unwrap_or_default())
 }
 
-/// What a server without a name of its own is called.
+/// The service's name, if nothing else sets it.
 const DEFAULT_NAME: &str = "tertulia";
 
-/// Who exports: the service's name, its version, and what `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME` add.
+/// The exporting service: its name, its version, and the attributes from `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME`.
 pub(super) fn resource(service_name: &str) -> Resource {
     let own = [KeyValue::new("service.name", DEFAULT_NAME), KeyValue::new("service.version", env!("CARGO_PKG_VERSION"))];
     Resource::builder_empty()
@@ -146,7 +146,7 @@ pub(super) fn resource(service_name: &str) -> Resource {
         .build()
 }
 
-/// What became of the spans. Cloned, it is the same ledger.
+/// Counts exported and lost spans. Clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger(Arc<Counts>);
 
@@ -159,12 +159,12 @@ struct Counts {
 }
 
 impl Ledger {
-    /// Spans that an endpoint took.
+    /// Spans that the endpoint accepted.
     pub fn exported(&self) -> u64 {
         self.0.exported.load(Ordering::Relaxed)
     }
 
-    /// Spans that were sent in vain.
+    /// Spans that could not be sent.
     pub fn failed(&self) -> u64 {
         self.0.failed.load(Ordering::Relaxed)
     }
@@ -174,14 +174,14 @@ impl Ledger {
         self.0.dropped.load(Ordering::Relaxed)
     }
 
-    /// Spans that wait.
+    /// Spans that wait for export.
     pub fn waiting(&self) -> u64 {
-        let settled = self.exported() + self.failed();
-        self.0.queued.load(Ordering::Relaxed).saturating_sub(settled)
+        let finished = self.exported() + self.failed();
+        self.0.queued.load(Ordering::Relaxed).saturating_sub(finished)
     }
 }
 
-/// Lets no more spans wait than the limit, and counts those it turns away.
+/// Limits the number of waiting spans, and counts the dropped ones.
 #[derive(Debug)]
 struct CountedProcessor {
     batches: BatchSpanProcessor,
@@ -224,21 +224,21 @@ impl SpanProcessor for CountedProcessor {
     }
 }
 
-/// An exporter whose failures are counted, and told now and then.
+/// An exporter that counts failures, and logs when losses begin and end.
 #[derive(Debug)]
-struct Watched<E> {
+struct Monitored<E> {
     exporter: E,
     ledger: Ledger,
     losses: Mutex<Losses>,
 }
 
-impl<E> Watched<E> {
+impl<E> Monitored<E> {
     fn new(exporter: E, ledger: Ledger) -> Self {
         Self { exporter, ledger, losses: Mutex::default() }
     }
 }
 
-impl<E: SpanExporter> SpanExporter for Watched<E> {
+impl<E: SpanExporter> SpanExporter for Monitored<E> {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         let spans = batch.len() as u64;
         let outcome = self.exporter.export(batch).await;
@@ -246,12 +246,12 @@ impl<E: SpanExporter> SpanExporter for Watched<E> {
         counter.fetch_add(spans, Ordering::Relaxed);
         let lost = self.ledger.failed() + self.ledger.dropped();
         let (failed, dropped) = (self.ledger.failed(), self.ledger.dropped());
-        match self.losses.lock().unwrap_or_else(PoisonError::into_inner).learn(lost, Instant::now()) {
-            Some(Word::Begins) => {
+        match self.losses.lock().unwrap_or_else(PoisonError::into_inner).update(lost, Instant::now()) {
+            Some(Change::Begin) => {
                 let error = outcome.as_ref().err().map(tracing::field::display);
-                tracing::warn!(failed, dropped, error, "spans are lost on the way to the OTLP endpoint");
+                tracing::warn!(failed, dropped, error, "spans are being lost: the OTLP endpoint is failing or too slow");
             }
-            Some(Word::Ends) => tracing::info!(failed, dropped, "no more spans are lost on the way to the OTLP endpoint"),
+            Some(Change::End) => tracing::info!(failed, dropped, "spans are no longer being lost"),
             None => {}
         }
         outcome
@@ -270,28 +270,28 @@ impl<E: SpanExporter> SpanExporter for Watched<E> {
     }
 }
 
-/// Whether spans, or exports of metrics, are being lost: told when it begins and when it is over, however long it takes.
+/// Detects when losses of spans, or of exports of metrics, begin and end. Each is reported once.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
-    known: u64,
-    /// When it was noticed last, while it goes on.
+    lost: u64,
+    /// The time of the last loss, until the losses count as over.
     last: Option<Instant>,
 }
 
-/// What is to be said.
+/// A change to report.
 #[derive(Debug, PartialEq)]
-pub(super) enum Word {
-    Begins,
-    Ends,
+pub(super) enum Change {
+    Begin,
+    End,
 }
 
 impl Losses {
-    /// So many were lost until now.
-    pub(super) fn learn(&mut self, lost: u64, now: Instant) -> Option<Word> {
-        if lost > self.known {
-            self.known = lost;
-            return self.last.replace(now).is_none().then_some(Word::Begins);
+    /// Updates the total number of losses.
+    pub(super) fn update(&mut self, lost: u64, now: Instant) -> Option<Change> {
+        if lost > self.lost {
+            self.lost = lost;
+            return self.last.replace(now).is_none().then_some(Change::Begin);
         }
-        self.last.take_if(|last| now.duration_since(*last) >= CALM).map(|_| Word::Ends)
+        self.last.take_if(|last| now.duration_since(*last) >= CALM).map(|_| Change::End)
     }
 }

@@ -1,4 +1,4 @@
-//! Records how connections to Discord's gateway come about, and how long it was away: each a trace of its own.
+//! Records connection attempts to Discord's gateway, and the time without a connection. Each is a separate trace.
 
 use std::ops::Deref;
 
@@ -10,26 +10,25 @@ use super::instruments::{Instruments, Set};
 use super::recorder::{FinishedSpan, Place, Recorder};
 use crate::domain::moment::Moment;
 
-/// What an adapter records of its connections. Cheap to clone.
+/// Records an adapter's connections. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct GatewayRecorder(Recorder);
 
-/// One connection, from its first byte to a session or to its failure.
+/// One connection attempt, from the first byte to a session or a failure.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    /// Its number, from 0.
+    /// The connection's number, from 0.
     pub shard: u32,
-    /// Of how many.
+    /// The total number of connections.
     pub shards: u32,
-    /// It was to go on where another was; else it began anew.
+    /// It tried to resume a session. Otherwise it began a new one.
     pub is_resume: bool,
-    /// An identify left.
+    /// An identify was sent.
     pub has_identified: bool,
-    /// When it began.
     pub began: Moment,
-    /// When there was a session, or none to be had.
+    /// When the session was established, or the attempt failed.
     pub ended: Moment,
-    /// Why there was none.
+    /// Why the attempt failed.
     pub error: Option<String>,
 }
 
@@ -38,35 +37,33 @@ pub struct Attempt {
 pub struct Absence {
     /// The connection's number, from 0.
     pub shard: u32,
-    /// Of how many.
+    /// The total number of connections.
     pub shards: u32,
-    /// Why the one before ended.
+    /// Why the previous connection ended.
     pub cause: &'static str,
-    /// How many connections it took.
+    /// Number of attempts until the next connection.
     pub attempts: u32,
-    /// When it ended.
+    /// When the previous connection ended.
     pub began: Moment,
-    /// When there was one again.
+    /// When the next connection was established.
     pub ended: Moment,
 }
 
 impl GatewayRecorder {
-    /// Records there.
     pub const fn new(recorder: Recorder) -> Self {
         Self(recorder)
     }
 
-    /// Records nothing, and measures what nobody reads.
+    /// Records nothing.
     pub fn silent() -> Self {
         Self(Recorder::silent())
     }
 
-    /// What is measured with.
     pub const fn instruments(&self) -> &Instruments {
         self.0.instruments()
     }
 
-    /// A connection came about, or did not: `discord.gateway.identify` or `discord.gateway.resume`.
+    /// Records a connection attempt: `discord.gateway.identify` or `discord.gateway.resume`.
     pub fn attempted(&self, attempt: &Attempt) {
         let outcome = if attempt.error.is_none() { "established" } else { "failed" };
         let span = if attempt.is_resume {
@@ -81,14 +78,14 @@ impl GatewayRecorder {
         self.write(span, (attempt.shard, attempt.shards), (attempt.began, attempt.ended), attempt.error.clone(), []);
     }
 
-    /// There is a connection again: `discord.gateway.reconnect`.
-    pub fn came_back(&self, absence: &Absence) {
-        let more = [
+    /// Records that the connection is back: `discord.gateway.reconnect`.
+    pub fn reconnected(&self, absence: &Absence) {
+        let attributes = [
             KeyValue::new(name::GATEWAY_CAUSE, absence.cause),
             KeyValue::new(name::GATEWAY_ATTEMPTS, i64::from(absence.attempts)),
         ];
         let shard = (absence.shard, absence.shards);
-        self.write(name::SPAN_GATEWAY_RECONNECT, shard, (absence.began, absence.ended), None, more);
+        self.write(name::SPAN_GATEWAY_RECONNECT, shard, (absence.began, absence.ended), None, attributes);
     }
 
     fn write<const N: usize>(
@@ -134,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_that_came_about_and_one_that_did_not_are_told_apart() {
+    fn established_and_failed_connections_have_different_status() {
         let memory = SpanMemory::new();
         let recorder = GatewayRecorder::new(memory.recorder(false));
 
@@ -149,11 +146,11 @@ mod tests {
     }
 
     #[test]
-    fn an_absence_is_as_long_as_it_was() {
+    fn the_span_of_an_absence_has_its_duration() {
         let memory = SpanMemory::new();
         let (began, ended) = (Moment::from_micros(1_000_000), Moment::from_micros(3_500_000));
 
-        GatewayRecorder::new(memory.recorder(false)).came_back(&Absence {
+        GatewayRecorder::new(memory.recorder(false)).reconnected(&Absence {
             shard: 1,
             shards: 4,
             cause: "cut",

@@ -1,8 +1,8 @@
-//! Every instrument: its name, its unit, its labels and one sentence for whoever reads a dashboard. Each name is here and nowhere else.
+//! All instruments: name, unit, labels and a one-sentence description. Each name is here and nowhere else.
 //!
-//! Names are those of OpenTelemetry; at `/metrics` dots become underscores, a unit and `_total` are added by its rules. What counts begins
-//! at zero with every combination of closed labels, so that a rate can be taken of the first event already. No label holds a guild, a
-//! channel, a person, a companion or a text.
+//! Names follow OpenTelemetry. At `/metrics` dots become underscores, and a unit and `_total` are added by its rules. Counters begin at zero for
+//! every combination of closed labels, so that `rate()` sees the first event. No label contains a guild, a channel, a person, a companion or a
+//! text.
 
 pub mod kinds;
 mod values;
@@ -17,16 +17,16 @@ use super::attributes as name;
 use kinds::{Counter, Declared, Gauge, Histogram, Sum, UpDown};
 pub use kinds::{Label, NONE};
 
-/// From a microsecond that nobody notices to a second that everybody does: work of our own.
+/// For the server's own work: from times that nobody notices to a few seconds.
 const OWN_SECONDS: &[f64] = &[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5];
-/// The same, told apart more finely around what a turn is meant to stay below: five milliseconds and a commit.
+/// The same range, with finer steps around the target for a turn: five milliseconds plus a commit.
 const OVERHEAD_SECONDS: &[f64] = &[
     0.0001, 0.00025, 0.0005, 0.00075, 0.001, 0.0015, 0.002, 0.0025, 0.003, 0.004, 0.005, 0.006, 0.0075, 0.01, 0.015, 0.025, 0.05,
     0.1, 0.25, 0.5, 1.0, 2.5,
 ];
-/// From a quick answer to one that is given up: what waits for models.
+/// For work that waits for models: from a quick answer to a timeout.
 const MODEL_SECONDS: &[f64] = &[0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0];
-/// From no wait at all to one that eats up a question's time: what waits for a place.
+/// For waits in a queue: from no wait to one that uses up a question's timeout.
 const WAIT_SECONDS: &[f64] = &[0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0];
 /// As the conventions for generative AI advise for `gen_ai.client.operation.duration`.
 const GEN_AI_SECONDS: &[f64] = &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
@@ -47,9 +47,9 @@ const GEN_AI_TOKENS: &[f64] = &[
     16_777_216.0,
     67_108_864.0,
 ];
-/// Doubling.
+/// Powers of two.
 const SIZES: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1_024.0];
-/// From all different to the same again.
+/// From all different to all the same.
 const SCORES: &[f64] = &[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
 
 const TRIGGER: Label = Label { name: name::DECISION_TRIGGER, values: values::TRIGGERS };
@@ -63,8 +63,8 @@ const SORT: Label = Label { name: name::ACTOR_SORT, values: values::SORTS };
 const DISCORD_ROUTE: Label = Label { name: name::DISCORD_ROUTE, values: values::DISCORD_ROUTES };
 const PLATFORM: Label = Label { name: name::PLATFORM, values: values::PLATFORMS };
 
-// Counted by the macro: the length of an array of labels would have to be evaluated to know a type, and in an optimised build of the
-// tests that goes round in circles (E0391).
+// The macro counts the labels. The length of an array of labels would need evaluation to know a type, which is a cycle in an optimised build
+// of the tests (E0391).
 macro_rules! one {
     ($label:expr) => {
         1
@@ -73,7 +73,7 @@ macro_rules! one {
 
 macro_rules! instruments {
     ($($field:ident: $kind:ident $(($buckets:expr))?, $name:literal, $unit:literal, [$($label:expr),*], $help:literal;)*) => {
-        /// All instruments. What nobody reads costs next to nothing.
+        /// All instruments. Without a reader they cost almost nothing.
         #[derive(Debug)]
         pub struct Set {
             $(#[doc = $help] pub $field: $kind<{ 0 $(+ one!($label))* }>,)*
@@ -85,7 +85,7 @@ macro_rules! instruments {
             }
         }
 
-        /// All instruments that are measured where something happens: kind, name, unit, labels, sentence.
+        /// All instruments that are updated when something happens.
         pub const CATALOGUE: &[Entry] = &[$(
             Entry { kind: stringify!($kind), name: $name, unit: $unit, labels: &[$($label),*], help: $help },
         )*];
@@ -278,7 +278,7 @@ macro_rules! observed {
                 Entry { kind: stringify!($kind), name: $name, unit: $unit, labels: &[$($label),*], help: $help };
         )*
 
-        /// All instruments whose values are asked for when they are read; with [`CATALOGUE`] that is everything there is.
+        /// All instruments whose values are computed when they are read. Together with [`CATALOGUE`] these are all instruments.
         pub const OBSERVED: &[Entry] = &[$($entry),*];
     };
 }
@@ -306,22 +306,22 @@ observed! {
         "What was built: the version.";
 }
 
-/// What is known of an instrument before anything is measured.
+/// The declaration of an instrument.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// `Counter`, `Sum`, `UpDown`, `Gauge` or `Histogram`.
     pub kind: &'static str,
-    /// By the rules of OpenTelemetry.
+    /// The OpenTelemetry name.
     pub name: &'static str,
-    /// In UCUM, empty where there is none.
+    /// The UCUM unit, or an empty text.
     pub unit: &'static str,
-    /// In the order in which values are given.
+    /// In the order in which values are passed.
     pub labels: &'static [Label],
-    /// For a person.
+    /// The description, for people.
     pub help: &'static str,
 }
 
-/// All instruments of one server. A handle: cloned, it measures into the same place.
+/// All instruments of one server. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Instruments(Arc<Set>);
 
@@ -331,14 +331,14 @@ impl Instruments {
         Self(Arc::new(Set::new(&provider.meter(super::SCOPE))))
     }
 
-    /// Instruments that nobody reads.
-    pub fn unread() -> Self {
+    /// Instruments without a reader.
+    pub fn noop() -> Self {
         Self::new(&SdkMeterProvider::default())
     }
 }
 
 impl Instruments {
-    /// A part of a statement was sent to a platform, with this outcome.
+    /// Counts a part of a statement that was sent to a platform.
     pub fn sent(&self, platform: &'static str, outcome: &'static str, took: Duration) {
         self.platform_sends.add(1, [platform, outcome]);
         if outcome == "posted" {
@@ -349,7 +349,7 @@ impl Instruments {
 
 impl Default for Instruments {
     fn default() -> Self {
-        Self::unread()
+        Self::noop()
     }
 }
 
@@ -361,29 +361,29 @@ impl std::ops::Deref for Instruments {
     }
 }
 
-/// How many series an instrument can have at most, each label left out counted too; none where a label is bound by settings alone.
+/// The maximum number of series of an instrument, where each label may also be absent. `None` if a label has no closed list.
 pub fn series_at_most(name: &str) -> Option<usize> {
     let entry = CATALOGUE.iter().chain(OBSERVED).find(|entry| entry.name == name)?;
     let closed = entry.labels.iter().map(|label| (!label.values.is_empty()).then_some(label.values.len() + 1));
     closed.product()
 }
 
-/// A code of what went wrong, as a label: what is none of the closed list is `other`, so that no text from outside becomes a series.
+/// An error code as a label value. Unknown codes become `other`, so that no text from outside creates a series.
 pub fn error_label(code: &str) -> &'static str {
     values::ERRORS.iter().find(|known| **known == code).copied().unwrap_or("other")
 }
 
-/// The name of a platform, as a label: what is none of the closed list is `other`.
+/// A platform's name as a label value. Unknown names become `other`.
 pub fn platform_label(platform: &str) -> &'static str {
     values::PLATFORMS.iter().find(|known| **known == platform).copied().unwrap_or("other")
 }
 
-/// What Discord calls an event, as a label: what is none of the closed list is `other`.
+/// The name of a Discord event as a label value. Unknown names become `other`.
 pub fn gateway_event_label(kind: &str) -> &'static str {
     values::GATEWAY_EVENTS.iter().find(|known| **known == kind).copied().unwrap_or("other")
 }
 
-/// An HTTP status, as a label: one that is none of the closed list is `other`.
+/// An HTTP status as a label value. Unknown ones become `other`.
 pub fn status_label(status: u16) -> &'static str {
     values::STATUSES.iter().find(|known| known.parse() == Ok(status)).copied().unwrap_or("other")
 }

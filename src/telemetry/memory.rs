@@ -1,4 +1,4 @@
-//! Keeps spans and log lines in memory, and what was measured beside them, for tests that read what was recorded.
+//! Stores spans, log lines and metrics in memory, for tests.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,7 @@ use super::metrics::Metrics;
 use super::recorder::{RecordedIds, Recorder};
 use super::sampling::Sampling;
 
-/// Spans written by one recorder, in the order in which they were written. Cloned, it is the same memory.
+/// The spans that a recorder wrote, in order. Clones share them.
 #[derive(Clone, Debug)]
 pub struct SpanMemory {
     spans: Arc<Mutex<Vec<SpanData>>>,
@@ -28,7 +28,6 @@ impl Default for SpanMemory {
 }
 
 impl SpanMemory {
-    /// An empty memory.
     pub fn new() -> Self {
         Self::default()
     }
@@ -38,7 +37,7 @@ impl SpanMemory {
         self.sampled(Sampling::all(), capture_content)
     }
 
-    /// The same, with what is not to be exported left out.
+    /// The same, with sampling.
     pub fn sampled(&self, sampling: Sampling, capture_content: bool) -> Recorder {
         let provider = SdkTracerProvider::builder()
             .with_id_generator(RecordedIds::default())
@@ -48,24 +47,23 @@ impl SpanMemory {
         Recorder::new(Some(provider.tracer(SCOPE)), capture_content, self.metrics.instruments()).sampled(sampling)
     }
 
-    /// What was measured by its recorders.
+    /// The metrics of its recorders.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    /// All spans so far.
     pub fn spans(&self) -> Vec<SpanData> {
         self.spans.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The spans of one name so far.
+    /// The spans with this name.
     pub fn named(&self, name: &str) -> Vec<SpanData> {
         self.spans().into_iter().filter(|span| span.name == name).collect()
     }
 }
 
-/// What there is to see of some spans, one trace after the other: names, indented under their parents in the order of time, the outcome of
-/// a turn, a decision, a failure, and which of the traces a turn follows. A span whose parent is missing is marked with `?`.
+/// Renders spans as text, one trace after the other. Names are indented under their parents, in the order of time. A line shows the companion, a
+/// turn's outcome, a decision, an error, and the trace that a turn follows. A span whose parent is missing is marked with `?`.
 pub fn drawn(spans: &[SpanData]) -> String {
     let mut traces: Vec<TraceId> = Vec::new();
     for span in spans {
@@ -87,11 +85,11 @@ pub fn drawn(spans: &[SpanData]) -> String {
 }
 
 fn draw(span: &SpanData, all: &[&SpanData], traces: &[TraceId], mark: &str, depth: usize, drawing: &mut String) {
-    let told = ["companion.id", "turn.outcome", "decision", "error.type"].into_iter().filter_map(|name| attribute(span, name));
+    let values = ["companion.id", "turn.outcome", "decision", "error.type"].into_iter().filter_map(|name| attribute(span, name));
     let number =
-        |trace| traces.iter().position(|known| *known == trace).map_or("elsewhere".to_owned(), |at| (at + 1).to_string());
+        |trace| traces.iter().position(|other| *other == trace).map_or("elsewhere".to_owned(), |at| (at + 1).to_string());
     let follows = span.links.iter().map(|link| format!("follows {}", number(link.span_context.trace_id())));
-    let words: Vec<_> = [span.name.to_string()].into_iter().chain(told).chain(follows).collect();
+    let words: Vec<_> = [span.name.to_string()].into_iter().chain(values).chain(follows).collect();
     drawing.push_str(&format!("{}{mark}{}\n", "  ".repeat(depth), words.join(" ")));
     for child in all.iter().filter(|child| child.parent_span_id == span.span_context.span_id()) {
         draw(child, all, traces, "", depth + 1, drawing);
@@ -105,17 +103,16 @@ impl SpanExporter for SpanMemory {
     }
 }
 
-/// Log lines as they were written. Cloned, they are the same lines.
+/// Log lines as they were written. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Lines(Arc<Mutex<Vec<u8>>>);
 
 impl Lines {
-    /// All of them.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
     }
 
-    /// What follows this mark in each line; a line without it as it is.
+    /// The part of each line after this mark. A line without the mark stays as it is.
     pub fn after(&self, mark: &str) -> Vec<String> {
         self.text().lines().map(|line| line.split_once(mark).map_or(line, |(_, rest)| rest).to_owned()).collect()
     }

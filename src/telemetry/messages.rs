@@ -1,4 +1,4 @@
-//! Records what becomes of messages on their way: put on record, and sent out, by the OpenTelemetry conventions for messaging.
+//! Records that a message was journaled, or sent to its platform, by the OpenTelemetry conventions for messaging.
 
 use opentelemetry::KeyValue;
 use opentelemetry::trace::SpanKind;
@@ -9,20 +9,17 @@ use super::trace::{SpanRef, TurnTrace};
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Seq};
 use crate::domain::moment::Moment;
 
-/// A message that was put on record.
+/// A journaled message.
 #[derive(Clone, Debug)]
 pub struct AppendFacts<'a> {
     /// The trace of the turn that it led to, or that ended with it.
     pub trace: TurnTrace,
-    /// The turn, through restarts.
+    /// The turn's id, the same after a restart.
     pub turn_id: &'a str,
-    /// Where.
     pub guild: &'a GuildId,
-    /// Where.
     pub channel: &'a ChannelId,
-    /// Its number.
     pub seq: Seq,
-    /// When the writer took it.
+    /// When the writer received it.
     pub started: Moment,
     /// When it was committed.
     pub ended: Moment,
@@ -31,25 +28,22 @@ pub struct AppendFacts<'a> {
 /// A statement that was sent to its platform.
 #[derive(Clone, Debug)]
 pub struct SendFacts<'a> {
-    /// The trace of its turn; the span lies under the root.
+    /// The trace of its turn. The span's parent is the root.
     pub trace: TurnTrace,
-    /// The turn, through restarts.
+    /// The turn's id, the same after a restart.
     pub turn_id: &'a str,
-    /// Where.
     pub guild: &'a GuildId,
-    /// Where.
     pub channel: &'a ChannelId,
     /// The platform's name.
     pub platform: &'a str,
-    /// Whose.
     pub companion: &'a CompanionId,
-    /// When its words were there.
+    /// When the words were written.
     pub started: Moment,
-    /// When the platform had it; where posting is storing, when it was committed.
+    /// When the platform accepted it. On a platform of our own, when it was committed.
     pub ended: Moment,
 }
 
-/// Records that a message was put on record: `history.append`.
+/// Records that a message was journaled: `history.append`.
 pub fn record_append(recorder: &Recorder, facts: &AppendFacts<'_>) -> Option<SpanRef> {
     if !recorder.is_on() {
         return None;

@@ -1,7 +1,7 @@
-//! Who reads the instruments: `/metrics` in Prometheus text, and an OTLP endpoint if one is named. Both read the same source.
+//! The readers of the instruments: `/metrics` in Prometheus text, and an OTLP endpoint if one is set. Both have the same source.
 
+mod monitored;
 mod process;
-mod watched;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -17,23 +17,23 @@ use tokio::time::Instant;
 
 use super::export::{Ledger, shown};
 use super::instruments::{DISK_FREE, Instruments, STORE_SIZE, TELEMETRY_QUEUE, TELEMETRY_SPANS, kinds, series_at_most};
-use watched::Watched;
+use monitored::Monitored;
 
 #[cfg(test)]
 mod tests;
 
-/// How long what is known of the disk is taken for true.
+/// How long figures about the disk are cached.
 pub const DISK_LASTS: Duration = Duration::from_secs(5);
 
 /// The media type of [`Metrics::exposition`].
 pub const EXPOSITION_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Where metrics go besides `/metrics`.
+/// Where metrics are exported to, besides `/metrics`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MetricsPlan {
-    /// The whole URL that metrics are posted to.
+    /// The complete URL that metrics are posted to.
     pub endpoint: String,
-    /// `service.name`, if the environment gives one outside `OTEL_RESOURCE_ATTRIBUTES`.
+    /// `service.name`, if the environment sets it other than in `OTEL_RESOURCE_ATTRIBUTES`.
     pub service_name: Option<String>,
 }
 
@@ -46,25 +46,23 @@ impl fmt::Debug for MetricsPlan {
 /// Why metrics cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum MetricsError {
-    /// The exporter cannot be made.
+    /// The exporter cannot be created.
     #[error(
         "metrics cannot be exported to {endpoint} (OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_METRICS_ENDPOINT): {error}"
     )]
     Export {
-        /// Where to, without what may be secret in it.
+        /// The URL without parts that may be secret.
         endpoint: String,
-        /// What is wrong.
         error: String,
     },
-    /// The reader for `/metrics` cannot be made.
-    #[error("metrics cannot be made readable for Prometheus: {0}")]
+    /// The reader for `/metrics` cannot be created.
+    #[error("the Prometheus exporter cannot be created: {0}")]
     Prometheus(String),
 }
 
 impl MetricsPlan {
-    /// What the standard variables say: none unless an endpoint is named, and neither `OTEL_SDK_DISABLED` is `true` nor
-    /// `OTEL_METRICS_EXPORTER` is `none`. Headers, timeouts and the interval (`OTEL_METRIC_EXPORT_INTERVAL`, in milliseconds, 60,000 by
-    /// default) are read by the exporter itself.
+    /// Reads the standard OTEL variables. Returns `None` if no endpoint is set, `OTEL_SDK_DISABLED` is `true`, or `OTEL_METRICS_EXPORTER` is `none`.
+    /// The exporter itself reads headers, timeouts and the interval (`OTEL_METRIC_EXPORT_INTERVAL`, in milliseconds, 60,000 by default).
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let set = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         let is = |name: &str, wanted: &str| set(name).is_some_and(|value| value.eq_ignore_ascii_case(wanted));
@@ -77,7 +75,7 @@ impl MetricsPlan {
     }
 }
 
-/// What is measured, and whoever reads it. Cheap to clone; all clones are one.
+/// The instruments and their readers. Cheap to clone; clones share them.
 #[derive(Clone)]
 pub struct Metrics {
     provider: SdkMeterProvider,
@@ -89,7 +87,7 @@ impl Metrics {
     /// Instruments that are read at `/metrics`, and sent to an endpoint if there is a plan.
     ///
     /// # Errors
-    /// A reader cannot be made.
+    /// A reader cannot be created.
     pub fn new(resource: Resource, plan: Option<&MetricsPlan>) -> Result<Self, MetricsError> {
         let registry = Arc::new(Registry::new());
         let prometheus = opentelemetry_prometheus::exporter()
@@ -98,9 +96,9 @@ impl Metrics {
             .without_target_info()
             .build()
             .map_err(|error| MetricsError::Prometheus(error.to_string()))?;
-        let readers = SdkMeterProvider::builder().with_resource(resource).with_view(room).with_reader(prometheus);
+        let readers = SdkMeterProvider::builder().with_resource(resource).with_view(cardinality_limit).with_reader(prometheus);
         let provider = match plan {
-            Some(plan) => sent(readers, plan)?,
+            Some(plan) => with_otlp_reader(readers, plan)?,
             None => readers,
         }
         .build();
@@ -108,73 +106,72 @@ impl Metrics {
         Ok(Self { provider, registry, instruments })
     }
 
-    /// Instruments that are read at `/metrics` alone.
+    /// Instruments that are read only at `/metrics`.
     ///
     /// # Panics
-    /// Never: the reader has a registry of its own.
+    /// Never, because the reader has its own registry.
     pub fn local() -> Self {
-        Self::new(Resource::builder_empty().build(), None).expect("a registry of its own takes everything")
+        Self::new(Resource::builder_empty().build(), None).expect("a new registry accepts the reader")
     }
 
-    /// To be handed to whoever measures something.
     pub fn instruments(&self) -> Instruments {
         self.instruments.clone()
     }
 
-    /// Measures the process itself as well, and what became of the spans.
+    /// Adds metrics of the process itself and of exported spans.
     pub fn observe_process(&self, spans: &Ledger) {
         let meter = self.provider.meter(super::SCOPE);
         process::observe(&meter);
         let ledger = spans.clone();
-        kinds::observe(&meter, TELEMETRY_SPANS, move |tell| {
+        kinds::observe(&meter, TELEMETRY_SPANS, move |report| {
             let fates = [("exported", ledger.exported()), ("failed", ledger.failed()), ("dropped", ledger.dropped())];
-            fates.into_iter().for_each(|(fate, spans)| tell(spans as f64, &[fate]));
+            fates.into_iter().for_each(|(fate, spans)| report(spans as f64, &[fate]));
         });
         let ledger = spans.clone();
-        kinds::observe(&meter, TELEMETRY_QUEUE, move |tell| tell(ledger.waiting() as f64, &[]));
+        kinds::observe(&meter, TELEMETRY_QUEUE, move |report| report(ledger.waiting() as f64, &[]));
     }
 
-    /// Measures the disk as well: how many bytes the store takes up, and how many are free. None: it cannot be said now. Both are asked on
-    /// the thread that reads, at most every [`DISK_LASTS`].
+    /// Adds metrics of the disk: the bytes that the store uses, and the free bytes. `None` means unknown. Both functions are called on the thread
+    /// that reads, and their values are cached for [`DISK_LASTS`].
     pub fn observe_disk(
         &self,
         used: impl Fn() -> Option<u64> + Send + Sync + 'static,
         free: impl Fn() -> Option<u64> + Send + Sync + 'static,
     ) {
         let meter = self.provider.meter(super::SCOPE);
-        for (entry, ask) in [(STORE_SIZE, Lasting::new(used)), (DISK_FREE, Lasting::new(free))] {
-            kinds::observe(&meter, entry, move |tell| ask.get().into_iter().for_each(|bytes| tell(bytes as f64, &[])));
+        for (entry, cached) in [(STORE_SIZE, Cached::new(used)), (DISK_FREE, Cached::new(free))] {
+            kinds::observe(&meter, entry, move |report| cached.get().into_iter().for_each(|bytes| report(bytes as f64, &[])));
         }
     }
 
-    /// Everything in Prometheus text, [`EXPOSITION_TYPE`].
+    /// All metrics in Prometheus text, [`EXPOSITION_TYPE`].
     ///
     /// # Errors
-    /// What was measured cannot be written down, in words.
+    /// The metrics cannot be encoded.
     pub fn exposition(&self) -> Result<String, String> {
         TextEncoder::new().encode_to_string(&self.registry.gather()).map_err(|error| error.to_string())
     }
 
-    /// What the series of one name add up to, of those that have all of these labels; 0 if there are none. Named as [`Self::exposition`]
-    /// names them; for a histogram, with `_count` or `_sum`. For tests: it writes everything down.
+    /// The sum of the series with this name and all of these labels, or 0 without any. The name is the one in [`Self::exposition`]; for a histogram
+    /// it ends in `_count` or `_sum`. For tests only, because it encodes all metrics.
     pub fn total(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         let text = self.exposition().unwrap_or_default();
         let wanted: Vec<_> = labels.iter().map(|(label, value)| format!("{label}=\"{value}\"")).collect();
-        let of_it = text.lines().filter_map(|line| line.strip_prefix(name)).filter_map(|rest| match rest.strip_prefix('{') {
+        let series = text.lines().filter_map(|line| line.strip_prefix(name)).filter_map(|rest| match rest.strip_prefix('{') {
             Some(rest) => rest.rsplit_once("} "),
             None => rest.strip_prefix(' ').map(|value| ("", value)),
         });
-        let wanted = of_it.filter(|(labels, _)| wanted.iter().all(|pair| labels.split(',').any(|label| label == pair)));
+        let wanted = series.filter(|(labels, _)| wanted.iter().all(|pair| labels.split(',').any(|label| label == pair)));
         wanted.filter_map(|(_, value)| value.parse::<f64>().ok()).fold(0.0, |sum, value| sum + value)
     }
 
-    /// Sends what is to be sent, within this time. Blocks.
+    /// Sends pending metrics within this time. Blocks.
     pub(super) fn shutdown(&self, within: Duration) {
-        // The provider heeds no time limit of ours: whoever is still sending after it is left to itself.
+        // The provider ignores the time limit. So it runs on a thread that is abandoned if it takes longer.
         let (done, ended) = mpsc::channel();
         let provider = self.provider.clone();
         let ending = thread::Builder::new().name("telemetry-end".to_owned()).spawn(move || {
-            // Whoever still measures after this measures in vain; that the endpoint is gone was told by then.
+            // Later measurements are lost. A failing endpoint has been logged before.
             let _ = provider.shutdown_with_timeout(within);
             let _ = done.send(());
         });
@@ -190,36 +187,36 @@ impl fmt::Debug for Metrics {
     }
 }
 
-/// A value that is dear to ask for, kept for a while.
-struct Lasting {
-    ask: Box<dyn Fn() -> Option<u64> + Send + Sync>,
-    known: Mutex<Option<(Instant, Option<u64>)>>,
+/// A value that is expensive to compute, cached for [`DISK_LASTS`].
+struct Cached {
+    compute: Box<dyn Fn() -> Option<u64> + Send + Sync>,
+    newest: Mutex<Option<(Instant, Option<u64>)>>,
 }
 
-impl Lasting {
-    fn new(ask: impl Fn() -> Option<u64> + Send + Sync + 'static) -> Self {
-        Self { ask: Box::new(ask), known: Mutex::default() }
+impl Cached {
+    fn new(compute: impl Fn() -> Option<u64> + Send + Sync + 'static) -> Self {
+        Self { compute: Box::new(compute), newest: Mutex::default() }
     }
 
     fn get(&self) -> Option<u64> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        match *known {
-            Some((asked, value)) if asked.elapsed() < DISK_LASTS => value,
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        match *newest {
+            Some((computed, value)) if computed.elapsed() < DISK_LASTS => value,
             _ => {
-                let value = (self.ask)();
-                *known = Some((Instant::now(), value));
+                let value = (self.compute)();
+                *newest = Some((Instant::now(), value));
                 value
             }
         }
     }
 }
 
-/// Room for as many series of an instrument as its labels allow, where they are closed: the SDK would make room for 2,000 of each, at once.
-fn room(instrument: &Instrument) -> Option<Stream> {
+/// Limits an instrument to the number of series that its closed labels allow. The SDK's default allocates space for 2,000 series at once.
+fn cardinality_limit(instrument: &Instrument) -> Option<Stream> {
     Stream::builder().with_cardinality_limit(series_at_most(instrument.name())?).build().ok()
 }
 
-fn sent(readers: MeterProviderBuilder, plan: &MetricsPlan) -> Result<MeterProviderBuilder, MetricsError> {
+fn with_otlp_reader(readers: MeterProviderBuilder, plan: &MetricsPlan) -> Result<MeterProviderBuilder, MetricsError> {
     let exporter = opentelemetry_otlp::MetricExporter::builder()
         .with_http()
         .with_protocol(Protocol::HttpBinary)
@@ -229,5 +226,5 @@ fn sent(readers: MeterProviderBuilder, plan: &MetricsPlan) -> Result<MeterProvid
             let endpoint = shown(&plan.endpoint);
             MetricsError::Export { error: error.to_string().replace(&plan.endpoint, &endpoint), endpoint }
         })?;
-    Ok(readers.with_reader(PeriodicReader::builder(Watched::new(exporter)).build()))
+    Ok(readers.with_reader(PeriodicReader::builder(Monitored::new(exporter)).build()))
 }

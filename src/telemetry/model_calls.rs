@@ -16,38 +16,35 @@ use crate::ports::language_model::{Answer, Identity, ModelRole, NoAnswer, Reques
 #[cfg(test)]
 mod tests;
 
-/// One question, with all the requests that were made for it: what whoever asked sees of it.
+/// One question with all its requests, as seen by the actor that asked.
 #[derive(Clone, Debug)]
 pub struct CallFacts<'a> {
-    /// What it was made for: a decision, a judgement or a statement. None for work of no turn, such as a summary.
+    /// The parent span: a decision, a judgement or a statement. `None` for work outside a turn, such as a summary.
     pub under: Option<SpanRef>,
-    /// Where, if it was about one channel.
+    /// The channel, if the question was about one.
     pub channel: Option<&'a ChannelId>,
-    /// What was asked.
     pub request: &'a Request,
-    /// Who was asked.
     pub identity: &'a Identity,
-    /// What came back.
     pub outcome: Result<&'a Answer, &'a NoAnswer>,
-    /// How many requests were made until the answer came, or it was given up.
+    /// The number of requests until the answer or the failure.
     pub attempts: u32,
     /// How long it waited in the queue and between requests, in milliseconds.
     pub waited_ms: u64,
-    /// When the answer came, less the time that the model took: the beginning of the request, if there was only one.
+    /// The end minus the time that the model took. With only one request, this is when the request began.
     pub started: Moment,
-    /// When the answer was whole, or was given up.
+    /// When the answer was complete, or the question failed.
     pub ended: Moment,
 }
 
-/// Records a call: `chat {model}`. What was said is kept only if the recorder captures content.
+/// Records a call: `chat {model}`. The span contains the texts only if the recorder captures content.
 pub fn record(recorder: &Recorder, facts: &CallFacts<'_>) -> Option<SpanRef> {
     measure(recorder.instruments(), facts);
     if !recorder.is_on() {
         return None;
     }
-    let mut attributes = asked(facts);
+    let mut attributes = request_attributes(facts);
     match facts.outcome {
-        Ok(answer) => attributes.extend(answered(answer)),
+        Ok(answer) => attributes.extend(answer_attributes(answer)),
         Err(error) => attributes.push(KeyValue::new(name::ERROR_TYPE, error.code())),
     }
     if recorder.captures_content() {
@@ -65,30 +62,30 @@ pub fn record(recorder: &Recorder, facts: &CallFacts<'_>) -> Option<SpanRef> {
     })
 }
 
-/// Counts what a question cost, at the price of the model that answers for this role. No span: it is the turn's calls that have those.
+/// Counts the cost of a question, at the price of the model that serves this role. It writes no span, because the calls have spans.
 pub fn record_cost(recorder: &Recorder, identity: &Identity, role: ModelRole, usage: &Usage, price: &Price) {
     let labels: [StringValue; 3] = [identity.model.clone().into(), role.as_str().into(), price.currency.clone().into()];
     recorder.instruments().model_cost.add(price.of(usage.input_tokens, usage.output_tokens).as_units(), labels);
 }
 
 fn measure(instruments: &Instruments, facts: &CallFacts<'_>) {
-    // What never left the queue was no call: a pool that turns everybody away would look quick.
+    // A question that never left the queue was not a call. Otherwise a pool that sheds everything would look fast.
     if facts.attempts == 0 {
         return;
     }
-    let of = |last: &'static str| -> [StringValue; 5] {
+    let labels = |last: &'static str| -> [StringValue; 5] {
         let (provider, model) = (facts.identity.provider.clone(), facts.identity.model.clone());
         ["chat".into(), provider.into(), model.into(), role(facts.request.role).into(), last.into()]
     };
     let error = facts.outcome.err().map_or("", |error| error_label(error.code()));
-    instruments.model_duration.record(facts.ended.since(facts.started).as_secs_f64(), of(error));
+    instruments.model_duration.record(facts.ended.since(facts.started).as_secs_f64(), labels(error));
     if let Ok(answer) = facts.outcome {
-        instruments.model_tokens.record(answer.usage.input_tokens as f64, of("input"));
-        instruments.model_tokens.record(answer.usage.output_tokens as f64, of("output"));
+        instruments.model_tokens.record(answer.usage.input_tokens as f64, labels("input"));
+        instruments.model_tokens.record(answer.usage.output_tokens as f64, labels("output"));
     }
 }
 
-fn asked(facts: &CallFacts<'_>) -> Vec<KeyValue> {
+fn request_attributes(facts: &CallFacts<'_>) -> Vec<KeyValue> {
     let mut attributes = Vec::with_capacity(20);
     attributes.extend([
         KeyValue::new(name::GEN_AI_OPERATION_NAME, "chat"),
@@ -116,7 +113,7 @@ fn asked(facts: &CallFacts<'_>) -> Vec<KeyValue> {
     attributes
 }
 
-fn answered(answer: &Answer) -> impl Iterator<Item = KeyValue> {
+fn answer_attributes(answer: &Answer) -> impl Iterator<Item = KeyValue> {
     let tokens = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
     let reasons = answer.finish_reason.clone().map(|reason| Value::Array(Array::String(vec![reason.into()])));
     [
@@ -131,15 +128,15 @@ fn answered(answer: &Answer) -> impl Iterator<Item = KeyValue> {
 }
 
 fn content(facts: &CallFacts<'_>) -> Vec<KeyValue> {
-    let said = |role: &str, text: &str| json!({ "role": role, "parts": [{ "type": "text", "content": text }] });
+    let message = |role: &str, text: &str| json!({ "role": role, "parts": [{ "type": "text", "content": text }] });
     let (system, user) = (facts.request.system(), facts.request.user());
-    let input = json!([said("system", &system), said("user", &user)]);
-    // What never left the queue was never worded.
-    let is_worded = !user.is_empty();
+    let input = json!([message("system", &system), message("user", &user)]);
+    // The prompt of a question that never left the queue was never built.
+    let is_built = !user.is_empty();
     let mut content: Vec<_> =
-        is_worded.then(|| KeyValue::new(name::GEN_AI_INPUT_MESSAGES, input.to_string())).into_iter().collect();
+        is_built.then(|| KeyValue::new(name::GEN_AI_INPUT_MESSAGES, input.to_string())).into_iter().collect();
     if let Ok(answer) = facts.outcome {
-        content.push(KeyValue::new(name::GEN_AI_OUTPUT_MESSAGES, json!([said("assistant", &answer.text())]).to_string()));
+        content.push(KeyValue::new(name::GEN_AI_OUTPUT_MESSAGES, json!([message("assistant", &answer.text())]).to_string()));
     }
     content
 }

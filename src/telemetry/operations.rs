@@ -1,4 +1,4 @@
-//! Records what supervisors do: restarts and passed limits, each a trace of its own.
+//! Records actions of supervisors: restarts and exceeded restart limits. Each is a separate trace.
 
 use std::time::Duration;
 
@@ -14,17 +14,17 @@ use crate::domain::moment::Moment;
 /// An actor that ended.
 #[derive(Clone, Copy, Debug)]
 pub struct ActorFacts<'a> {
-    /// What sort of actor: `channel`, `companion`, …
+    /// The kind of actor: `channel`, `companion`, …
     pub sort: &'static str,
-    /// Which one.
+    /// Its key.
     pub address: &'a str,
     /// How it ended.
     pub ending: &'a str,
-    /// When that was noticed.
+    /// When the supervisor noticed.
     pub at: Moment,
 }
 
-/// Records that an actor is started again after a delay: `actor.restart`.
+/// Records that an actor is restarted after a delay: `actor.restart`.
 pub fn restarted(recorder: &Recorder, facts: &ActorFacts<'_>, after: Duration) -> Option<SpanRef> {
     recorder.instruments().actor_restarts.add(1, [facts.sort]);
     let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
@@ -38,7 +38,7 @@ pub fn restarted(recorder: &Recorder, facts: &ActorFacts<'_>, after: Duration) -
     )
 }
 
-/// Records that an actor ended once too often, and that the supervisor above has to decide: `supervisor.escalate`.
+/// Records that an actor exceeded its restart limit, so that the parent supervisor must decide: `supervisor.escalate`.
 pub fn escalated(recorder: &Recorder, facts: &ActorFacts<'_>) -> Option<SpanRef> {
     recorder.instruments().escalations.add(1, [facts.sort]);
     tracing::error!(sort = facts.sort, actor = %Plain(facts.address), ending = ?facts.ending, "too many restarts");
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_restart_is_a_trace_of_its_own_as_long_as_its_delay() {
+    fn a_restart_is_a_separate_trace_with_the_duration_of_its_delay() {
         let memory = SpanMemory::new();
 
         restarted(&memory.recorder(false), &FACTS, Duration::from_millis(1_250));
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_passed_limit_is_on_record_too() {
+    fn an_exceeded_limit_is_recorded() {
         let memory = SpanMemory::new();
 
         escalated(&memory.recorder(false), &FACTS);

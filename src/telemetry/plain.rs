@@ -1,13 +1,13 @@
-//! Makes ids fit for one line of log: what comes from outside must not look like a field, a line or a colour of ours.
+//! Makes ids safe for a log line: text from outside must not look like a field, a line or a colour of ours.
 
 use std::fmt::{self, Write};
 
 use crate::domain::text::is_invisible;
 
-/// An id is written up to so many characters.
+/// The maximum length of a written id, in characters.
 const LONGEST: usize = 200;
 
-/// An id as one word: control and format characters, white space and `=` become `_`, nothing at all becomes `-`.
+/// An id as one word. Control and format characters, white space and `=` become `_`. An empty id becomes `-`.
 #[derive(Clone, Copy, Debug)]
 pub struct Plain<'a>(pub &'a str);
 
@@ -21,7 +21,7 @@ impl fmt::Display for Plain<'_> {
 }
 
 fn is_plain(char: char) -> bool {
-    // What cannot be seen, or changes the direction of writing, can make a line read as another.
+    // Invisible characters, and those that change the direction of writing, can make a line look like another.
     let is_format = is_invisible(char) || matches!(char, '\u{200c}' | '\u{200d}');
     !(char.is_control() || char.is_whitespace() || is_format || char == '=')
 }
@@ -31,13 +31,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ordinary_id_stays_as_it_is() {
+    fn an_ordinary_id_is_not_changed() {
         assert_eq!(Plain("discord:1234").to_string(), "discord:1234");
         assert_eq!(Plain("console:café-☕").to_string(), "console:café-☕");
     }
 
     #[test]
-    fn no_id_can_pass_for_another_field_or_line() {
+    fn no_id_can_look_like_another_field_or_line() {
         assert_eq!(Plain("a decision=YES\nb\u{1b}[31m\u{2028}\u{202e}").to_string(), "a_decision_YES_b_[31m__");
         assert_eq!(Plain("a\u{61c}\u{200d}\u{e0041}\u{9b}b").to_string(), "a____b");
     }

@@ -1,4 +1,4 @@
-//! Writes spans from what is finished: name, place, times and attributes at once.
+//! Writes spans whose work is finished: name, parent, times and attributes at once.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -13,7 +13,7 @@ use super::sampling::Sampling;
 use super::trace::{SpanRef, TurnTrace};
 use crate::domain::moment::Moment;
 
-/// Writes spans, or nothing at all. A handle: cloned, it writes to the same place.
+/// Writes spans, if spans are exported. Clones write to the same exporter.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     tracer: Option<SdkTracer>,
@@ -22,48 +22,37 @@ pub struct Recorder {
     instruments: Instruments,
 }
 
-/// A span that is over.
 #[derive(Debug)]
 pub struct FinishedSpan {
-    /// Its name.
     pub name: Cow<'static, str>,
-    /// Whether it went out to somebody.
     pub kind: SpanKind,
-    /// Where it belongs.
     pub place: Place,
-    /// When it began.
     pub started: Moment,
-    /// When it was over; not before it began.
+    /// Not before `started`.
     pub ended: Moment,
-    /// What is known of it.
     pub attributes: Vec<KeyValue>,
-    /// What went wrong, if something did: the span's status.
+    /// The error in the span's status, if it failed.
     pub error: Option<Cow<'static, str>>,
-    /// What it goes on from, in other traces.
+    /// Links to spans of other traces that it follows.
     pub links: Vec<SpanRef>,
 }
 
-/// Where a span belongs.
+/// The position of a span in its trace.
 #[derive(Clone, Copy, Debug)]
 pub enum Place {
     /// The root of a turn's trace.
     Root(TurnTrace),
-    /// Under another span.
+    /// A child of another span.
     Under(SpanRef),
-    /// Under another span, with an id that was known before, because what lies under it was written first.
-    As {
-        /// Itself.
-        own: SpanRef,
-        /// What it lies under.
-        parent: SpanRef,
-    },
-    /// A trace of its own.
+    /// A child of another span, with a known id, because its own children were written first.
+    As { own: SpanRef, parent: SpanRef },
+    /// A separate trace.
     Alone,
 }
 
 impl Place {
-    /// The span's own ids, and what it lies under.
-    fn settled(self) -> (SpanRef, Option<SpanRef>) {
+    /// The span's own ids, and its parent.
+    fn resolved(self) -> (SpanRef, Option<SpanRef>) {
         match self {
             Self::Root(trace) => (trace.root(), None),
             Self::As { own, parent } => (own, Some(parent)),
@@ -80,52 +69,50 @@ impl Place {
 }
 
 impl Recorder {
-    /// Writes through a tracer, if there is one, whose provider has [`RecordedIds`] as its id generator; measures with these instruments.
+    /// The provider of the tracer must have [`RecordedIds`] as its id generator. Without a tracer no spans are written.
     pub fn new(tracer: Option<SdkTracer>, capture_content: bool, instruments: Instruments) -> Self {
         Self { tracer, sampling: Sampling::all(), capture_content, instruments }
     }
 
-    /// Writes only what this lets pass.
     pub fn sampled(self, sampling: Sampling) -> Self {
         Self { sampling, ..self }
     }
 
-    /// Writes nothing, and measures what nobody reads.
+    /// Writes no spans, and has instruments without a reader.
     pub fn silent() -> Self {
-        Self::new(None, false, Instruments::unread())
+        Self::new(None, false, Instruments::noop())
     }
 
-    /// What is measured with.
     pub const fn instruments(&self) -> &Instruments {
         &self.instruments
     }
 
-    /// Whether anything is written: attributes that are dear to make need not be made otherwise.
+    /// Whether spans are written. If not, callers need not build attributes.
     pub const fn is_on(&self) -> bool {
         self.tracer.is_some()
     }
 
-    /// Whether what people and companions say may become an attribute.
+    /// Whether attributes may contain what people and companions say.
     pub const fn captures_content(&self) -> bool {
         self.capture_content
     }
 
-    /// Writes a span, if its trace is to be exported. Never blocks; None if nothing is ever written.
+    /// Writes a span, if its trace is sampled. Never blocks. Returns `None` if no spans are written.
     pub fn write(&self, span: FinishedSpan) -> Option<SpanRef> {
         let tracer = self.tracer.as_ref()?;
-        let (own, parent) = span.place.settled();
+        let (own, parent) = span.place.resolved();
         let place = match parent {
             Some(parent) => Place::As { own, parent },
             None => Place::Root(own.trace()),
         };
         for passed in self.sampling.pass(own.trace().as_u128(), FinishedSpan { place, ..span }) {
-            self.hand_over(passed, tracer);
+            self.export(passed, tracer);
         }
         Some(own)
     }
 
-    fn hand_over(&self, span: FinishedSpan, tracer: &SdkTracer) {
-        let (own, parent) = span.place.settled();
+    fn export(&self, span: FinishedSpan, tracer: &SdkTracer) {
+        let (own, parent) = span.place.resolved();
         let linked = |to: SpanRef| Link::with_context(to.context(self.sampling.keeps(to.trace().as_u128())));
         let builder = SpanBuilder::from_name(span.name)
             .with_kind(span.kind)
@@ -134,7 +121,7 @@ impl Recorder {
             .with_links(span.links.into_iter().map(linked).collect());
         let context = Context::new();
         let context = parent.map_or_else(|| context.clone(), |parent| context.with_remote_span_context(parent.context(true)));
-        let mut written = chosen(own, || builder.start_with_context(tracer, &context));
+        let mut written = with_ids(own, || builder.start_with_context(tracer, &context));
         if let Some(error) = span.error {
             written.set_status(Status::Error { description: error });
         }
@@ -142,29 +129,29 @@ impl Recorder {
     }
 }
 
-/// Gives a span the ids that it is to have: those that were known before it was written, and which others name already.
+/// Gives a span its predetermined ids, which other spans may already refer to.
 #[derive(Debug, Default)]
 pub struct RecordedIds(RandomIdGenerator);
 
 thread_local! {
-    static CHOSEN: Cell<Option<SpanRef>> = const { Cell::new(None) };
+    static NEXT_IDS: Cell<Option<SpanRef>> = const { Cell::new(None) };
 }
 
-/// Starts a span that gets these ids: a span is started on one thread, at once.
-fn chosen<T>(own: SpanRef, start: impl FnOnce() -> T) -> T {
-    CHOSEN.set(Some(own));
+/// Starts a span with these ids. A thread-local works, because a span is started synchronously on one thread.
+fn with_ids<T>(own: SpanRef, start: impl FnOnce() -> T) -> T {
+    NEXT_IDS.set(Some(own));
     let started = start();
-    CHOSEN.set(None);
+    NEXT_IDS.set(None);
     started
 }
 
 impl IdGenerator for RecordedIds {
     fn new_trace_id(&self) -> TraceId {
-        CHOSEN.get().map_or_else(|| self.0.new_trace_id(), |own| own.context(true).trace_id())
+        NEXT_IDS.get().map_or_else(|| self.0.new_trace_id(), |own| own.context(true).trace_id())
     }
 
     fn new_span_id(&self) -> SpanId {
-        CHOSEN.get().map_or_else(|| self.0.new_span_id(), |own| own.context(true).span_id())
+        NEXT_IDS.get().map_or_else(|| self.0.new_span_id(), |own| own.context(true).span_id())
     }
 }
 

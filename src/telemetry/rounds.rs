@@ -1,4 +1,4 @@
-//! Records what belongs to rounds: who was selected, how stages of closing changed, and how repetitive the talk was found.
+//! Records rounds: the selection of a speaker, changes of the closing stage, and measurements of repetition.
 
 use opentelemetry::KeyValue;
 use opentelemetry::trace::SpanKind;
@@ -15,77 +15,62 @@ use crate::domain::moment::Moment;
 /// A round from its opening to the selection.
 #[derive(Clone, Debug)]
 pub struct SelectionFacts<'a> {
-    /// The trace of its turn; the span lies under the root.
+    /// The trace of its turn. The span's parent is the root.
     pub trace: TurnTrace,
-    /// The turn, through restarts.
+    /// The turn's id, the same after a restart.
     pub turn_id: &'a str,
-    /// Where.
     pub guild: &'a GuildId,
-    /// Where.
     pub channel: &'a ChannelId,
-    /// What the round was about.
+    /// The newest event when the round was opened.
     pub message: Seq,
-    /// How many took part.
+    /// Number of companions in the round.
     pub states: usize,
-    /// How many of them want to speak.
+    /// Number of companions that want to speak.
     pub speak: usize,
-    /// How many of them could be selected.
+    /// Number of companions that could be selected.
     pub candidates: usize,
-    /// How many were asked and gave no answer.
+    /// Number of companions that were asked but did not answer.
     pub missing: usize,
-    /// Whether equal wishes had to be told apart.
+    /// Whether the selection had to break a tie.
     pub is_tied: bool,
-    /// Who was selected, if somebody was.
+    /// The selected companion, if any.
     pub selected: Option<&'a CompanionId>,
-    /// When it was opened.
     pub started: Moment,
-    /// When it was closed.
     pub ended: Moment,
 }
 
-/// A change of one companion's stage.
+/// A change of one companion's closing stage.
 #[derive(Clone, Debug)]
 pub struct ClosingFacts<'a> {
-    /// The turn that led to it, if one did.
+    /// The turn that caused it, if any.
     pub under: Option<TurnTrace>,
-    /// Where.
     pub guild: &'a GuildId,
-    /// Where.
     pub channel: &'a ChannelId,
-    /// Whose.
     pub companion: &'a CompanionId,
-    /// Where it was.
     pub from: Stage,
-    /// Where it is.
     pub to: Stage,
-    /// Why.
     pub cause: Cause,
-    /// When.
     pub at: Moment,
 }
 
 /// A judgement of how much the last messages repeat each other.
 #[derive(Clone, Debug)]
 pub struct RepetitionFacts<'a> {
-    /// The turn of the statement that was judged, if it is known.
+    /// The turn of the judged statement, if it is known.
     pub under: Option<TurnTrace>,
-    /// The question for it, if a model was asked: its call lies under it.
+    /// The question, if a model was asked. The span of its call is a child of this one.
     pub ticket: Option<Ticket>,
-    /// Where.
     pub guild: &'a GuildId,
-    /// Where.
     pub channel: &'a ChannelId,
     /// From 0 to 1.
     pub score: f64,
-    /// Detections in a row, this one included.
+    /// Consecutive detections, including this one.
     pub detections: u32,
     /// `lexical` or `model`.
     pub judge: &'static str,
-    /// A stable code of why the model's judgement did not come, if it did not: then it counts as 0.
+    /// The error code if the model gave no judgement. The score is 0 then.
     pub error_type: Option<&'a str>,
-    /// When it was asked for.
     pub started: Moment,
-    /// When it was there.
     pub ended: Moment,
 }
 
@@ -112,7 +97,7 @@ pub fn record_selection(recorder: &Recorder, facts: &SelectionFacts<'_>) -> Opti
     write(recorder, name::SPAN_SELECT_SPEAKER, Place::Under(facts.trace.root()), (facts.started, facts.ended), attributes, None)
 }
 
-/// Records a change of stage: `decision.closing`, and a log line.
+/// Records a change of the closing stage: `decision.closing`, and a log line.
 pub fn record_closing(recorder: &Recorder, facts: &ClosingFacts<'_>) -> Option<SpanRef> {
     let (channel, companion) = (Plain(facts.channel.as_str()), Plain(facts.companion.as_str()));
     let trace = facts.under.map(tracing::field::display);
@@ -193,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_round_without_a_speaker_names_nobody_and_counts_who_was_missing() {
+    fn a_round_without_a_speaker_counts_missing_votes_and_selects_nobody() {
         let memory = SpanMemory::new();
         let (guild, channel) = (GuildId::from("home"), ChannelId::from("console:lobby"));
         let facts = SelectionFacts {
@@ -224,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_that_changed_says_from_where_to_where_and_why() {
+    fn a_change_of_stage_has_both_stages_and_the_cause() {
         let memory = SpanMemory::new();
         let (guild, channel, companion) = (GuildId::from("home"), ChannelId::from("console:lobby"), CompanionId::from("aria"));
         let facts = ClosingFacts {
@@ -247,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_judgement_says_who_judged() {
+    fn a_judgement_names_its_judge() {
         let memory = SpanMemory::new();
         let (guild, channel) = (GuildId::from("home"), ChannelId::from("console:lobby"));
         let at = Moment::from_micros(1);

@@ -1,56 +1,55 @@
-//! Decides which traces are exported: a share of them, and all that failed.
+//! Decides which traces are exported: a share of them, and all failed ones.
 //!
-//! It is decided by the trace's id, so everything of one trace goes together. That a turn failed is known late; so the spans of one that
-//! would be left out are held for a while, and go after all if one of them failed.
+//! The trace's id decides, so a trace is exported completely or not at all. A failure is known late. So spans of traces outside the share are
+//! held for a while, and exported after all if one of them fails.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::recorder::FinishedSpan;
 
-/// So many traces that failed are remembered, for what still belongs to them.
+/// How many failed traces are remembered, so that their later spans are exported too.
 const FAILED: usize = 1_024;
 
-/// Which traces are exported. Cloned, it holds the same spans.
+/// Which traces are exported. Clones share the held spans.
 #[derive(Clone, Debug)]
 pub struct Sampling {
-    /// Ids whose lower 63 bits are below are kept.
+    /// A trace is in the share if bits 1 to 63 of its id are below this.
     below: u64,
     limit: usize,
     held: Arc<Mutex<Held>>,
 }
 
-/// Spans of traces that are left out unless they fail. Those of a turn that ended well are held on to like others: what comes after it,
-/// such as a judgement of its statement, may still fail.
+/// Spans of traces that are exported only if they fail. Spans of turns that ended well are held too, because later work, such as a judgement of
+/// the statement, may still fail.
 #[derive(Debug, Default)]
 struct Held {
     spans: HashMap<u128, Vec<FinishedSpan>>,
     count: usize,
-    /// The traces that spans are held of, in the order of their first span.
+    /// The traces with held spans, in the order of their first span.
     oldest_first: VecDeque<u128>,
     failed: VecDeque<u128>,
 }
 
 impl Sampling {
-    /// Everything is kept.
+    /// Exports all traces.
     pub fn all() -> Self {
         Self::share(1.0, 0)
     }
 
-    /// This share of all traces is kept, from 0 to 1, and all that failed; so many spans at most are held meanwhile, those of the newest
-    /// traces.
+    /// Exports this share of all traces, from 0 to 1, and all failed ones. At most `limit` spans are held, those of the newest traces.
     pub fn share(ratio: f64, limit: usize) -> Self {
-        // The same bits, and the same bound, as the SDKs' own `traceidratio`: a collector that thins out further agrees with it.
+        // The same bits and the same bound as `traceidratio` in the SDKs, so that a collector that samples further agrees.
         let below = (ratio.clamp(0.0, 1.0) * (1_u64 << 63) as f64) as u64;
         Self { below, limit, held: Arc::default() }
     }
 
-    /// Whether a trace belongs to the share, whatever becomes of it.
+    /// Whether a trace is in the share, whether it fails or not.
     pub(super) const fn keeps(&self, trace: u128) -> bool {
         (trace as u64) >> 1 < self.below
     }
 
-    /// What is to be written now, given that this span of this trace is over: nothing, the span, or all that was held of its trace too.
+    /// Takes a finished span, and returns the spans to export now: none, this span, or this span and all held spans of its trace.
     pub(super) fn pass(&self, trace: u128, span: FinishedSpan) -> Vec<FinishedSpan> {
         if self.keeps(trace) {
             return vec![span];
@@ -76,11 +75,11 @@ impl Held {
             all.push(span);
             return all;
         }
-        let known = self.spans.entry(trace).or_default();
-        if known.is_empty() {
+        let held = self.spans.entry(trace).or_default();
+        if held.is_empty() {
             self.oldest_first.push_back(trace);
         }
-        known.push(span);
+        held.push(span);
         self.count += 1;
         while self.count > limit
             && let Some(oldest) = self.oldest_first.pop_front()
@@ -107,7 +106,7 @@ mod tests {
     use crate::domain::moment::Moment;
 
     #[test]
-    fn the_share_that_is_kept_is_the_share_that_was_asked_for() {
+    fn the_exported_share_is_the_requested_share() {
         let ids = || (0..10_000_u64).map(|n| u128::from(n.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
 
         for (ratio, expected) in [(0.0, 0), (0.25, 2_500), (1.0, 10_000)] {
@@ -119,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_ends_well_is_left_out_whole() {
+    fn no_span_of_a_successful_turn_outside_the_share_is_exported() {
         let sampling = Sampling::share(0.0, 100);
 
         let written: usize = [child(None), child(None), root(None)].into_iter().map(|span| sampling.pass(7, span).len()).sum();
@@ -128,17 +127,17 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_with_a_failure_is_written_whole() {
+    fn all_spans_of_a_failed_turn_are_exported() {
         let sampling = Sampling::share(0.0, 100);
 
         let written = [child(None), child(Some("timeout")), child(None), root(None)].map(|span| sampling.pass(7, span).len());
 
         assert_eq!(written, [0, 2, 1, 1]);
-        assert_eq!(sampling.pass(8, root(None)).len(), 0, "another turn is not concerned");
+        assert_eq!(sampling.pass(8, root(None)).len(), 0, "another turn is not affected");
     }
 
     #[test]
-    fn what_fails_after_its_turn_brings_the_turn_along() {
+    fn a_failure_after_the_turn_exports_the_turn_too() {
         let sampling = Sampling::share(0.0, 100);
 
         let written = [child(None), root(None), child(Some("timeout"))].map(|span| sampling.pass(7, span).len());
@@ -147,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_late_brings_its_turn_along_however_many_ended_meanwhile() {
+    fn a_late_failure_exports_its_turn_after_a_thousand_other_turns() {
         let sampling = Sampling::share(0.0, 16_384);
 
         sampling.pass(7, child(None));
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_held_than_the_limit_allows() {
+    fn held_spans_never_exceed_the_limit() {
         let sampling = Sampling::share(0.0, 10);
 
         for trace in 0..1_000 {
@@ -176,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_leave_nothing_behind_but_their_names() {
+    fn failed_traces_leave_only_their_ids_behind() {
         let sampling = Sampling::share(0.0, 10);
 
         for trace in 0..5_000 {

@@ -54,7 +54,7 @@ async fn a_recorded_decision_arrives_over_otlp_under_its_turn() {
 }
 
 #[tokio::test]
-async fn exported_spans_say_which_service_they_are_of() {
+async fn exported_spans_name_their_service() {
     let collector = Collector::start(StatusCode::OK).await;
     let plan = collector.plan().map(|plan| ExportPlan { service_name: Some("salon".to_owned()), ..plan });
     let (_, telemetry) = build(&options("info", LogFormat::Text), plan, io::sink, false).expect("it starts");
@@ -70,7 +70,7 @@ async fn exported_spans_say_which_service_they_are_of() {
 #[tokio::test]
 async fn ractors_span_of_an_actor_is_neither_exported_nor_a_parent() {
     let collector = Collector::start(StatusCode::OK).await;
-    // With the widest filter, ractor's span is there to be seen.
+    // With the widest filter, ractor's span is visible.
     let (subscriber, telemetry) =
         build(&options("trace", LogFormat::Text), collector.plan(), io::sink, false).expect("it starts");
     let subscribed = tracing::subscriber::set_default(subscriber);
@@ -88,7 +88,7 @@ async fn ractors_span_of_an_actor_is_neither_exported_nor_a_parent() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_refuses_costs_the_spans_alone() {
+async fn spans_rejected_by_the_endpoint_are_counted_as_failed() {
     let collector = Collector::start(StatusCode::BAD_REQUEST).await;
     let (_, telemetry) = build(&options("info", LogFormat::Text), collector.plan(), io::sink, false).expect("it starts");
 
@@ -100,8 +100,8 @@ async fn an_endpoint_that_refuses_costs_the_spans_alone() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_is_of_no_use_costs_spans_but_neither_time_nor_memory() {
-    for (trouble, url) in [
+async fn a_useless_endpoint_costs_spans_but_no_time_and_no_memory() {
+    for (fault, url) in [
         ("never answers", silent_endpoint().await),
         ("is overloaded", Collector::start(StatusCode::SERVICE_UNAVAILABLE).await.url),
         ("is not there", absent_endpoint().await),
@@ -109,25 +109,25 @@ async fn an_endpoint_that_is_of_no_use_costs_spans_but_neither_time_nor_memory()
     ] {
         let options = Settings { span_queue: 100, ..options("off", LogFormat::Text) };
         let (_, mut telemetry) = build(&options, Some(ExportPlan::to(url)), io::sink, false).expect("it starts");
-        telemetry.patience = Duration::from_millis(200);
+        telemetry.flush_timeout = Duration::from_millis(200);
         let (recorder, ledger) = (telemetry.recorder(), telemetry.ledger());
 
         for _ in 0..10_000 {
             end_turn(&recorder);
-            assert!(ledger.waiting() <= 100, "the endpoint {trouble}: {} wait", ledger.waiting());
+            assert!(ledger.waiting() <= 100, "the endpoint {fault}: {} wait", ledger.waiting());
         }
         let began = tokio::time::Instant::now();
         shutdown(telemetry).await;
 
-        // The exporter's own patience is ten seconds.
-        assert!(began.elapsed() < Duration::from_secs(5), "the endpoint {trouble}");
-        assert_eq!(ledger.exported(), 0, "the endpoint {trouble}");
-        assert_eq!(ledger.failed() + ledger.dropped() + ledger.waiting(), 10_000, "the endpoint {trouble}");
+        // The exporter's own timeout is ten seconds.
+        assert!(began.elapsed() < Duration::from_secs(5), "the endpoint {fault}");
+        assert_eq!(ledger.exported(), 0, "the endpoint {fault}");
+        assert_eq!(ledger.failed() + ledger.dropped() + ledger.waiting(), 10_000, "the endpoint {fault}");
     }
 }
 
 #[tokio::test]
-async fn an_endpoint_that_comes_back_gets_what_happens_then() {
+async fn an_endpoint_that_recovers_gets_new_spans() {
     let collector = Collector::start(StatusCode::SERVICE_UNAVAILABLE).await;
     let (_, telemetry) = build(&options("off", LogFormat::Text), collector.plan(), io::sink, false).expect("it starts");
     let (recorder, ledger) = (telemetry.recorder(), telemetry.ledger());
@@ -147,7 +147,7 @@ async fn an_endpoint_that_comes_back_gets_what_happens_then() {
 
 #[tokio::test]
 async fn telemetry_may_be_dropped_on_an_async_thread() {
-    // Nobody answers here: what counts is that nothing panics.
+    // Nothing answers there. The test is that nothing panics.
     let plan = ExportPlan::to("http://127.0.0.1:9/v1/traces");
     let (_, telemetry) = build(&options("info", LogFormat::Text), Some(plan), io::sink, false).expect("it starts");
 
@@ -168,7 +168,7 @@ fn a_decision_is_one_line_of_log() {
 }
 
 #[test]
-fn no_name_of_a_channel_can_forge_a_decision() {
+fn no_channel_name_can_forge_a_decision() {
     let lines = Lines::default();
     let (subscriber, telemetry) = build(&options("info", LogFormat::Text), None, lines.clone(), false).expect("it starts");
 
@@ -195,7 +195,7 @@ fn an_evaluation_without_an_answer_is_not_logged_as_a_decision() {
 }
 
 #[test]
-fn a_log_for_machines_is_one_json_object_a_line() {
+fn a_json_log_has_one_object_per_line() {
     let lines = Lines::default();
     let (subscriber, telemetry) = build(&options("info", LogFormat::Json), None, lines.clone(), false).expect("it starts");
 
@@ -208,7 +208,7 @@ fn a_log_for_machines_is_one_json_object_a_line() {
 }
 
 #[test]
-fn ractor_is_quiet_whatever_is_asked_for() {
+fn ractor_logs_only_warnings_whatever_the_settings_say() {
     let lines = Lines::default();
     let (subscriber, _telemetry) =
         build(&options("trace,ractor=trace", LogFormat::Text), None, lines.clone(), false).expect("it starts");
@@ -222,7 +222,7 @@ fn ractor_is_quiet_whatever_is_asked_for() {
 }
 
 #[test]
-fn directives_that_do_not_parse_are_told_with_what_is_allowed() {
+fn invalid_directives_are_reported_with_examples() {
     let error = build(&options("tertulia=loud", LogFormat::Text), None, io::sink, false).map(drop).expect_err("it is wrong");
 
     let expected =
@@ -277,12 +277,12 @@ fn end_turn(recorder: &Recorder) {
     turns::record(recorder, &facts);
 }
 
-/// Off the one async thread, which has to serve the collector meanwhile.
+/// Shuts down on a blocking thread, because the only async thread serves the collector.
 async fn shutdown(telemetry: Telemetry) {
     tokio::task::spawn_blocking(|| telemetry.shutdown()).await.expect("it does not panic");
 }
 
-/// Connections come about, and that is all: the listener lives as long as the test's runtime.
+/// Accepts connections and never answers. The listener lives as long as the test's runtime.
 async fn silent_endpoint() -> String {
     let (listener, url) = bound().await;
     tokio::spawn(async move {
@@ -296,7 +296,7 @@ async fn absent_endpoint() -> String {
     bound().await.1
 }
 
-/// Takes a little, says that all is well, and breaks off.
+/// Reads a little, answers 200, and closes in the middle of the body.
 async fn dying_endpoint() -> String {
     let (listener, url) = bound().await;
     tokio::spawn(async move {
@@ -336,7 +336,7 @@ impl Collector {
         Self { url, received, answer }
     }
 
-    /// What it answers from now on.
+    /// Sets the answer from now on.
     fn answers(&self, answer: StatusCode) {
         *self.answer.lock().expect("not poisoned") = answer;
     }
@@ -384,7 +384,7 @@ fn texts(attributes: &[opentelemetry_proto::tonic::common::v1::KeyValue]) -> Vec
         .collect()
 }
 
-/// Works once, and stops.
+/// Opens a span of its own, ends a turn, and stops.
 struct Worker(Recorder);
 
 impl Actor for Worker {

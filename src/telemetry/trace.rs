@@ -1,4 +1,4 @@
-//! Which trace a turn belongs to: ids that travel with messages and can be stored, instead of open spans.
+//! The trace ids of turns. They travel with messages and can be stored, so no span is held open.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState}
 
 use crate::domain::id::{Ticket, TurnId};
 
-/// The trace of one turn. Its root span is known from the beginning, although it is written last: its id is the lower half of
-/// the trace's.
+/// The trace of one turn. The id of its root span is known from the beginning, although the root is written last: it is the lower half of the
+/// trace's id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TurnTrace(u128);
 
-/// A span that others can lie under or link to.
+/// A reference to a span, for parents and links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpanRef {
     trace: u128,
@@ -19,7 +19,7 @@ pub struct SpanRef {
 }
 
 impl TurnTrace {
-    /// A new trace, from 128 random bits.
+    /// Creates a trace from 128 random bits.
     pub const fn new(random: u128) -> Self {
         // A span's id must not be zero.
         Self(if random as u64 == 0 { random | 1 } else { random })
@@ -30,19 +30,18 @@ impl TurnTrace {
         Self::new(turn.0)
     }
 
-    /// The bits, to be stored; [`Self::new`] takes them back.
+    /// The bits, for storage. [`Self::new`] accepts them.
     pub const fn as_u128(self) -> u128 {
         self.0
     }
 
-    /// Its root span.
     pub const fn root(self) -> SpanRef {
         SpanRef { trace: self.0, span: self.0 as u64 }
     }
 
-    /// The span of the question or reply of this number, known before it is written: what lies under it is written first.
+    /// The span of the question or reply with this ticket. Its id is computed, because its children are written first.
     pub const fn of(self, ticket: Ticket) -> SpanRef {
-        // The finalizer of splitmix64: numbers next to each other give ids without likeness.
+        // The finalizer of splitmix64: consecutive numbers give unrelated ids.
         let mut bits = (self.0 as u64) ^ ticket.0.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -64,17 +63,15 @@ impl fmt::Debug for TurnTrace {
 }
 
 impl SpanRef {
-    /// Whether the span lies in this trace.
+    /// Whether the span is in this trace.
     pub const fn is_in(self, trace: TurnTrace) -> bool {
         self.trace == trace.0
     }
 
-    /// The span's own id.
     pub const fn span_id(self) -> u64 {
         self.span
     }
 
-    /// The trace that it lies in.
     pub const fn trace(self) -> TurnTrace {
         TurnTrace(self.trace)
     }
@@ -84,7 +81,7 @@ impl SpanRef {
         Self { trace: self.trace, span }
     }
 
-    /// As OpenTelemetry knows it.
+    /// Converts it to the OpenTelemetry type.
     pub(super) fn context(self, is_sampled: bool) -> SpanContext {
         let (trace, span) = (TraceId::from(self.trace), SpanId::from(self.span));
         let flags = if is_sampled { TraceFlags::SAMPLED } else { TraceFlags::NOT_SAMPLED };
@@ -99,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_question_of_a_turn_has_a_span_of_its_own_that_is_always_the_same() {
+    fn every_question_of_a_turn_has_its_own_stable_span_id() {
         let trace = TurnTrace::new(42);
         let spans: BTreeSet<_> =
             (0..1_000).map(|ticket| trace.of(Ticket(ticket)).span_id()).chain([trace.root().span_id()]).collect();

@@ -1,4 +1,4 @@
-//! Records a turn, the root of its trace, and the statement that came of it.
+//! Records a turn, the root of its trace, and its statement.
 
 use std::time::Duration;
 
@@ -14,63 +14,54 @@ use crate::domain::id::{ChannelId, CompanionId, GuildId, Ticket};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 
-/// A trigger group from its messages to silence or to one posted statement.
+/// A turn, from its messages to silence or to one posted statement.
 #[derive(Clone, Debug)]
 pub struct TurnFacts<'a> {
-    /// Its trace.
     pub trace: TurnTrace,
-    /// The turn, through restarts.
+    /// The turn's id, the same after a restart.
     pub turn_id: &'a str,
-    /// Where.
     pub guild: &'a GuildId,
-    /// Where.
     pub channel: &'a ChannelId,
-    /// The strongest trigger of the group.
+    /// The strongest trigger of the turn.
     pub trigger: Trigger,
     /// `posted`, `silence`, `failed` or `cancelled`.
     pub outcome: &'static str,
-    /// A stable code of what went wrong, if something did.
+    /// A stable error code, if the turn failed.
     pub error_type: Option<&'a str>,
-    /// The turn that it goes on from: the one whose statement opened this round, or itself before a restart.
+    /// The turn that it follows: the one whose statement opened this round, or the same turn before a restart.
     pub follows: Option<TurnTrace>,
-    /// When the first of its messages was heard.
+    /// When its first message arrived.
     pub started: Moment,
-    /// Since when an answer was waited for: from the message on, or from the end of the lull.
+    /// Since when an answer was expected: since the message, or since the end of the lull.
     pub awaited_since: Moment,
-    /// What the server itself added, since it was triggered: all but models, programs and platforms, and delays that are meant.
+    /// The time that the server itself added since the trigger: without models, programs, platforms and intended delays.
     pub overhead: Duration,
-    /// When all was over.
     pub ended: Moment,
 }
 
-/// A companion's statement in the making, from the floor to its words.
+/// The writing of a companion's statement, from getting the floor to its words.
 #[derive(Clone, Debug)]
 pub struct StatementFacts<'a> {
-    /// The trace of its turn; the span lies under the root.
+    /// The trace of its turn. The span's parent is the root.
     pub trace: TurnTrace,
-    /// The reply's number: its call lies under it.
+    /// The reply's ticket. The span of its call is a child of this one.
     pub ticket: Ticket,
-    /// The turn, through restarts.
+    /// The turn's id, the same after a restart.
     pub turn_id: &'a str,
-    /// Where.
     pub guild: &'a GuildId,
-    /// Where.
     pub channel: &'a ChannelId,
-    /// Who speaks.
     pub companion: &'a CompanionId,
-    /// Under which name.
     pub companion_name: &'a str,
-    /// What made it speak.
     pub trigger: Trigger,
-    /// A stable code of what went wrong, if something did.
+    /// A stable error code, if the statement failed.
     pub error_type: Option<&'a str>,
     /// When it got the floor.
     pub started: Moment,
-    /// When its words were there, or never came.
+    /// When its words were complete, or it failed.
     pub ended: Moment,
 }
 
-/// Records a turn: `conversation.turn`. Its children may be on record already.
+/// Records a turn: `conversation.turn`. Its children may be written already.
 pub fn record(recorder: &Recorder, facts: &TurnFacts<'_>) -> Option<SpanRef> {
     let (instruments, trigger) = (recorder.instruments(), facts.trigger.as_str());
     instruments.turns.add(1, [trigger, facts.outcome]);
@@ -146,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_statement_is_an_agents_work_under_its_turn() {
+    fn a_statement_is_an_agent_span_under_its_turn() {
         let memory = SpanMemory::new();
 
         record_statement_of(&memory, Trigger::Interjection, None);
@@ -166,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_that_failed_says_why() {
+    fn a_failed_statement_has_the_error_code() {
         let memory = SpanMemory::new();
 
         record_statement_of(&memory, Trigger::DirectAddress, Some("refused"));

@@ -201,7 +201,7 @@ fn a_group_of_actors_knows_only_those_that_it_stands_on() {
         ),
         ("actors/messages/channel.rs", "use crate::actors::runtime::context::Kit;", 1),
         ("actors/messages/channel.rs", "use crate::actors::models::Pool;", 1),
-        ("actors/messages/guild.rs", "use crate::actors::runtime::supervision::child::Lasting;", 1),
+        ("actors/messages/guild.rs", "use crate::actors::runtime::supervision::child::RestartType;", 1),
         ("actors/messages/guild.rs", "use super::supervision::Upkeep;", 0),
         ("actors/erasure/retention.rs", "use crate::actors::channel::folded::folded;", 0),
         ("actors/channel/duties.rs", "use crate::actors::service::ActorHouse;", 1),

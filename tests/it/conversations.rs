@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tertulia::replay::{Happening, Script, What, run};
+use tertulia::replay::{ReplayEvent, ReplayEventKind, Script, run};
 
 /// What begins the line above an expectation.
 const HEADING: &str = "# What happens";
@@ -69,11 +69,11 @@ fn happenings(text: &str, heading: &str) -> Result<Vec<String>, String> {
     let left_out = left_out(heading)?;
     let script = Script::from_toml(text).map_err(|error| error.to_string())?;
     let happenings = run(&script).map_err(|error| error.to_string())?;
-    let is_told = |happening: &&Happening| !left_out.iter().any(|is_left_out| is_left_out(&happening.what));
+    let is_told = |happening: &&ReplayEvent| !left_out.iter().any(|is_left_out| is_left_out(&happening.kind));
     Ok(happenings.iter().filter(is_told).map(ToString::to_string).collect())
 }
 
-type Kind = fn(&What) -> bool;
+type Kind = fn(&ReplayEventKind) -> bool;
 
 /// What "# What happens (without messages, timers):" leaves out.
 fn left_out(heading: &str) -> Result<Vec<Kind>, String> {
@@ -83,11 +83,11 @@ fn left_out(heading: &str) -> Result<Vec<Kind>, String> {
     };
     let kind = |word: &str| -> Result<Kind, String> {
         match word {
-            "messages" => Ok(|what| matches!(what, What::Message { .. })),
-            "timers" => Ok(|what| matches!(what, What::LullArmed { .. } | What::LullCancelled { .. })),
-            "questions" => Ok(|what| matches!(what, What::Evaluate { .. })),
-            "what passes" => Ok(|what| matches!(what, What::Silence { .. })),
-            "how it ends" => Ok(|what| matches!(what, What::State { .. })),
+            "messages" => Ok(|what| matches!(what, ReplayEventKind::Message { .. })),
+            "timers" => Ok(|what| matches!(what, ReplayEventKind::LullArmed { .. } | ReplayEventKind::LullCancelled { .. })),
+            "questions" => Ok(|what| matches!(what, ReplayEventKind::Evaluate { .. })),
+            "what passes" => Ok(|what| matches!(what, ReplayEventKind::Silence { .. })),
+            "how it ends" => Ok(|what| matches!(what, ReplayEventKind::State { .. })),
             _ => Err(format!("\"{word}\" is not one of messages, timers, questions, what passes, how it ends")),
         }
     };

@@ -184,7 +184,11 @@ impl Arguments {
             }
             Err(NotSent::Unknown { detail, within }) => {
                 *lookups = Lookups::new(within);
-                tracing::warn!(channel = %Plain(self.channel_key.channel.as_str()), detail, "a part of a statement was sent without a confirmation; it is looked up on the platform");
+                tracing::warn!(
+                    channel = %Plain(self.channel_key.channel.as_str()),
+                    detail,
+                    "a part of a statement was sent without a confirmation; it is looked up on the platform"
+                );
                 Ok(Ok(None))
             }
             Err(NotSent::Refused(detail) | NotSent::Unpostable(detail)) => {
@@ -197,7 +201,7 @@ impl Arguments {
         }
     }
 
-    /// Lookups up a part that may have been posted, soon and again until it can no longer arrive. Then it is certain whether it was posted.
+    /// Looks up a part that may have been posted, soon and again until it can no longer arrive. Then it is certain whether it was posted.
     async fn look_up(
         &mut self,
         index: usize,
@@ -214,7 +218,11 @@ impl Arguments {
             Ok(None) => (PartRecord::Owed, None),
             Err(NotRead::Later { after, .. }) => return Ok(Some(Wait(after))),
             Err(NotRead::Never(detail)) => {
-                tracing::warn!(channel = %Plain(self.channel_key.channel.as_str()), detail, "whether a statement was posted cannot be found out; it is not sent again");
+                tracing::warn!(
+                    channel = %Plain(self.channel_key.channel.as_str()),
+                    detail,
+                    "whether a statement was posted cannot be found out; it is not sent again"
+                );
                 (PartRecord::Unconfirmed, Some("unconfirmed"))
             }
         };
@@ -231,13 +239,15 @@ impl Arguments {
             match self.is_on_record(&id).await {
                 Ok(false) => return Ok(Some(id)),
                 Ok(true) if taken.insert(id) => {}
-                Ok(true) => return Err(NotRead::Never("the platform finds only messages that are on record as others".to_owned())),
+                Ok(true) => {
+                    return Err(NotRead::Never("the platform finds only messages that are on record as others".to_owned()));
+                }
                 Err(error) => return Err(NotRead::Later { after: None, detail: error.to_string() }),
             }
         }
     }
 
-    /// Whether a message is on record already, and so is not a part of this statement: its parts are journaled only when it is complete.
+    /// Whether a message is on record already, and so is not a part of this statement: its messages are journaled only together with it.
     async fn is_on_record(&self, id: &str) -> Result<bool, ReadError> {
         Ok(Reader::new(&*self.context.store).message(&self.channel_key, id).await?.is_some())
     }
@@ -290,7 +300,10 @@ impl Arguments {
             return "cancelled";
         }
         self.count("failed");
-        tracing::warn!(channel = %Plain(self.channel_key.channel.as_str()), "the platform did not take a statement for too long; its remaining parts are not sent");
+        tracing::warn!(
+            channel = %Plain(self.channel_key.channel.as_str()),
+            "the platform did not take a statement for too long; its remaining parts are not sent"
+        );
         "unreachable"
     }
 

@@ -21,14 +21,15 @@ use crate::domain::window;
 use crate::journal::reader::Restored;
 
 /// How many of the newest messages are tried. More are hardly ever open, and the dry run blocks the channel while it runs.
-const SUSPECTS: usize = 256;
+const MAX_SUSPECTS: usize = 256;
 
 impl State {
     /// Resumes copies of this record, with one message more each time. It has no effect, unless one of the messages kills.
     pub(super) fn dry_run_resume(&mut self, restored: &Restored) {
         let Restored { snapshot, events, skip, .. } = restored;
         let is_suspect = |recorded: &&Recorded| matches!(recorded.event, Event::Said { .. }) && !skip.contains(&recorded.seq);
-        let mut suspects: Vec<Seq> = events.iter().rev().filter(is_suspect).take(SUSPECTS).map(|recorded| recorded.seq).collect();
+        let mut suspects: Vec<Seq> =
+            events.iter().rev().filter(is_suspect).take(MAX_SUSPECTS).map(|recorded| recorded.seq).collect();
         suspects.reverse();
         let Some(first) = suspects.first().and_then(|first| events.iter().position(|recorded| recorded.seq == *first)) else {
             return;
@@ -40,20 +41,20 @@ impl State {
         self.with_world(|_, now, world| resume_copy(before.clone(), now, &events[first..], &skip, world));
         for suspect in suspects {
             skip.remove(&suspect);
-            self.in_flight.hold(suspect);
+            self.in_flight.mark(suspect);
             self.with_world(|_, now, world| resume_copy(before.clone(), now, &events[first..], &skip, world));
         }
-        self.in_flight.lay_down();
+        self.in_flight.clear();
     }
 
     /// Builds prompts as a companion would, with one message of the window more each time.
     pub(super) fn dry_run_prompts(&mut self) {
-        let nobody = CompanionId::from("");
-        let character = Character { id: &nobody, name: "", persona: "", chattiness: "", tier: "" };
+        let no_companion = CompanionId::from("");
+        let character = Character { id: &no_companion, name: "", persona: "", chattiness: "", tier: "" };
         let entries: Vec<&window::Entry> = self.conversation.window().entries().collect();
         let messages: Vec<&Message> = entries.iter().map(|entry| &*entry.message).collect();
         for (at, entry) in entries.iter().enumerate() {
-            self.in_flight.hold(entry.seq);
+            self.in_flight.mark(entry.seq);
             let parts = DecisionParts {
                 character,
                 trigger: Trigger::Lull,
@@ -66,8 +67,8 @@ impl State {
             };
             drop(prompt::decision(&parts, &self.context.settings.prompt));
         }
-        self.in_flight.lay_down();
-        self.in_flight.is_not_in_words();
+        self.in_flight.clear();
+        self.in_flight.end_prompt_search();
     }
 }
 
@@ -92,7 +93,7 @@ fn resume_copy(mut conversation: Conversation, now: Moment, events: &[Recorded],
 fn fold_all(conversation: &mut Conversation, events: &[Recorded], skip: &BTreeSet<Seq>, world: &mut World<'_>) {
     for recorded in events {
         if skip.contains(&recorded.seq) {
-            conversation.pass_over(recorded);
+            conversation.skip(recorded);
         } else {
             conversation.fold(recorded, world);
         }

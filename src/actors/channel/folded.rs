@@ -25,7 +25,7 @@ pub fn folded(context: &ActorContext, channel_key: &ChannelKey, restored: Restor
     };
     for recorded in &restored.events {
         if restored.skip.contains(&recorded.seq) {
-            conversation.pass_over(recorded);
+            conversation.skip(recorded);
         } else {
             conversation.fold(recorded, &mut world);
         }

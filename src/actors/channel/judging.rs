@@ -53,8 +53,8 @@ impl State {
                 let _ = channel.cast(ChannelMessage::Judged { ticket, asked, outcome: Box::new(outcome) });
             }),
         });
-        self.calls.insert(ticket, call);
-        if let Entry::Vacant(first) = self.tries.entry(ticket) {
+        self.judgement_calls.insert(ticket, call);
+        if let Entry::Vacant(first) = self.attempts.entry(ticket) {
             first.insert(0);
             self.wait_for(ticket);
         }
@@ -67,12 +67,12 @@ impl State {
             self.record_unclaimed_usage(asked, &outcome);
             return;
         }
-        self.calls.remove(&ticket);
+        self.judgement_calls.remove(&ticket);
         if outcome.is_lost() && self.is_judgement_open(ticket) {
             self.question_lost(ticket);
             return;
         }
-        self.tries.remove(&ticket);
+        self.attempts.remove(&ticket);
         if !self.is_judgement_open(ticket) {
             self.record_unclaimed_usage(asked, &outcome);
             return;

@@ -46,20 +46,31 @@ const REWRITE_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 /// Something to do once a batch is committed.
 pub(super) enum PostCommitAction {
     /// Start a manager for this round, if it is still open.
-    ManageRound { message: Seq },
+    ManageRound {
+        message: Seq,
+    },
     /// Ask this question, if it is still open.
-    Ask { ticket: Ticket },
+    Ask {
+        ticket: Ticket,
+    },
     /// Ask for this judgement, if it is still missing.
-    Judge { ticket: Ticket },
+    Judge {
+        ticket: Ticket,
+    },
     /// Start this reply, if it is still owed.
-    Reply { ticket: Ticket },
+    Reply {
+        ticket: Ticket,
+    },
     /// Publish this State.
     Publish(Box<Ballot>),
     /// Answer an external companion that its vote counts.
     Confirm(RpcReplyPort<Result<(), VoteError>>),
     EndRound(Box<RoundClosed>),
     /// Show that a wish to speak, a turn or a reply was dropped.
-    ShowDropped { companion: CompanionId, ticket: Option<Ticket> },
+    ShowDropped {
+        companion: CompanionId,
+        ticket: Option<Ticket>,
+    },
     /// Write spans and log lines.
     Emit(Box<TraceRecord>),
 }
@@ -128,14 +139,14 @@ impl State {
             recent: window.recent(gate.cursor).map(|entry| entry.message.clone()).collect(),
             buffer,
         };
-        let tell: Tell = Arc::new(self.teller());
+        let tell: Tell = Arc::new(self.channel_sender());
         let lost = tell.clone();
         let arrival = Reply::new(move |arrived: Result<(), Dropped>| {
             if arrived.is_err() {
                 // A question that panicked while it was asked would panic again at once.
-                let is_unaskable = std::thread::panicking();
-                lost(if is_unaskable {
-                    ChannelMessage::QuestionUnasked { ticket }
+                let asking_panicked = std::thread::panicking();
+                lost(if asking_panicked {
+                    ChannelMessage::QuestionPanicked { ticket }
                 } else {
                     ChannelMessage::QuestionLost { ticket }
                 });
@@ -149,15 +160,15 @@ impl State {
             Some(actor) => drop(actor.cast(CompanionMessage::Evaluate(Box::new(evaluate)))),
             None => drop(evaluate),
         }
-        self.asked.insert(ticket, companion.clone());
-        if let Entry::Vacant(first) = self.tries.entry(ticket) {
+        self.asked_companions.insert(ticket, companion.clone());
+        if let Entry::Vacant(first) = self.attempts.entry(ticket) {
             first.insert(0);
             self.wait_for(ticket);
         }
     }
 
     /// Sends a message to this channel, or to its successor. A channel that has stopped asks again when it restarts.
-    fn teller(&self) -> impl Fn(ChannelMessage) + Send + Sync + 'static {
+    fn channel_sender(&self) -> impl Fn(ChannelMessage) + Send + Sync + 'static {
         let (context, at) = (self.context.clone(), ChannelActorKey(self.channel_key.channel.clone()));
         move |message| {
             if let Some(channel) = context.directory.find(&at) {
@@ -185,7 +196,7 @@ impl State {
         }
         let window = self.conversation.window();
         let before = floor.messages.first().map_or(floor.upto, |first| Seq(first.0.saturating_sub(1)));
-        // As for a question: the prompt also shows outcome the companion itself said in between.
+        // As for a question: the prompt also shows what the companion itself said in between.
         let is_shown = |entry: &&window::Entry| floor.messages.contains(&entry.seq) || entry.message.is_by(&floor.companion);
         let snapshot: Vec<Arc<Message>> = window.after(before).filter(is_shown).map(|entry| entry.message.clone()).collect();
         let newest = floor.messages.iter().rev().find_map(|seq| window.get(*seq)).map(|entry| &entry.message);
@@ -232,7 +243,7 @@ impl State {
     }
 
     /// A reply's actor has stopped. If its statement never came, a new actor is started for it.
-    pub(super) fn reply_is_gone(&mut self, reply: ActorId) {
+    pub(super) fn reply_stopped(&mut self, reply: ActorId) {
         let Some((ticket, _)) = self.replies.remove(&reply) else { return };
         let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket && !floor.is_posting) else {
             return;
@@ -241,9 +252,9 @@ impl State {
             self.step(Input::ReplyFailed { ticket, error: "absent".into() });
             return;
         }
-        let tries = self.tries.entry(ticket).or_default();
-        *tries += 1;
-        if *tries < MAX_REPLY_ATTEMPTS {
+        let attempts = self.attempts.entry(ticket).or_default();
+        *attempts += 1;
+        if *attempts < MAX_REPLY_ATTEMPTS {
             let facts = ActorFacts {
                 sort: Sort::Reply.as_str(),
                 address: self.channel_key.channel.as_str(),
@@ -289,7 +300,7 @@ async fn ask_for_summary(
     context: &ActorContext,
 ) -> Option<Box<Outcome>> {
     // A redaction notifies the channel before it rewrites the record. Reading in between would bring the redacted words back.
-    let rewrite_locks = tokio::time::timeout(REWRITE_LOCK_TIMEOUT, context.rewrite_locks.of(channel_key)).await.ok()?;
+    let rewrite_locks = tokio::time::timeout(REWRITE_LOCK_TIMEOUT, context.rewrite_locks.lock(channel_key)).await.ok()?;
     let events = Reader::new(&*context.store).events(channel_key, range).await;
     drop(rewrite_locks);
     let request = match events {
@@ -310,15 +321,15 @@ fn summary_request(
     events: Vec<Recorded>,
     previous: Option<&str>,
     channel_key: &ChannelKey,
-    words: &settings::prompt::Prompt,
+    templates: &settings::prompt::Prompt,
 ) -> Request {
     let messages: Vec<Message> = events.into_iter().rev().filter_map(|recorded| said_message(recorded.event)).collect();
-    let prompt = prompt::summary(previous, &messages.iter().collect::<Vec<_>>(), words);
+    let prompt = prompt::summary(previous, &messages.iter().collect::<Vec<_>>(), templates);
     let newest = Line::newest_of(messages.iter());
     let request = Request {
         messages: language_model::Message::prompt(prompt.system, prompt.user),
         sizes: prompt.sizes,
-        ..Request::new(ModelRole::Side, channel_key.guild.clone(), words.max_side_answer_tokens)
+        ..Request::new(ModelRole::Side, channel_key.guild.clone(), templates.max_side_answer_tokens)
     };
     request.with(QuestionContext { purpose: Purpose::Summary, chattiness: "".into(), newest })
 }

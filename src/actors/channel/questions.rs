@@ -5,7 +5,7 @@ use super::{MAX_ASK_ATTEMPTS, State};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::CompanionMessage;
 use crate::actors::messages::models::Outcome;
-use crate::actors::models::asked_again_after;
+use crate::actors::models::pause_before_asking_again;
 use crate::actors::runtime::actor_keys::CompanionKey;
 use crate::domain::conversation::Input;
 use crate::domain::id::Ticket;
@@ -18,10 +18,10 @@ impl State {
         if !self.is_waited_for(ticket) {
             return;
         }
-        let tries = self.tries.entry(ticket).or_default();
-        *tries += 1;
-        if *tries < MAX_ASK_ATTEMPTS {
-            self.myself.send_after(asked_again_after(*tries), move || ChannelMessage::AskAgain { ticket });
+        let attempts = self.attempts.entry(ticket).or_default();
+        *attempts += 1;
+        if *attempts < MAX_ASK_ATTEMPTS {
+            self.myself.send_after(pause_before_asking_again(*attempts), move || ChannelMessage::AskAgain { ticket });
         } else {
             self.give_up(ticket, "unreachable");
         }
@@ -41,11 +41,11 @@ impl State {
 
     /// Cancels a question whose answer may be lost, and asks it again. The first answer counts.
     pub(super) fn cancel_and_ask_again(&mut self, ticket: Ticket) {
-        if !self.asked.contains_key(&ticket) {
+        if !self.asked_companions.contains_key(&ticket) {
             return;
         }
         self.cancel_question(ticket);
-        *self.tries.entry(ticket).or_default() += 1;
+        *self.attempts.entry(ticket).or_default() += 1;
         self.run(PostCommitAction::Ask { ticket });
     }
 
@@ -62,10 +62,10 @@ impl State {
 
     /// Cancels this question or judgement in the pool or at its companion.
     fn cancel_question(&mut self, ticket: Ticket) {
-        if let Some(call) = self.calls.remove(&ticket) {
+        if let Some(call) = self.judgement_calls.remove(&ticket) {
             self.context.pool.cancel(call);
         }
-        let Some(companion) = self.asked.remove(&ticket) else { return };
+        let Some(companion) = self.asked_companions.remove(&ticket) else { return };
         if let Some(actor) = self.context.directory.find(&CompanionKey(self.channel_key.guild.clone(), companion)) {
             // A companion that has stopped has cancelled it.
             let _ = actor.cast(CompanionMessage::Cancel { channel: self.channel_key.channel.clone(), ticket });
@@ -73,7 +73,7 @@ impl State {
     }
 
     fn give_up(&mut self, ticket: Ticket, error: &str) {
-        self.tries.remove(&ticket);
+        self.attempts.remove(&ticket);
         self.cancel_question(ticket);
         if self.is_judgement_open(ticket) {
             self.traces.record_judgement_error(error);
@@ -90,11 +90,11 @@ impl State {
             self.question_lost(ticket);
             return;
         }
-        if self.tries.remove(&ticket).is_some_and(|tries| tries > 0) {
+        if self.attempts.remove(&ticket).is_some_and(|attempts| attempts > 0) {
             // The first answer counts.
             self.cancel_question(ticket);
         }
-        self.asked.remove(&ticket);
+        self.asked_companions.remove(&ticket);
         if !self.is_open(ticket) {
             self.record_unclaimed_usage(asked, &outcome);
             return;
@@ -104,7 +104,8 @@ impl State {
         match &outcome.result {
             Ok(given) => {
                 let call = self.traces.call(ticket, asked, &given.text(), &outcome.facts);
-                let vote = vote.map_or_else(|| vote::read(&given.text(), self.context.settings.prompt.verdict_words()), |vote| *vote);
+                let vote =
+                    vote.map_or_else(|| vote::read(&given.text(), self.context.settings.prompt.verdict_words()), |vote| *vote);
                 self.step(Input::Answered { ticket, vote, call: Some(Box::new(call)) });
             }
             Err(error) => self.step(Input::Unanswered { ticket, error: error.code().into() }),
@@ -117,7 +118,7 @@ impl State {
     }
 
     pub(super) fn cancel(&mut self, ticket: Ticket) {
-        self.tries.remove(&ticket);
+        self.attempts.remove(&ticket);
         self.cancel_question(ticket);
         self.replies.retain(|_, (reply, actor)| {
             let is_cancelled = *reply == ticket;

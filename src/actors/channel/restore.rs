@@ -14,7 +14,7 @@ use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Fence, WriteError, WriterMessage};
 use crate::actors::runtime::actor_keys::WriterKey;
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::runtime::supervision::child::TakenAlong;
+use crate::actors::runtime::supervision::child::DependencyLost;
 use crate::domain::budget::{DAY, Ledger, Use};
 use crate::domain::event::Recorded;
 use crate::domain::id::Seq;
@@ -49,7 +49,7 @@ async fn read(channel_key: &ChannelKey, context: &ActorContext, budgets: &GuildB
         reader.head(channel_key).await?;
         return Err(not_now);
     }
-    budgets.is_open.get_or_try_init(|| open(channel_key, context, budgets, reader)).await?;
+    budgets.is_loaded.get_or_try_init(|| load_usage(channel_key, context, budgets, reader)).await?;
     Ok(reader.restore(channel_key).await?)
 }
 
@@ -57,12 +57,12 @@ async fn read(channel_key: &ChannelKey, context: &ActorContext, budgets: &GuildB
 async fn fence(channel_key: &ChannelKey, context: &ActorContext) -> Result<(), CannotRestore> {
     for _ in 0..WRITER_ATTEMPTS {
         if let Some(writer) = context.directory.find(&WriterKey()) {
-            let (reply, settled) = Reply::awaited();
+            let (reply, fenced) = Reply::awaited();
             let fence = WriterMessage::Fence(Fence { channel_key: channel_key.clone(), reply });
             if writer.cast(fence).is_ok() {
-                match settled.await {
+                match fenced.await {
                     Ok(Ok(_)) => return Ok(()),
-                    Ok(Err(WriteError::Unreadable(why))) => return Err(CannotRestore::Damaged(why.to_string())),
+                    Ok(Err(WriteError::Unreadable(reason))) => return Err(CannotRestore::Damaged(reason.to_string())),
                     Ok(Err(_)) | Err(_) => {}
                 }
             }
@@ -72,7 +72,7 @@ async fn fence(channel_key: &ChannelKey, context: &ActorContext) -> Result<(), C
     Err(CannotRestore::NotNow("the writer does not answer".into()))
 }
 
-async fn open(
+async fn load_usage(
     channel_key: &ChannelKey,
     context: &ActorContext,
     budgets: &GuildBudgets,
@@ -108,7 +108,7 @@ async fn open(
 impl State {
     /// Folds the record, resumes the work that is open there, and handles the events that arrived meanwhile.
     pub(super) fn restored(&mut self, restored: Restored) {
-        self.in_flight.restore();
+        self.in_flight.begin_restore();
         if self.in_flight.died_resuming() {
             self.dry_run_resume(&restored);
         }
@@ -122,29 +122,29 @@ impl State {
         for recorded in &events {
             self.fold(recorded, skip.contains(&recorded.seq));
         }
-        let took = self.began.elapsed().as_secs_f64();
+        let took = self.restore_started.elapsed().as_secs_f64();
         self.context.recorder.instruments().channel_restore_duration.record(took, NONE);
         self.channel_clock = ChannelClock::new(self.conversation.clock());
         let open_actions = self.open_actions();
         let now = self.context.clock.now();
         self.traces.resume(&self.conversation, &earlier, &events, now, &self.context);
-        if self.in_flight.is_in_words() {
+        if self.in_flight.needs_prompt_search() {
             self.dry_run_prompts();
         }
-        self.in_flight.resume();
+        self.in_flight.begin_resume();
         let outputs = self.with_world(|conversation, now, world| conversation.resume(now, world));
         self.carry_out(outputs);
-        self.in_flight.is_resumed();
+        self.in_flight.end_resume();
         self.resume_deliveries(owed);
         for action in open_actions {
             self.run(action);
         }
-        let meanwhile = self.received_while_restoring.take().unwrap_or_default();
-        self.taken_on(meanwhile.len());
-        for (recorded, committed) in meanwhile {
+        let received = self.received_while_restoring.take().unwrap_or_default();
+        self.taken_on(received.len());
+        for (recorded, committed) in received {
             self.newest = self.newest.max(recorded.seq);
             if skip.contains(&recorded.seq) {
-                self.conversation.pass_over(&recorded);
+                self.conversation.skip(&recorded);
             } else {
                 self.receive(recorded, committed);
             }
@@ -155,7 +155,7 @@ impl State {
         }
         self.reconcile();
         self.schedule_sleep();
-        self.in_flight.is_restored();
+        self.in_flight.end_restore();
     }
 
     /// Notes that these events are on record. If there is a gap before them, the writer died before it dispatched the missing events. Then
@@ -191,23 +191,23 @@ impl State {
     /// accepted for it stay stored.
     pub(super) fn not_restored(&self, error: CannotRestore) -> Result<(), ActorProcessingErr> {
         match error {
-            CannotRestore::Damaged(why) => {
-                self.in_flight.cannot_be_read(why);
+            CannotRestore::Damaged(reason) => {
+                self.in_flight.mark_unreadable(reason);
                 self.myself.stop(None);
                 Ok(())
             }
-            CannotRestore::NotNow(why) => Err(TakenAlong(why).into()),
+            CannotRestore::NotNow(reason) => Err(DependencyLost(reason).into()),
         }
     }
 
     fn fold(&mut self, recorded: &Recorded, is_dead_letter: bool) {
         if is_dead_letter {
-            self.conversation.pass_over(recorded);
+            self.conversation.skip(recorded);
             return;
         }
-        self.in_flight.hold(recorded.seq);
+        self.in_flight.mark(recorded.seq);
         self.with_world(|conversation, _, world| conversation.fold(recorded, world));
-        self.in_flight.lay_down();
+        self.in_flight.clear();
     }
 
     /// The actions for questions and replies that were open before the restart. They run as if their events had just been committed.

@@ -83,7 +83,7 @@ impl State {
         let is_managed = |round: &Round| manager.is_some_and(|manager| manager.round == round.message);
         match self.conversation.round() {
             Some(round) if is_managed(round) => {
-                self.conversation.wake_at_but_for_round().into_iter().chain([round.deadline + GRACE]).min()
+                self.conversation.wake_at_except_round().into_iter().chain([round.deadline + GRACE]).min()
             }
             _ => self.conversation.wake_at(),
         }
@@ -97,7 +97,7 @@ impl State {
             self.step(Input::Woken);
         } else if let Some(manager) = &self.manager {
             // A manager that has stopped is replaced.
-            let _ = manager.actor.cast(ManagerMessage::Wait(round.deadline.since(now)));
+            let _ = manager.actor.cast(ManagerMessage::ExtendDeadline(round.deadline.since(now)));
         }
     }
 
@@ -105,14 +105,14 @@ impl State {
     pub(super) fn publish_vote(&self, ballot: Ballot) {
         if let Some(manager) = &self.manager {
             // A manager that has stopped is replaced by one that knows this State.
-            let _ = manager.actor.cast(ManagerMessage::Known(Box::new(ballot)));
+            let _ = manager.actor.cast(ManagerMessage::StateRecorded(Box::new(ballot)));
         }
     }
 
     /// The end of the round is on record. Its manager publishes the remaining States and stops.
     pub(super) fn end_round(&mut self, closed: RoundClosed) {
         if let Some(manager) = self.manager.take_if(|manager| manager.round == closed.message) {
-            let _ = manager.actor.cast(ManagerMessage::Over(closed.states));
+            let _ = manager.actor.cast(ManagerMessage::RoundClosed(closed.states));
         }
     }
 
@@ -123,8 +123,8 @@ impl State {
     }
 
     /// If a manager stopped before its round was over, starts another one, and asks those questions again whose answers may be lost.
-    pub(super) fn manager_is_gone(&mut self, gone: ActorId) {
-        let Some(manager) = self.manager.take_if(|manager| manager.actor.get_id() == gone) else { return };
+    pub(super) fn manager_stopped(&mut self, stopped: ActorId) {
+        let Some(manager) = self.manager.take_if(|manager| manager.actor.get_id() == stopped) else { return };
         if self.conversation.round().is_none_or(|round| round.message != manager.round) {
             return;
         }
@@ -150,14 +150,14 @@ impl State {
     /// Handles the vote of an external companion. The vote is confirmed once it is on record.
     pub(super) fn external_vote(&mut self, ballot: Ballot, reply: RpcReplyPort<Result<(), VoteError>>) {
         let is_external = self.is_external(&ballot.from);
-        let objection = match self.conversation.round() {
+        let error = match self.conversation.round() {
             _ if self.received_while_restoring.is_some() => Some(VoteError::Gone),
             Some(round) => VoteError::of_vote(&ballot, round, &self.asked_in_round, is_external),
             None => Some(VoteError::NoRound),
         };
-        if let Some(objection) = objection {
+        if let Some(error) = error {
             // The caller may have stopped waiting, here and below.
-            let _ = reply.send(Err(objection));
+            let _ = reply.send(Err(error));
             return;
         }
         let from = ballot.from.clone();
@@ -175,11 +175,11 @@ impl State {
     pub(super) fn external_statement(
         &mut self,
         from: &CompanionId,
-        given: String,
+        answered_id: String,
         text: Arc<str>,
         reply: RpcReplyPort<Result<Seq, VoteError>>,
     ) {
-        match self.ticket_for(from, given) {
+        match self.ticket_for(from, answered_id) {
             Ok(ticket) => {
                 self.waiter = Some(StatementWaiter { ticket, reply });
                 self.step(Input::Written { ticket, text });
@@ -188,12 +188,12 @@ impl State {
                     let _ = waiter.reply.send(Err(VoteError::TooLate { from: from.clone() }));
                 }
             }
-            Err(objection) => drop(reply.send(Err(objection))),
+            Err(error) => drop(reply.send(Err(error))),
         }
     }
 
     /// The ticket of the reply that a statement for this message fulfils.
-    fn ticket_for(&self, from: &CompanionId, given: String) -> Result<Ticket, VoteError> {
+    fn ticket_for(&self, from: &CompanionId, answered_id: String) -> Result<Ticket, VoteError> {
         let from = from.clone();
         if self.received_while_restoring.is_some() {
             return Err(VoteError::Gone);
@@ -201,11 +201,11 @@ impl State {
         if !self.is_external(&from) {
             return Err(VoteError::NotExternal { from });
         }
-        let is_for = |seq: Seq| message_id(seq) == given;
+        let is_for = |seq: Seq| message_id(seq) == answered_id;
         if let Some(floor) = self.conversation.floor().filter(|floor| floor.companion == from) {
             return match floor {
                 _ if !is_for(floor.selection.opened) && !is_for(floor.upto) && !is_for(self.conversation.handled()) => {
-                    Err(VoteError::NotSelected { from, message_id: given })
+                    Err(VoteError::NotSelected { from, message_id: answered_id })
                 }
                 floor if floor.is_posting => Err(VoteError::Twice { from }),
                 floor => Ok(floor.ticket),
@@ -214,7 +214,7 @@ impl State {
         match &self.selected {
             Some(last) if last.companion == from && is_for(last.opened) && last.has_spoken => Err(VoteError::Twice { from }),
             Some(last) if last.companion == from && is_for(last.opened) => Err(VoteError::TooLate { from }),
-            _ => Err(VoteError::NotSelected { from, message_id: given }),
+            _ => Err(VoteError::NotSelected { from, message_id: answered_id }),
         }
     }
 

@@ -76,7 +76,7 @@ impl State {
         if !budget.is_of_guild() {
             return;
         }
-        if !self.budgets.is_news(budget, self.context.clock.now()) {
+        if !self.budgets.must_log(budget, self.context.clock.now()) {
             return;
         }
         let free_at = free_at.map_or_else(|| "never".to_owned(), rfc3339);
@@ -96,8 +96,8 @@ impl State {
 
 impl GuildBudgets {
     /// Notes that this budget silenced a companion. True if it is to be logged, because the budget was sufficient for a while before.
-    fn is_news(&self, budget: Budget, now: Moment) -> bool {
-        let before = self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(budget, now);
+    fn must_log(&self, budget: Budget, now: Moment) -> bool {
+        let before = self.last_refused.lock().unwrap_or_else(PoisonError::into_inner).insert(budget, now);
         before.is_none_or(|before| now.since(before) >= ENOUGH_FOR)
     }
 }
@@ -109,11 +109,11 @@ mod tests {
     #[test]
     fn a_used_up_budget_is_logged_once_until_it_was_sufficient_for_a_while() {
         let budgets = GuildBudgets::default();
-        let is_news = |budget, minute: u64| budgets.is_news(budget, Moment::from_micros(minute * 60_000_000));
+        let must_log = |budget, minute: u64| budgets.must_log(budget, Moment::from_micros(minute * 60_000_000));
 
-        let logged = [0, 1, 50, 100, 159, 219, 280].map(|minute| is_news(Budget::GuildTokens, minute));
+        let logged = [0, 1, 50, 100, 159, 219, 280].map(|minute| must_log(Budget::GuildTokens, minute));
 
         assert_eq!(logged, [true, false, false, false, false, true, true]);
-        assert!(is_news(Budget::GuildStatements, 281), "budgets are independent");
+        assert!(must_log(Budget::GuildStatements, 281), "budgets are independent");
     }
 }

@@ -53,13 +53,20 @@ impl Traces {
     pub(super) fn follow(&mut self, made: &[Made], conversation: &Conversation, context: &ActorContext) -> Vec<TraceRecord> {
         let (now, mut records) = (context.clock.now(), Vec::new());
         for Made { event, turn, .. } in made {
-            self.take(event, *turn, now, context, &mut records);
+            self.apply_event(event, *turn, now, context, &mut records);
         }
         self.end_turns(conversation, now, &mut records);
         records
     }
 
-    fn take(&mut self, event: &Event, turn: Option<TurnId>, now: Moment, context: &ActorContext, records: &mut Vec<TraceRecord>) {
+    fn apply_event(
+        &mut self,
+        event: &Event,
+        turn: Option<TurnId>,
+        now: Moment,
+        context: &ActorContext,
+        records: &mut Vec<TraceRecord>,
+    ) {
         match event {
             Event::RoundOpened(opened) => {
                 let follows = self.posted.as_ref().filter(|(_, said)| *said == opened.message).map(|(posted, _)| posted.trace);
@@ -67,17 +74,18 @@ impl Traces {
                 open.turn.message = opened.message;
                 open.turn.follows = follows.or(open.turn.follows);
                 open.round = Some(Round::new(now));
-                open.continues();
+                open.start_call();
             }
             Event::Evaluated(evaluated) => records.extend(self.asked(evaluated, turn, now, context)),
             Event::Decided(decided) => self.decided(decided, turn, now, context, records),
             Event::Unanswered { companion, ticket, error, .. } => {
-                let call = self.take_pending_call(*ticket).unwrap_or_else(|| self.call_without_start(turn, Trigger::Lull, now, context));
+                let call =
+                    self.take_pending_call(*ticket).unwrap_or_else(|| self.call_without_start(turn, Trigger::Lull, now, context));
                 self.unanswered.insert(companion.clone(), (call.turn.trace, call.turn.message));
                 let open = self.open(Some(call.turn.id), now, context);
                 match &mut open.round {
                     Some(round) => round.errors.push(error.clone()),
-                    None => open.ends("failed", Some(error.clone())),
+                    None => open.end_with("failed", Some(error.clone())),
                 }
                 let (companion, ticket, error) = (companion.clone(), *ticket, error.clone());
                 records.push(TraceRecord::Unanswered { companion, ticket, error, call, at: now });
@@ -111,7 +119,7 @@ impl Traces {
                 let asked = asked.map(|(ticket, call)| (*ticket, call.since));
                 self.pending_calls.retain(|_, call| !belongs_to_posted(call));
                 if let Some(open_turn) = posted.and_then(|(id, _)| self.turns.get_mut(&id)) {
-                    open_turn.ends("posted", None);
+                    open_turn.end_with("posted", None);
                 }
                 let (error, is_by_model) = (self.judgement_error.take(), asked.is_some() || call.is_some());
                 let (score, detections, under) = (*score, *detections, posted.map(|(_, trace)| trace));
@@ -119,14 +127,14 @@ impl Traces {
             }
             Event::ReplyOwed { ticket, trigger, .. } => {
                 let open = self.open(turn, now, context);
-                open.continues();
+                open.start_call();
                 let call = PendingCall::new(open.turn.clone(), *trigger, now);
                 self.pending_calls.insert(*ticket, Box::new(call));
             }
             Event::ReplyFailed { companion, ticket, error, .. } => {
                 self.usage.remove(ticket);
                 let Some(call) = self.take_pending_call(*ticket) else { return };
-                self.open(Some(call.turn.id), now, context).ends("failed", Some(error.clone()));
+                self.open(Some(call.turn.id), now, context).end_with("failed", Some(error.clone()));
                 let (companion, ticket, error) = (companion.clone(), *ticket, error.clone());
                 records.push(TraceRecord::StatementFailed { companion, ticket, error, call, at: now });
             }
@@ -165,7 +173,7 @@ impl Traces {
         let unanswered = self.unanswered.remove(&evaluated.companion).map(|(trace, _)| trace);
         let append = self.appends.take(evaluated.message);
         let open = self.open(turn, now, context);
-        open.continues();
+        open.start_call();
         if open.round.is_none() {
             open.turn.message = evaluated.message;
         }
@@ -212,7 +220,7 @@ impl Traces {
                 }
                 floor = Some("none");
             }
-            _ if !is_yes => open.ends("silence", None),
+            _ if !is_yes => open.end_with("silence", None),
             _ => {}
         }
         records.push(TraceRecord::Decided { decided: Box::new(decided.clone()), call, floor, at: now });
@@ -233,7 +241,7 @@ impl Traces {
         }
         let append = decided.messages.last().and_then(|newest| self.appends.take(*newest));
         let open = self.open(turn, now, context);
-        open.ends("silence", None);
+        open.end_with("silence", None);
         let turn = &mut open.turn;
         turn.trigger = turn.trigger.max(decided.trigger);
         turn.follows = posted.or(turn.follows).or(unanswered);
@@ -281,7 +289,7 @@ impl Traces {
             Some(_) => open.turn.wait_time.waited(now, closed.speak_at.unwrap_or(now)),
             None => {
                 let error = errors.into_iter().next().filter(|_| answers == 0);
-                open.ends(if error.is_some() { "failed" } else { "silence" }, error);
+                open.end_with(if error.is_some() { "failed" } else { "silence" }, error);
             }
         }
         let turn = open.turn.clone();

@@ -4,7 +4,7 @@
 //! Its state is on record or about to be, so a manager that dies is simply replaced. The new one starts with the round as the channel
 //! knows it, and the channel asks again for the answers that were lost.
 
-mod objection;
+mod vote_check;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -96,16 +96,16 @@ impl Actor for TurnTakingManager {
         match message {
             ManagerMessage::Answered { ticket, asked, outcome } => state.answered(ticket, asked, outcome)?,
             ManagerMessage::Submit { state: ballot, reply } => state.submit(ballot, reply),
-            ManagerMessage::Known(ballot) => {
+            ManagerMessage::StateRecorded(ballot) => {
                 state.round.submit((*ballot).clone());
                 state.publish([*ballot]);
             }
-            ManagerMessage::Over(ballots) => {
+            ManagerMessage::RoundClosed(ballots) => {
                 state.publish(ballots);
                 myself.stop(None);
             }
             ManagerMessage::Due => state.channel.cast(ChannelMessage::RoundDue(state.round.message))?,
-            ManagerMessage::Wait(timeout) => drop(myself.send_after(timeout, || ManagerMessage::Due)),
+            ManagerMessage::ExtendDeadline(timeout) => drop(myself.send_after(timeout, || ManagerMessage::Due)),
         }
         Ok(())
     }
@@ -124,7 +124,7 @@ impl State {
     fn submit(&self, ballot: Ballot, reply: RpcReplyPort<Result<(), VoteError>>) {
         match VoteError::of_vote(&ballot, &self.round, &self.asked, self.external.contains(&ballot.from)) {
             // The caller may have stopped waiting.
-            Some(objection) => drop(reply.send(Err(objection))),
+            Some(error) => drop(reply.send(Err(error))),
             // A channel that has stopped drops the reply, and the caller gets an error.
             None => drop(self.channel.cast(ChannelMessage::Voted { state: Box::new(ballot), reply })),
         }

@@ -166,7 +166,12 @@ fn lazy_request(
     })
 }
 
-fn decision_request(base_request: Request, input: &DecisionInput, settings: &Settings, words: &settings::prompt::Prompt) -> Request {
+fn decision_request(
+    base_request: Request,
+    input: &DecisionInput,
+    settings: &Settings,
+    words: &settings::prompt::Prompt,
+) -> Request {
     let recent: Vec<&Message> = input.recent.iter().map(|message| &**message).collect();
     let buffer: Vec<&Message> = input.buffer.iter().map(|message| &**message).collect();
     let parts = DecisionParts {

@@ -9,9 +9,9 @@ use tokio::time::Instant;
 
 use crate::actors::companion::{asker, character, repetition_note};
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{CompanionMessage, Speak, Statement, Words};
+use crate::actors::messages::companion::{CompanionMessage, Speak, Statement, StatementPrompt};
 use crate::actors::messages::models::Outcome;
-use crate::actors::models::asked_again_after;
+use crate::actors::models::pause_before_asking_again;
 use crate::actors::runtime::actor_keys::CompanionKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Sort};
@@ -67,7 +67,7 @@ impl Actor for Reply {
         let reply = &state.reply;
         let priority = Priority::of(reply.statement.trigger, reply.statement.modality);
         let deadline = reply.context.pool.deadline(ModelRole::Main);
-        let Some(Words { name, request }) = request_builder(reply, deadline).await else {
+        let Some(StatementPrompt { name, request }) = request_builder(reply, deadline).await else {
             // The channel starts the reply again, up to its limit.
             myself.stop(None);
             return Ok(());
@@ -87,13 +87,13 @@ impl Actor for Reply {
             let pool = &reply.context.pool;
             let outcome = pool.answer_or(request.clone(), priority, deadline, drafts.clone(), unclaimed).await;
             losses += 1;
-            let pause = asked_again_after(losses);
+            let pause = pause_before_asking_again(losses);
             // A question that the pool lost is asked again, until the deadline.
             if !outcome.is_lost() || Instant::now() + pause >= deadline {
                 break outcome;
             }
             // Watchers see the draft start again. The receiver may have stopped.
-            drop(drafts.as_ref().map(|drafts| drafts.send(Draft::Anew)));
+            drop(drafts.as_ref().map(|drafts| drafts.send(Draft::Restart)));
             tokio::time::sleep(pause).await;
         };
         drop(drafts);
@@ -116,21 +116,21 @@ impl Actor for Reply {
 
 /// Gets the prompt from the companion, and asks again if the companion dies. `None`: the companion is no longer configured, or did not answer
 /// in time.
-async fn request_builder(reply: &Arguments, deadline: Instant) -> Option<Words> {
+async fn request_builder(reply: &Arguments, deadline: Instant) -> Option<StatementPrompt> {
     let at = CompanionKey(reply.channel_key.guild.clone(), reply.companion.clone());
     let mut losses = 0;
     loop {
-        let (sender, words) = oneshot::channel();
-        let speak = Speak { channel_key: reply.channel_key.clone(), statement: reply.statement.clone(), words: sender };
+        let (sender, receiver) = oneshot::channel();
+        let speak = Speak { channel_key: reply.channel_key.clone(), statement: reply.statement.clone(), prompt: sender };
         if let Some(companion) = reply.context.directory.find(&at) {
-            let _ = companion.cast(CompanionMessage::Word(Box::new(speak)));
-            if let Ok(Ok(words)) = tokio::time::timeout_at(deadline, words).await {
-                return Some(words);
+            let _ = companion.cast(CompanionMessage::PreparePrompt(Box::new(speak)));
+            if let Ok(Ok(prompt)) = tokio::time::timeout_at(deadline, receiver).await {
+                return Some(prompt);
             }
         }
         reply.context.memberships.companion(&reply.channel_key.channel, &reply.companion)?;
         losses += 1;
-        let pause = asked_again_after(losses);
+        let pause = pause_before_asking_again(losses);
         if Instant::now() + pause >= deadline {
             return None;
         }
@@ -139,10 +139,15 @@ async fn request_builder(reply: &Arguments, deadline: Instant) -> Option<Words> 
 }
 
 /// The request for a statement, with its prompt.
-pub(super) fn statement_request(statement: &Statement, settings: &Settings, guild: GuildId, words: &settings::prompt::Prompt) -> Request {
+pub(super) fn statement_request(
+    statement: &Statement,
+    settings: &Settings,
+    guild: GuildId,
+    templates: &settings::prompt::Prompt,
+) -> Request {
     let recent: Vec<&Message> = statement.recent.iter().map(|message| &**message).collect();
     let snapshot: Vec<&Message> = statement.snapshot.iter().map(|message| &**message).collect();
-    let notes = [prompt::closing_note(statement.closing, words), repetition_note(statement.is_repetitive, words)];
+    let notes = [prompt::closing_note(statement.closing, templates), repetition_note(statement.is_repetitive, templates)];
     let prompt = prompt::statement(
         &StatementParts {
             character: character(settings),
@@ -155,14 +160,14 @@ pub(super) fn statement_request(statement: &Statement, settings: &Settings, guil
             snapshot: &snapshot,
             notes: &notes.into_iter().flatten().collect::<Vec<_>>(),
         },
-        words,
+        templates,
     );
     let request = Request {
         model: settings.model.main.clone(),
         companion: Some(asker(settings)),
         messages: language_model::Message::prompt(prompt.system, prompt.user),
         sizes: prompt.sizes,
-        ..Request::new(ModelRole::Main, guild, words.max_main_answer_tokens)
+        ..Request::new(ModelRole::Main, guild, templates.max_main_answer_tokens)
     };
     request.with(QuestionContext {
         purpose: Purpose::Statement { trigger: statement.trigger, closing: statement.closing },
@@ -234,7 +239,7 @@ impl DraftView {
     fn take(&mut self, piece: Draft) {
         match piece {
             Draft::More(more) => self.text.push_str(&more),
-            Draft::Anew => {
+            Draft::Restart => {
                 self.text.clear();
                 self.published = None;
             }
@@ -305,7 +310,7 @@ mod tests {
         let mut second = hub.watch(&channel_key);
         add_and_show(&mut shown, " a");
         add_and_show(&mut shown, " time");
-        shown.take(Draft::Anew);
+        shown.take(Draft::Restart);
         add_and_show(&mut shown, "No");
 
         for (whole, text) in [(true, "Once"), (false, " upön")] {

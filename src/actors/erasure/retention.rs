@@ -1,9 +1,9 @@
-//! What was kept for long enough is deleted: the oldest events of each journal, as long as nothing that goes on needs them.
+//! Deletes expired events: the oldest events of each journal, unless a conversation still needs them.
 //!
-//! First a journal's low-water mark rises, and with it a snapshot is written that contains all and lets go of what stands below: one batch.
-//! It is folded from the record, so that no channel has to be woken for it; one that is awake lets go, too. Only then what lies below is
-//! taken away, a page at a time, each followed by as long a pause. Whatever interrupts it, the journal is whole above its mark, and the next
-//! pass goes on.
+//! First, one batch raises the journal's low-water mark and writes a snapshot that covers everything below the mark, without its words. The
+//! snapshot is folded from the record, so no channel has to be woken. A running channel drops the expired events as well. Only then the events
+//! below the mark are swept, a page at a time, with a pause after each page that is as long as the page took. If this is interrupted, the
+//! journal is complete above its mark, and the next pass continues.
 
 mod names;
 
@@ -11,9 +11,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 pub use self::names::without_person;
-use self::names::{forget_who_addressed, forget_who_is_listed};
+use self::names::{remove_people_from_usage, remove_stale_index_entries};
 use crate::actors::channel::folded::folded;
-use crate::actors::messages::channel::{ChannelMessage, Look};
+use crate::actors::messages::channel::{ChannelMessage, Inspection};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{DeleteExpired, MetaWriteError, WriteError, WriterMessage};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
@@ -31,46 +31,45 @@ use crate::ports::store::key::{ChannelNo, Key, Kind};
 use crate::telemetry::instruments::NONE;
 use crate::telemetry::plain::Plain;
 
-/// After a start others come first.
+/// The first pass comes some time after a start, because other work is more urgent then.
 const FIRST_PASS_AFTER: Duration = Duration::from_secs(60);
-/// Between two passes: what is kept is kept a day longer at most.
+/// The pause between two passes. So events are stored for at most a day longer than configured.
 const BETWEEN_PASSES: Duration = Duration::from_secs(24 * 60 * 60);
-/// So many records are read at once.
+/// Records that are read at once.
 const PAGE: usize = 512;
-/// So many events are looked at for one that can be read.
+/// How many events are searched for a readable one.
 const NEIGHBOURS: usize = 16;
 
-/// From when on what happened in a guild is kept; none: everything is.
-pub type KeptFrom<'a> = &'a (dyn Fn(&GuildId) -> Option<Moment> + Sync);
+/// Returns the moment before which a guild's events are deleted. None: nothing is deleted.
+pub type Cutoff<'a> = &'a (dyn Fn(&GuildId) -> Option<Moment> + Sync);
 
-/// What a pass came to.
+/// The result of a pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Passed {
-    /// Channels of which something was deleted.
+pub struct PassReport {
+    /// Channels in which something was deleted.
     pub channels: u64,
-    /// Events that were deleted.
     pub events: u64,
-    /// Channels that could not be looked through; the next pass tries again.
+    /// Channels in which the pass failed. The next pass retries them.
     pub failed: u64,
 }
 
-/// Why something was not deleted, or not wholly; the next pass goes on where it failed.
+/// Why something was not deleted, or only in part. The next pass continues there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotDeleted {
+pub enum RetentionError {
     /// The record cannot be read.
     #[error(transparent)]
-    Unread(#[from] ReadError),
+    Read(#[from] ReadError),
     /// It was not stored, or may not have been.
     #[error(transparent)]
-    Unstored(#[from] WriteError),
-    /// The same of what is nobody's journal.
+    Write(#[from] WriteError),
+    /// A record outside of journals was not stored, or may not have been.
     #[error(transparent)]
-    MetaWriteError(#[from] MetaWriteError),
+    Metadata(#[from] MetaWriteError),
 }
 
-/// Deletes once a day what was kept for long enough, for as long as the runtime lives. Without `storage.retention_days`, or one for a guild,
-/// it does nothing.
-pub fn keep(context: ActorContext) {
+/// Runs a pass once a day, as long as the runtime lives. Does nothing if no retention is configured (`storage.retention_days`, or one for a
+/// guild).
+pub fn run_daily(context: ActorContext) {
     if context.settings.storage.keeps_everything() {
         return;
     }
@@ -78,49 +77,54 @@ pub fn keep(context: ActorContext) {
         tokio::time::sleep(FIRST_PASS_AFTER).await;
         loop {
             let passing = context.clone();
-            // In a task of its own: if a pass dies, the next one comes all the same.
+            // The pass runs in its own task, so that the next one runs even if this one panics.
             match tokio::spawn(async move { pass(&passing).await }).await {
-                Ok(Passed { channels: 0, failed: 0, .. }) => tracing::debug!("nothing was kept for too long"),
-                Ok(Passed { channels, events, failed: 0 }) => {
-                    tracing::info!(channels, events, "what was kept for long enough was deleted")
+                Ok(PassReport { channels: 0, failed: 0, .. }) => tracing::debug!("no events have expired"),
+                Ok(PassReport { channels, events, failed: 0 }) => {
+                    tracing::info!(channels, events, "expired events were deleted")
                 }
-                Ok(Passed { channels, events, failed }) => {
+                Ok(PassReport { channels, events, failed }) => {
                     tracing::warn!(
                         channels,
                         events,
                         failed,
-                        "what was kept for long enough was deleted, but not everywhere; the next pass tries again"
+                        "expired events were deleted, but not everywhere; the next pass retries the others"
                     );
                 }
-                Err(error) => tracing::error!(%error, "deleting what was kept for long enough failed; the next pass tries again"),
+                Err(error) => tracing::error!(%error, "deleting expired events failed; the next pass tries again"),
             }
             tokio::time::sleep(BETWEEN_PASSES).await;
         }
     });
 }
 
-/// Deletes in every guild what was kept for long enough there, as the settings say.
-pub async fn pass(context: &ActorContext) -> Passed {
-    pass_older(context, &|guild| kept_from(context, guild)).await
+/// Deletes the expired events of every guild, as the settings say.
+pub async fn pass(context: &ActorContext) -> PassReport {
+    pass_older(context, &|guild| cutoff(context, guild)).await
 }
 
-/// Deletes in each guild what is older than a moment; none: everything is kept there.
-pub async fn pass_older(context: &ActorContext, kept_from: KeptFrom<'_>) -> Passed {
-    let mut passed = Passed::default();
+/// Deletes the events of each guild that are older than its cutoff.
+pub async fn pass_older(context: &ActorContext, cutoff: Cutoff<'_>) -> PassReport {
+    let mut report = PassReport::default();
     for ward in (0..=u8::MAX).map(Ward) {
-        if let Err(error) = pass_ward(context, kept_from, ward, &mut passed).await {
-            passed.failed += 1;
-            tracing::warn!(ward = ward.0, %error, "channels cannot be looked through for what was kept for long enough");
+        if let Err(error) = pass_ward(context, cutoff, ward, &mut report).await {
+            report.failed += 1;
+            tracing::warn!(ward = ward.0, %error, "the channels of a ward cannot be searched for expired events");
         }
     }
     let instruments = context.recorder.instruments();
-    instruments.retention_events.add(passed.events, NONE);
-    instruments.retention_failures.add(passed.failed, NONE);
+    instruments.retention_events.add(report.events, NONE);
+    instruments.retention_failures.add(report.failed, NONE);
     instruments.retention_passed.set(context.clock.now().as_micros() / 1_000_000, NONE);
-    passed
+    report
 }
 
-async fn pass_ward(context: &ActorContext, kept_from: KeptFrom<'_>, ward: Ward, passed: &mut Passed) -> Result<(), NotDeleted> {
+async fn pass_ward(
+    context: &ActorContext,
+    cutoff: Cutoff<'_>,
+    ward: Ward,
+    report: &mut PassReport,
+) -> Result<(), RetentionError> {
     let all = Key::new(ward, Kind::ChannelOf);
     let mut from = all.clone();
     let mut guilds = BTreeSet::new();
@@ -132,75 +136,71 @@ async fn pass_ward(context: &ActorContext, kept_from: KeptFrom<'_>, ward: Ward, 
             let record: ChannelRecord = match decode(key, value) {
                 Ok(record) => record,
                 Err(error) => {
-                    passed.failed += 1;
-                    tracing::warn!(%error, "whose channel this is cannot be read: what is kept there is not deleted");
+                    report.failed += 1;
+                    tracing::warn!(%error, "the name of a channel cannot be read: its expired events are not deleted");
                     continue;
                 }
             };
-            let Some(before) = kept_from(&record.guild) else { continue };
+            let Some(before) = cutoff(&record.guild) else { continue };
             let channel_key = ChannelKey::new(&record.guild, &record.channel);
             guilds.insert(record.guild);
-            pass_channel(context, channel_key, before, passed).await;
+            pass_channel(context, channel_key, before, report).await;
         }
     }
     for guild in guilds {
-        let Some(before) = kept_from(&guild) else { continue };
-        if let Err(error) = forget_who_addressed(context, &guild, before).await {
-            passed.failed += 1;
-            tracing::warn!(guild = %Plain(guild.as_str()), %error, "who addressed whom here is not forgotten yet");
+        let Some(before) = cutoff(&guild) else { continue };
+        if let Err(error) = remove_people_from_usage(context, &guild, before).await {
+            report.failed += 1;
+            tracing::warn!(guild = %Plain(guild.as_str()), %error, "the people in expired usage records are not removed yet");
         }
-        if let Err(error) = forget_who_is_listed(context, &guild).await {
-            passed.failed += 1;
-            tracing::warn!(guild = %Plain(guild.as_str()), %error, "who said something here that is gone is not forgotten yet");
+        if let Err(error) = remove_stale_index_entries(context, &guild).await {
+            report.failed += 1;
+            tracing::warn!(guild = %Plain(guild.as_str()), %error, "people without messages are not removed from the index yet");
         }
     }
     Ok(())
 }
 
-async fn pass_channel(context: &ActorContext, channel_key: ChannelKey, before: Moment, passed: &mut Passed) {
-    let (whose, own) = (channel_key.clone(), context.clone());
-    // In a task of its own: a channel whose record kills whoever reads it holds up no other.
-    let deleted = tokio::spawn(async move { delete_before(&own, &whose, before).await }).await;
+async fn pass_channel(context: &ActorContext, channel_key: ChannelKey, before: Moment, report: &mut PassReport) {
+    let (task_key, task_context) = (channel_key.clone(), context.clone());
+    // Each channel has its own task, so that a record that panics does not affect the others.
+    let deleted = tokio::spawn(async move { delete_before(&task_context, &task_key, before).await }).await;
     let (guild, channel) = (Plain(channel_key.guild.as_str()), Plain(channel_key.channel.as_str()));
     match deleted {
         Ok(Ok(0)) => {}
         Ok(Ok(events)) => {
-            passed.channels += 1;
-            passed.events += events;
+            report.channels += 1;
+            report.events += events;
         }
         Ok(Err(error)) => {
-            passed.failed += 1;
-            tracing::warn!(%guild, %channel, %error, "what was kept here for long enough is not deleted yet");
+            report.failed += 1;
+            tracing::warn!(%guild, %channel, %error, "the expired events of this channel are not deleted yet");
         }
         Err(error) => {
-            passed.failed += 1;
-            tracing::error!(%guild, %channel, %error, "what was kept here for long enough is not deleted yet");
+            report.failed += 1;
+            tracing::error!(%guild, %channel, %error, "the expired events of this channel are not deleted yet");
         }
     }
 }
 
-/// What is older than this is not kept in a guild by the settings.
-pub fn kept_from(context: &ActorContext, guild: &GuildId) -> Option<Moment> {
-    let kept = context.settings.storage.retention_of(guild)?;
-    Some(Moment::from_micros(context.clock.now().as_micros().saturating_sub(kept.as_micros() as u64)))
+/// The moment before which a guild's events expire, according to the settings.
+pub fn cutoff(context: &ActorContext, guild: &GuildId) -> Option<Moment> {
+    let retention = context.settings.storage.retention_of(guild)?;
+    Some(Moment::from_micros(context.clock.now().as_micros().saturating_sub(retention.as_micros() as u64)))
 }
 
-/// Deletes of a channel what happened before a moment, as far as nothing that goes on needs it; and what a deletion of the whole channel
-/// left, because it was interrupted. Tells how many events that was.
+/// Deletes a channel's events before a moment, unless the conversation still needs them. Also sweeps what an interrupted deletion of the whole
+/// channel left. Returns the number of deleted events.
 ///
 /// # Errors
-/// [`NotDeleted`].
-pub async fn delete_before(context: &ActorContext, channel_key: &ChannelKey, before: Moment) -> Result<u64, NotDeleted> {
+/// [`RetentionError`].
+pub async fn delete_before(context: &ActorContext, channel_key: &ChannelKey, before: Moment) -> Result<u64, RetentionError> {
     let reader = Reader::new(&*context.store);
     let Some(below) = raise_mark(context, &reader, channel_key, before).await? else { return Ok(0) };
     let Some(no) = reader.channel_no(channel_key).await? else { return Ok(0) };
-    let begins = Key::event(channel_key.ward(), no, Seq::NONE);
-    let is_clear = context
-        .store
-        .scan(begins, Key::event(channel_key.ward(), no, below), false, 1)
-        .await
-        .map_err(ReadError::from)?
-        .is_empty();
+    let first = Key::event(channel_key.ward(), no, Seq::NONE);
+    let is_clear =
+        context.store.scan(first, Key::event(channel_key.ward(), no, below), false, 1).await.map_err(ReadError::from)?.is_empty();
     if is_clear {
         return Ok(0);
     }
@@ -209,38 +209,38 @@ pub async fn delete_before(context: &ActorContext, channel_key: &ChannelKey, bef
     Ok(sweep.remove_all().await?)
 }
 
-/// Raises a journal's low-water mark to what has to be kept, and tells where it is then; none: nothing can go.
+/// Raises a journal's low-water mark to the first event that must stay, and returns the mark. None: nothing can be deleted.
 async fn raise_mark(
     context: &ActorContext,
     reader: &Reader<'_>,
     channel_key: &ChannelKey,
     before: Moment,
-) -> Result<Option<Seq>, NotDeleted> {
-    // Nobody takes words out meanwhile and writes the snapshot again.
-    let _turn = context.rewrite_locks.of(channel_key).await;
+) -> Result<Option<Seq>, RetentionError> {
+    // The lock keeps redactions from rewriting the snapshot at the same time.
+    let _lock = context.rewrite_locks.lock(channel_key).await;
     let head = reader.head(channel_key).await?;
     let Some(no) = head.no else { return Ok(None) };
     if head.swept_below > Seq::NONE {
         return Ok(Some(head.swept_below));
     }
-    let mut kept = kept_after(reader, channel_key, &head, before).await?;
+    let mut kept = first_kept(reader, channel_key, &head, before).await?;
     if kept <= head.lowest.max(Seq(1)) {
         kept = oldest_kept(context, channel_key.ward(), no, kept, before).await?;
     }
-    // Lest what it has in mind comes on record again with its next snapshot.
+    // Otherwise the channel's next snapshot would store the expired events again.
     if let Some(channel) = context.directory.find(&ChannelActorKey(channel_key.channel.clone())) {
-        let _ = channel.cast(ChannelMessage::LetGo(kept));
+        let _ = channel.cast(ChannelMessage::Expired(kept));
     }
-    let is_older_on_record = kept > head.lowest.max(Seq(1));
-    if is_older_on_record || snapshot_holds_older(context, &key::snapshot(channel_key.ward(), no), kept).await? {
+    let has_older_events = kept > head.lowest.max(Seq(1));
+    if has_older_events || snapshot_holds_older(context, &key::snapshot(channel_key.ward(), no), kept).await? {
         renew_snapshot(context, reader, channel_key, &head, kept).await
     } else {
-        // What an interrupted pass has left is swept.
+        // Events that an interrupted pass left are swept.
         Ok(Some(kept.min(head.lowest)))
     }
 }
 
-/// The first event below a mark that is not too old: a loss that was accepted has left it there.
+/// The first unexpired event below a mark. There is one if the operator accepted a loss of data.
 async fn oldest_kept(context: &ActorContext, ward: Ward, no: ChannelNo, mark: Seq, before: Moment) -> Result<Seq, ReadError> {
     let (mut from, end) = (Key::event(ward, no, Seq::NONE), Key::event(ward, no, mark));
     loop {
@@ -258,38 +258,38 @@ async fn snapshot_holds_older(context: &ActorContext, key: &Key, kept: Seq) -> R
     let Some(stored) = context.store.get(key.clone()).await? else { return Ok(false) };
     let SnapshotRecord { mut conversation, .. } = decode(key, &stored)?;
     let below = kept.min(conversation.needed_from());
-    Ok(conversation.let_go(below))
+    Ok(conversation.drop_below(below))
 }
 
-/// Folds a channel's record, whether it sleeps, is awake, or is never woken again, and writes its snapshot anew without what is older,
-/// together with the mark: whoever reads after that needs nothing from below.
+/// Folds a channel's record, whether the channel runs or not, and writes a snapshot without expired words, together with the new mark. Later
+/// reads need no event below the mark.
 async fn renew_snapshot(
     context: &ActorContext,
     reader: &Reader<'_>,
     channel_key: &ChannelKey,
     head: &Head,
     kept: Seq,
-) -> Result<Option<Seq>, NotDeleted> {
-    // A channel that is awake has let the words go when it answers, and what it wrote before is stored when the writer answers: no
-    // snapshot with these words comes after this one.
-    let is_awake = || context.directory.find(&ChannelActorKey(channel_key.channel.clone())).is_some();
-    let was_awake = is_awake();
-    let look = look(context, &channel_key.channel).await;
+) -> Result<Option<Seq>, RetentionError> {
+    // A running channel has dropped the expired words when it answers, and what it wrote before is stored when the writer answers. So no
+    // later snapshot contains them.
+    let is_running = || context.directory.find(&ChannelActorKey(channel_key.channel.clone())).is_some();
+    let was_running = is_running();
+    let inspection = look(context, &channel_key.channel).await;
     fence(context, channel_key).await?;
     let mut restored = reader.restore(channel_key).await?;
-    let unhandled = (was_awake || is_awake()).then(|| leave_unhandled(&mut restored, look.as_ref())).flatten();
-    // A channel that is awake may have written a newer snapshot after its head was read.
+    let unhandled = (was_running || is_running()).then(|| leave_unhandled(&mut restored, inspection.as_ref())).flatten();
+    // A running channel may have written a newer snapshot after its head was read.
     let last = restored.snapshot.as_ref().map_or(restored.head, |snapshot| snapshot.made.max(restored.head));
     let answered = restored.owed.iter().filter_map(|(_, record)| record.messages.iter().min()).min().copied();
     let mut conversation = folded(context, channel_key, restored);
-    let kept_for = [answered, unhandled].into_iter().flatten().min().unwrap_or(last.next());
-    let needed = kept_for.min(last.next()).min(conversation.needed_from());
+    let still_used = [answered, unhandled].into_iter().flatten().min().unwrap_or(last.next());
+    let needed = still_used.min(last.next()).min(conversation.needed_from());
     let gone = kept.min(needed);
     let below = gone.max(head.lowest);
     if below == Seq::NONE {
         return Ok(None);
     }
-    if conversation.let_go(gone) || below > head.lowest {
+    if conversation.drop_below(gone) || below > head.lowest {
         let snapshot = Some(encode_snapshot(last, &conversation));
         let (reply, done) = Reply::awaited();
         send_to_writer(
@@ -301,26 +301,26 @@ async fn renew_snapshot(
     Ok(Some(gone))
 }
 
-/// Leaves out what a channel that is awake may not have handled yet, and tells the first of it: what the channel makes next may follow from
-/// less, and is folded before that.
-fn leave_unhandled(restored: &mut Restored, look: Option<&Look>) -> Option<Seq> {
-    let made = restored.events.iter().filter(|recorded| !recorded.event.is_heard()).map(|recorded| recorded.handled);
-    let known = restored.snapshot.iter().map(|snapshot| snapshot.handled);
-    let looked = look.map(|look| look.conversation.handled());
-    let handled = made.chain(known).chain(looked).max().unwrap_or(Seq::NONE);
-    let is_unhandled = |recorded: &Recorded| recorded.event.is_heard() && recorded.seq > handled;
+/// Removes the events that a running channel may not have handled yet, and returns the number of the first. The channel's next events may
+/// result from a state without them, so these events must be folded after those.
+fn leave_unhandled(restored: &mut Restored, inspection: Option<&Inspection>) -> Option<Seq> {
+    let made = restored.events.iter().filter(|recorded| !recorded.event.is_inbound()).map(|recorded| recorded.handled);
+    let in_snapshot = restored.snapshot.iter().map(|snapshot| snapshot.handled);
+    let inspected = inspection.map(|inspection| inspection.conversation.handled());
+    let handled = made.chain(in_snapshot).chain(inspected).max().unwrap_or(Seq::NONE);
+    let is_unhandled = |recorded: &Recorded| recorded.event.is_inbound() && recorded.seq > handled;
     let first = restored.events.iter().filter(|recorded| is_unhandled(recorded)).map(|recorded| recorded.seq).min();
     restored.events.retain(|recorded| !is_unhandled(recorded));
     first
 }
 
-/// The number of the first event that happened at this moment or later, found by halving; one past the end, if there is none.
-async fn kept_after(reader: &Reader<'_>, channel_key: &ChannelKey, head: &Head, before: Moment) -> Result<Seq, ReadError> {
+/// The number of the first event that happened at this moment or later, by binary search. One past the end if there is none.
+async fn first_kept(reader: &Reader<'_>, channel_key: &ChannelKey, head: &Head, before: Moment) -> Result<Seq, ReadError> {
     let (mut low, mut high) = (head.lowest.max(Seq(1)), head.last.next());
-    // Mostly nothing is too old.
+    // The first event is probed first, because usually nothing has expired.
     let mut middle = low;
     while low < high {
-        // What cannot be read is as old as what comes next.
+        // An unreadable event counts as old as the next readable one.
         let range = Range { after: Seq(middle.0 - 1), before: Some(high), limit: NEIGHBOURS, newest_first: false };
         match reader.legible(channel_key, range).await?.events.first() {
             Some(recorded) if recorded.at < before => low = recorded.seq.next(),
@@ -337,7 +337,7 @@ mod tests {
     use crate::domain::event::Event;
 
     #[test]
-    fn what_a_channel_that_is_awake_may_not_have_handled_is_left_to_it() {
+    fn events_that_a_running_channel_may_not_have_handled_are_left_out() {
         let event = |seq, handled, event| Recorded { seq: Seq(seq), at: Moment::ZERO, handled: Seq(handled), turn: None, event };
         let made = || Event::Summarised { upto: Seq(1), text: "Talk.".into() };
         let events =

@@ -1,56 +1,56 @@
-//! Whose turn it is to change the words of a channel: one after the other, and nobody waits for another channel's.
+//! One lock per channel for rewriting its stored events. Nobody waits for the lock of another channel.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Mutex as Waited, OwnedMutexGuard};
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use crate::journal::channel_key::ChannelKey;
 
-/// Whose turn it is to change the words of a channel. Cheap to clone; all clones are one. Keeps nothing of a channel in which nobody has the
-/// turn or waits for it.
+/// The locks of all channels. Cheap to clone; all clones share their state. A channel whose lock nobody holds or waits for has no entry.
 #[derive(Clone, Debug, Default)]
-pub struct RewriteLocks(Arc<Mutex<Queues>>);
+pub struct RewriteLocks(Arc<Mutex<Locks>>);
 
-/// Of each channel in which somebody has the turn, or waits for it, the line.
-type Queues = HashMap<ChannelKey, Arc<Waited<()>>>;
+/// The locks that are held or waited for.
+type Locks = HashMap<ChannelKey, Arc<AsyncMutex<()>>>;
 
-/// The turn to change the words of a channel, until it is dropped.
+/// Guard of the lock of one channel.
 #[derive(Debug)]
 pub struct RewriteLock {
-    // In this order: who leaves the line has given the turn back.
+    // The order matters: the lock is released before the waiter removes the entry.
     _held: OwnedMutexGuard<()>,
     _waiter: Waiter,
 }
 
-/// Somebody's place in a line: whoever has the turn, or waits.
+/// Somebody who holds a lock, or waits for it.
 #[derive(Debug)]
 struct Waiter {
     locks: RewriteLocks,
     channel_key: ChannelKey,
-    queue: Option<Arc<Waited<()>>>,
+    lock: Option<Arc<AsyncMutex<()>>>,
 }
 
 impl RewriteLocks {
-    /// Waits for the turn to change the words of a channel, and has it until what is returned is dropped.
-    pub async fn of(&self, channel_key: &ChannelKey) -> RewriteLock {
-        let queue = self.queues().entry(channel_key.clone()).or_default().clone();
-        let waiter = Waiter { locks: self.clone(), channel_key: channel_key.clone(), queue: Some(queue.clone()) };
-        RewriteLock { _held: queue.lock_owned().await, _waiter: waiter }
+    /// Waits for the lock of a channel.
+    pub async fn lock(&self, channel_key: &ChannelKey) -> RewriteLock {
+        let lock = self.entries().entry(channel_key.clone()).or_default().clone();
+        let waiter = Waiter { locks: self.clone(), channel_key: channel_key.clone(), lock: Some(lock.clone()) };
+        RewriteLock { _held: lock.lock_owned().await, _waiter: waiter }
     }
 
-    fn queues(&self) -> MutexGuard<'_, Queues> {
+    fn entries(&self) -> MutexGuard<'_, Locks> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        let mut queues = self.locks.queues();
-        self.queue = None;
-        // That of the list: whoever else is in line has one, too, and joins or leaves it only while the list is held.
-        if queues.get(&self.channel_key).is_some_and(|queue| Arc::strong_count(queue) == 1) {
-            queues.remove(&self.channel_key);
+        let mut entries = self.locks.entries();
+        self.lock = None;
+        // A count of 1 means that only the map refers to the lock. Other waiters have references too, and take or drop them only while they
+        // hold the map.
+        if entries.get(&self.channel_key).is_some_and(|lock| Arc::strong_count(lock) == 1) {
+            entries.remove(&self.channel_key);
         }
     }
 }
@@ -67,46 +67,46 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_change_of_words_waits_for_nobody_elses_channel() {
+    async fn a_rewrite_does_not_wait_for_other_channels() {
         let locks = RewriteLocks::default();
-        let _held = locks.of(&channel(0)).await;
+        let _held = locks.lock(&channel(0)).await;
 
         let others = (1..1_000).map(channel);
-        let held_up = others.filter(|other| unconstrained(locks.of(other)).now_or_never().is_none()).count();
+        let blocked = others.filter(|other| unconstrained(locks.lock(other)).now_or_never().is_none()).count();
 
-        assert_eq!(held_up, 0);
+        assert_eq!(blocked, 0);
     }
 
     #[tokio::test]
-    async fn of_one_channel_one_after_the_other_has_the_turn_and_nothing_is_kept_afterwards() {
+    async fn the_lock_of_a_channel_has_one_holder_at_a_time_and_no_entry_afterwards() {
         let (locks, lobby) = (RewriteLocks::default(), channel(0));
-        let first = locks.of(&lobby).await;
-        let (mut second, mut third) = (Box::pin(locks.of(&lobby)), Box::pin(locks.of(&lobby)));
+        let first = locks.lock(&lobby).await;
+        let (mut second, mut third) = (Box::pin(locks.lock(&lobby)), Box::pin(locks.lock(&lobby)));
         assert!((&mut second).now_or_never().is_none() && (&mut third).now_or_never().is_none());
-        assert_eq!(locks.queues().len(), 1);
+        assert_eq!(locks.entries().len(), 1);
 
         drop(first);
-        let second = second.now_or_never().expect("it has the turn");
+        let second = second.now_or_never().expect("it has the lock");
         assert!((&mut third).now_or_never().is_none());
-        assert!(locks.of(&lobby).now_or_never().is_none(), "whoever comes later waits longer");
+        assert!(locks.lock(&lobby).now_or_never().is_none(), "later waiters wait longer");
         drop(second);
-        let third = third.now_or_never().expect("it has the turn");
+        let third = third.now_or_never().expect("it has the lock");
         drop(third);
 
-        assert_eq!(locks.queues().len(), 0);
+        assert_eq!(locks.entries().len(), 0);
     }
 
     #[tokio::test]
-    async fn whoever_stops_waiting_leaves_nothing_behind() {
+    async fn a_cancelled_waiter_leaves_no_entry() {
         let (locks, lobby) = (RewriteLocks::default(), channel(0));
-        let held = locks.of(&lobby).await;
-        let mut waiting = Box::pin(locks.of(&lobby));
+        let held = locks.lock(&lobby).await;
+        let mut waiting = Box::pin(locks.lock(&lobby));
         assert!((&mut waiting).now_or_never().is_none());
 
         drop(held);
         drop(waiting);
 
-        assert_eq!(locks.queues().len(), 0);
-        assert!(locks.of(&lobby).now_or_never().is_some());
+        assert_eq!(locks.entries().len(), 0);
+        assert!(locks.lock(&lobby).now_or_never().is_some());
     }
 }

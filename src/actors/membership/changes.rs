@@ -1,8 +1,8 @@
-//! Who lives in a channel: how that is stored, lived by, put on record and told to the guild; and how a thread or a direct message becomes
-//! a room by itself.
+//! Changes the membership of a channel: stores it, applies it, journals it and notifies the guild. Also turns a thread or a direct message into a
+//! room.
 //!
-//! A thread, or a forum post, lives by the channel that it is in until somebody changes the thread itself: what changes there holds in the
-//! thread at once. On record in the thread it comes when the thread is awake or wakes, or before the next thing that is said in it.
+//! A thread or a forum post inherits the membership of its parent channel until somebody changes the thread itself. A change of the parent applies
+//! to the thread at once. It is journaled in the thread when the thread is running or is woken, or before the next message there.
 
 use serde_json::json;
 
@@ -28,21 +28,21 @@ use crate::ports::inbound_events::ChannelRef;
 use crate::ports::store::Write;
 use crate::telemetry::plain::Plain;
 
-/// Why a residence could not be changed.
+/// Why a membership could not be changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MembershipError {
     /// Two companions of the guild would share a name. Nothing changed.
     #[error("{0}; two companions of one guild cannot share a name")]
     SharedName(#[from] SharedName),
     /// It was not stored, or may not have been.
-    #[error("who lives in the channel cannot be stored: {0}")]
-    Unstored(#[from] MetaWriteError),
-    /// Who comes and who goes could not be put on record. It holds all the same, and the channel makes up for it.
-    #[error("who lives in the channel cannot be put on record: {0}")]
-    Unheard(#[from] writer::Refused),
+    #[error("the membership of the channel cannot be stored: {0}")]
+    Metadata(#[from] MetaWriteError),
+    /// The change could not be journaled. It is in effect all the same, and the channel journals it later.
+    #[error("the change of the channel's membership cannot be put on record: {0}")]
+    Journal(#[from] writer::Refused),
 }
 
-/// Stores a residence, lives by it from now on, and lets the channel and those of its threads know that live by it.
+/// Stores a membership, applies it, and notifies the channel and the threads that inherit from it.
 ///
 /// # Errors
 /// [`MembershipError`].
@@ -53,12 +53,12 @@ pub async fn update_membership(
     membership: Membership,
 ) -> Result<(), MembershipError> {
     let (context, channel) = (context.clone(), channel.clone());
-    to_the_end(lock, async move { change(&context, &channel, membership).await }).await
+    run_to_completion(lock, async move { change(&context, &channel, membership).await }).await
 }
 
 async fn change(context: &ActorContext, channel: &ChannelId, mut membership: Membership) -> Result<(), MembershipError> {
     context.memberships.allows(channel, &membership)?;
-    // What was said while nobody lived there was not for them, and is not read after a downtime either.
+    // Messages from a time without members were not meant for the new ones, and are not read after a downtime either.
     if context.memberships.get(channel).is_some_and(|before| before.companions.is_empty()) && !membership.companions.is_empty() {
         membership.moved_in_again = Some(context.clock.now());
     }
@@ -66,47 +66,48 @@ async fn change(context: &ActorContext, channel: &ChannelId, mut membership: Mem
     let before = context.memberships.outdated(channel).map(|(recorded, _)| recorded).or_else(|| context.memberships.get(channel));
     let change = context.memberships.begin_change(channel);
     context.memberships.put(channel, membership.clone())?;
-    // On record before anybody can say something here: who comes later has not heard what was said before. What is missed here for a
-    // failure, the channel makes up for.
+    // Journaled before the next message is accepted here, because new members do not see earlier messages. If this fails, the channel journals
+    // the change later.
     let channel_key = ChannelKey::new(&membership.guild, channel);
-    let recorded = record(context, &channel_key, news(before.as_ref(), &membership)).await;
+    let recorded = record(context, &channel_key, differences(before.as_ref(), &membership)).await;
     drop(change);
-    tell_guild(context, &membership.guild, channel);
-    tell_threads(context, channel).await;
+    notify_guild(context, &membership.guild, channel);
+    update_threads(context, channel).await;
     Ok(recorded?)
 }
 
-/// Takes a room away, with its history: it is nobody's then. In threads that live by it nobody lives any more. One that is no room changes
-/// nothing; a thread or a direct message becomes one again by what is said there.
+/// Deletes a room with its history. Threads that inherit from it have no members any more. A channel that is no room is ignored. A thread or a
+/// direct message becomes a room again with its next message.
 ///
 /// # Errors
-/// [`MembershipError::Unstored`]: the room is still there, perhaps without its history.
+/// [`MembershipError::Metadata`]: the room is still there, perhaps without its history.
 pub async fn close(context: &ActorContext, lock: &MembershipLock, channel: &ChannelId) -> Result<(), MembershipError> {
     let (context, channel) = (context.clone(), channel.clone());
-    to_the_end(lock, async move { end(&context, &channel).await }).await
+    run_to_completion(lock, async move { delete(&context, &channel).await }).await
 }
 
-async fn end(context: &ActorContext, channel: &ChannelId) -> Result<(), MembershipError> {
+async fn delete(context: &ActorContext, channel: &ChannelId) -> Result<(), MembershipError> {
     let Some(membership) = context.memberships.take(channel) else { return Ok(()) };
     let channel_key = ChannelKey::new(&membership.guild, channel);
     if let Some(guild) = context.directory.find(&GuildKey(channel_key.guild.clone())) {
-        // A guild that is gone has taken its channels along. What the channel still has on its way is refused by the writer once the
-        // journal is deleted.
+        // If the guild is being restarted, its channels have ended with it. Requests that the channel still has in flight are rejected by the
+        // writer once the journal is deleted.
         let _ = guild.cast(GuildMessage::Close(channel.clone()));
     }
-    if let Err(error) = take_away(context, &channel_key).await {
-        // It fitted before; if it does not any more, it does not after the next start either.
+    if let Err(error) = delete_stored(context, &channel_key).await {
+        // The membership was valid before. If it is not any more, it could not be loaded after the next start either.
         drop(context.memberships.put(channel, membership));
         return Err(error.into());
     }
-    // Whoever watches looks up whether the room is still there.
+    // Watchers check whether the room still exists.
     context.hub.publish(&channel_key, Live::Note(json!({ "event": "closed", "channel": channel }).to_string().into()));
-    tell_threads(context, channel).await;
+    update_threads(context, channel).await;
     Ok(())
 }
 
-/// Whoever waits for a change may go away, as a connection does that ends; what is lived by and what is stored must not part for that.
-async fn to_the_end(
+/// Runs a change in its own task. The caller may be cancelled, for instance when its connection ends, and this must not leave the memberships in
+/// memory and in the store different.
+async fn run_to_completion(
     lock: &MembershipLock,
     change: impl Future<Output = Result<(), MembershipError>> + Send + 'static,
 ) -> Result<(), MembershipError> {
@@ -115,14 +116,14 @@ async fn to_the_end(
         let _lock = lock;
         change.await
     });
-    // One that panicked may have come to anything.
-    changed.await.unwrap_or(Err(MembershipError::Unstored(WriteError::Unknown.into())))
+    // The result of a change that panicked is unknown.
+    changed.await.unwrap_or(Err(MembershipError::Metadata(WriteError::Unknown.into())))
 }
 
-/// A channel is gone for good where it was, and its threads with it: what was said in them is deleted. One that is no room changes nothing.
+/// A channel was deleted on its platform, with its threads: deletes their rooms. Channels that are no rooms are ignored.
 ///
 /// # Errors
-/// As [`close`]; the same again goes on where it failed.
+/// As [`close`]. Repeating it continues where it failed.
 pub async fn gone(context: &ActorContext, guild: &GuildId, channel: &ChannelId) -> Result<(), MembershipError> {
     let lock = context.memberships.lock().await;
     let mut rooms = context.memberships.threads_of(channel);
@@ -135,21 +136,23 @@ pub async fn gone(context: &ActorContext, guild: &GuildId, channel: &ChannelId) 
     Ok(())
 }
 
-/// Whether somebody lives in a channel, or would as soon as something is said there: in the channel that a thread is in, or in a direct
-/// message by the settings.
+/// Whether a channel has members, or would have some with its first message: a thread through its parent channel, a direct message through the
+/// settings.
 pub fn would_open(context: &ActorContext, channel_ref: &ChannelRef) -> bool {
     match context.memberships.has_members(&channel_ref.channel) {
         Some(has_members) => has_members,
-        None => would_be(context, channel_ref).is_some_and(|membership| context.memberships.would_have_members(&membership)),
+        None => {
+            default_membership(context, channel_ref).is_some_and(|membership| context.memberships.would_have_members(&membership))
+        }
     }
 }
 
-/// Makes a thread or a direct message a room, if somebody would live in it; of a thread that was asleep it puts on record who came and went
-/// meanwhile. Comes before whatever is said there is accepted. Whether somebody lives there.
+/// Makes a thread or a direct message a room, if it would have members. In an existing thread, journals the changes that it inherited meanwhile.
+/// Call this before a message is accepted there. Returns whether the channel has members.
 ///
 /// # Errors
-/// [`MembershipError`]; the same again goes on where it failed.
-pub async fn open_within(context: &ActorContext, channel_ref: &ChannelRef) -> Result<bool, MembershipError> {
+/// [`MembershipError`]. Repeating it continues where it failed.
+pub async fn ensure_room(context: &ActorContext, channel_ref: &ChannelRef) -> Result<bool, MembershipError> {
     let channel = &channel_ref.channel;
     if !would_open(context, channel_ref) {
         return Ok(false);
@@ -158,44 +161,46 @@ pub async fn open_within(context: &ActorContext, channel_ref: &ChannelRef) -> Re
         return Ok(true);
     }
     let lock = context.memberships.lock().await;
-    match (context.memberships.get(channel), would_be(context, channel_ref)) {
+    match (context.memberships.get(channel), default_membership(context, channel_ref)) {
         (Some(_), _) => catch_up(context, &lock, channel).await?,
         (None, Some(membership)) => {
             context.memberships.allows(channel, &membership)?;
-            enter(context, channel, None, membership).await?;
+            record_and_store(context, channel, None, membership).await?;
         }
         (None, None) => {}
     }
     Ok(context.memberships.has_members(channel).unwrap_or(false))
 }
 
-/// Puts on record in a thread what changed in the channel that it is in, if it lives by it and anything did.
+/// Journals in a thread what changed in the parent channel, if the thread inherits from it and anything did.
 ///
 /// # Errors
-/// [`MembershipError`]; the same again goes on where it failed.
-pub async fn keep_up(context: &ActorContext, thread: &ChannelId) -> Result<(), MembershipError> {
+/// [`MembershipError`]. Repeating it continues where it failed.
+pub async fn update_thread(context: &ActorContext, thread: &ChannelId) -> Result<(), MembershipError> {
     let lock = context.memberships.lock().await;
     catch_up(context, &lock, thread).await
 }
 
-/// The residence that a channel without one would have: a thread that of the channel that it is in, a direct message what the settings
-/// say. None for any other channel.
-pub fn would_be(context: &ActorContext, channel_ref: &ChannelRef) -> Option<Membership> {
+/// The membership that a channel would get with its first message: a thread that of its parent channel, a direct message the one in the settings.
+/// None for any other channel.
+pub fn default_membership(context: &ActorContext, channel_ref: &ChannelRef) -> Option<Membership> {
     let empty = Membership::empty(channel_ref.guild.clone(), context.clock.now());
     if channel_ref.guild.is_direct() {
-        let companions = directly(context, &channel_ref.channel);
+        let companions = direct_companions(context, &channel_ref.channel);
         return Some(Membership { companions, ..empty });
     }
     let parent = channel_ref.parent.as_ref()?;
-    let lived =
-        context.memberships.get(parent).filter(|lived| lived.guild == channel_ref.guild && lived.inherits_from().is_none())?;
-    Some(Membership { within: Some(parent.clone()), ..empty.like(Some(&lived)) })
+    let inherited = context
+        .memberships
+        .get(parent)
+        .filter(|inherited| inherited.guild == channel_ref.guild && inherited.inherits_from().is_none())?;
+    Some(Membership { within: Some(parent.clone()), ..empty.like(Some(&inherited)) })
 }
 
-/// Who answers in direct messages.
-fn directly(context: &ActorContext, channel: &ChannelId) -> std::collections::BTreeSet<CompanionId> {
+/// The companions that answer in direct messages.
+fn direct_companions(context: &ActorContext, channel: &ChannelId) -> std::collections::BTreeSet<CompanionId> {
     let cast = context.memberships.companions();
-    // Its section of the settings goes by its name.
+    // The setting belongs to this platform's section.
     let is_discord = context.platforms.name(channel) == "discord";
     match context.settings.discord.direct_companions.as_ref().filter(|_| is_discord) {
         Some(ids) => ids.iter().filter(|id| cast.contains_key(*id)).cloned().collect(),
@@ -203,16 +208,15 @@ fn directly(context: &ActorContext, channel: &ChannelId) -> std::collections::BT
     }
 }
 
-/// Puts on record in a thread what changed in the channel that it is in.
 async fn catch_up(context: &ActorContext, _: &MembershipLock, thread: &ChannelId) -> Result<(), MembershipError> {
     match context.memberships.outdated(thread) {
-        Some((recorded, membership)) => enter(context, thread, Some(&recorded), membership).await,
+        Some((recorded, membership)) => record_and_store(context, thread, Some(&recorded), membership).await,
         None => Ok(()),
     }
 }
 
-/// Puts on record first, and stores then: what fails is done again as a whole, and who comes twice came once.
-async fn enter(
+/// Journals a membership first, and stores it then. If this fails halfway, it is repeated as a whole, and a companion that joins twice counts once.
+async fn record_and_store(
     context: &ActorContext,
     channel: &ChannelId,
     before: Option<&Membership>,
@@ -220,66 +224,72 @@ async fn enter(
 ) -> Result<(), MembershipError> {
     let guild = membership.guild.clone();
     let change = context.memberships.begin_change(channel);
-    record(context, &ChannelKey::new(&guild, channel), news(before, &membership)).await?;
+    record(context, &ChannelKey::new(&guild, channel), differences(before, &membership)).await?;
     store_membership(context, channel, &membership).await?;
     context.memberships.put(channel, membership)?;
     drop(change);
-    tell_guild(context, &guild, channel);
+    notify_guild(context, &guild, channel);
     Ok(())
 }
 
-/// Those that are awake learn at once, the others when something is said in them.
-async fn tell_threads(context: &ActorContext, channel: &ChannelId) {
+/// Running threads are updated at once, the others with their next message.
+async fn update_threads(context: &ActorContext, channel: &ChannelId) {
     for thread in context.memberships.inheriting_from(channel) {
         let Some((recorded, membership)) = context.memberships.outdated(&thread) else { continue };
         if context.directory.find(&ChannelActorKey(thread.clone())).is_none() {
             continue;
         }
-        if let Err(error) = enter(context, &thread, Some(&recorded), membership).await {
+        if let Err(error) = record_and_store(context, &thread, Some(&recorded), membership).await {
             let (channel, thread) = (Plain(channel.as_str()), Plain(thread.as_str()));
-            tracing::warn!(%channel, %thread, %error, "a thread goes by what was, until something is said in it");
+            tracing::warn!(
+                %channel,
+                %thread,
+                %error,
+                "a thread could not be updated after a change of its parent channel; it is updated with its next message"
+            );
         }
     }
 }
 
-async fn record(context: &ActorContext, channel_key: &ChannelKey, news: Vec<Event>) -> Result<(), writer::Refused> {
+async fn record(context: &ActorContext, channel_key: &ChannelKey, events: Vec<Event>) -> Result<(), writer::Refused> {
     let inbound = Inbound::new(context.clone());
-    for event in news {
+    for event in events {
         inbound.accept(channel_key, event, None).await?;
     }
     Ok(())
 }
 
-/// What happened when one residence followed another. Whoever leaves makes room first.
-fn news(before: Option<&Membership>, after: &Membership) -> Vec<Event> {
-    // Whoever was external and is not any more is somebody else, and the other way round.
-    let stays = |of: &Membership, in_other: &Membership, companion: &CompanionId| {
-        in_other.companions.contains(companion) && of.is_external(companion) == in_other.is_external(companion)
+/// The events that turn one membership into another. Companions leave before others join.
+fn differences(before: Option<&Membership>, after: &Membership) -> Vec<Event> {
+    // A companion that becomes external, or is no longer external, counts as another companion.
+    let is_same_in = |other: &Membership, one: &Membership, companion: &CompanionId| {
+        other.companions.contains(companion) && one.is_external(companion) == other.is_external(companion)
     };
-    let lived = |companion: &CompanionId| before.is_some_and(|before| stays(after, before, companion));
-    let mut news = Vec::new();
+    let was_member = |companion: &CompanionId| before.is_some_and(|before| is_same_in(before, after, companion));
+    let mut events = Vec::new();
     if let Some(before) = before {
-        let gone = before.companions.iter().filter(|companion| !stays(before, after, companion));
-        news.extend(gone.map(|companion| Event::Left { companion: companion.clone() }));
+        let left = before.companions.iter().filter(|companion| !is_same_in(after, before, companion));
+        events.extend(left.map(|companion| Event::Left { companion: companion.clone() }));
     }
-    for companion in after.companions.iter().filter(|companion| !lived(companion)) {
-        news.push(Event::Joined { companion: companion.clone(), external: after.is_external(companion) });
+    for companion in after.companions.iter().filter(|companion| !was_member(companion)) {
+        events.push(Event::Joined { companion: companion.clone(), external: after.is_external(companion) });
     }
     let is_room_changed = before.is_some_and(|before| before.paused) != after.paused;
     if is_room_changed {
-        news.push(Event::Paused { companion: None, paused: after.paused });
+        events.push(Event::Paused { companion: None, paused: after.paused });
     }
     for companion in &after.companions {
-        let was = before.is_some_and(|before| lived(companion) && before.is_paused(companion));
-        let is = if is_room_changed { after.paused } else { was };
-        if is != after.is_paused(companion) {
-            news.push(Event::Paused { companion: Some(companion.clone()), paused: !is });
+        let was_paused = before.is_some_and(|before| was_member(companion) && before.is_paused(companion));
+        // Pausing or resuming the room does the same to all companions in it.
+        let is_paused = if is_room_changed { after.paused } else { was_paused };
+        if is_paused != after.is_paused(companion) {
+            events.push(Event::Paused { companion: Some(companion.clone()), paused: !is_paused });
         }
     }
-    news
+    events
 }
 
-/// The residence first: a room of the directory always has one.
+/// Stores the membership first, so that every listed room has one.
 async fn store_membership(context: &ActorContext, channel: &ChannelId, membership: &Membership) -> Result<(), MetaWriteError> {
     let channel_key = ChannelKey::new(&membership.guild, channel);
     let record = RoomRecord { room: channel.clone(), guild: membership.guild.clone(), created_at: membership.created_at };
@@ -287,24 +297,24 @@ async fn store_membership(context: &ActorContext, channel: &ChannelId, membershi
     write_meta(context, Ward(0), vec![Write::Put(key::room(channel), encode(&record))]).await
 }
 
-/// The history first: as long as a part is left, the room is found, and can be taken away again.
-async fn take_away(context: &ActorContext, channel_key: &ChannelKey) -> Result<(), MetaWriteError> {
+/// Deletes the history first. As long as a part of it is left, the room is listed, and can be deleted again.
+async fn delete_stored(context: &ActorContext, channel_key: &ChannelKey) -> Result<(), MetaWriteError> {
     let (reply, done) = Reply::awaited();
     send_to_writer(context, WriterMessage::DeleteChannel(DeleteChannel { channel_key: channel_key.clone(), reply }))?;
     done.await.unwrap_or(Err(WriteError::Unknown))?;
-    // A residence that nothing leads to does no harm, and is written over when the room is made again.
+    // If this is interrupted here, the membership of an unlisted room does no harm. It is overwritten when the room is created again.
     write_meta(context, Ward(0), vec![Write::Remove(key::room(&channel_key.channel))]).await?;
     write_meta(context, channel_key.ward(), vec![Write::Remove(membership::key(channel_key))]).await
 }
 
-/// Lets a guild know that who lives in a channel has changed. A guild that is not there is opened, and reads it then.
-fn tell_guild(context: &ActorContext, guild: &GuildId, channel: &ChannelId) {
-    let told = context
+/// Notifies a guild that the membership of a channel has changed. A guild that is not running is started, and reads the membership then.
+fn notify_guild(context: &ActorContext, guild: &GuildId, channel: &ChannelId) {
+    let is_sent = context
         .directory
         .find(&GuildKey(guild.clone()))
-        .is_some_and(|actor| actor.cast(GuildMessage::ResidenceChanged(Some(channel.clone()))).is_ok());
-    if !told && let Some(guilds) = context.directory.find(&GuildsKey()) {
-        // A supervisor that is gone is back soon; the channel reads who lives there when it is woken.
+        .is_some_and(|actor| actor.cast(GuildMessage::MembershipChanged(Some(channel.clone()))).is_ok());
+    if !is_sent && let Some(guilds) = context.directory.find(&GuildsKey()) {
+        // A supervisor that is being restarted is back soon. The channel reads its membership when it is woken.
         let _ = guilds.cast(GuildsMessage::Open(guild.clone(), Some(channel.clone())));
     }
 }

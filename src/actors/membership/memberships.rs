@@ -1,4 +1,4 @@
-//! Who lives in which channel, under which names, and how patient each is there.
+//! The memberships of all channels: their companions, the companions' names, and their interjection policies.
 
 mod name_sets;
 
@@ -15,25 +15,25 @@ use crate::settings::companion::{Companion, CompanionDefaults, CompanionFile};
 use crate::telemetry::instruments::{Instruments, NONE};
 use name_sets::NameSets;
 
-/// The companions that are configured, by id.
+/// The configured companions, by id.
 pub type CompanionSet = BTreeMap<CompanionId, Companion>;
 
-/// Who lives where. Cheap to clone; all clones are one.
+/// The memberships of all channels. Cheap to clone; all clones share their state.
 #[derive(Clone)]
 pub struct Memberships(Arc<Shared>);
 
 struct Shared {
     register: RwLock<Register>,
-    /// Held while rooms are changed, one change after the other.
+    /// Held while a room is changed, so that changes do not overlap.
     changes: Arc<tokio::sync::Mutex<()>>,
-    /// Channels where somebody is putting on record who comes and goes, and how many do.
-    moves: Mutex<HashMap<ChannelId, usize>>,
-    /// Grows with every change, so that what was made from the register is made again only then.
+    /// Channels in which a change is being journaled, and how many changes that are.
+    changing: Mutex<HashMap<ChannelId, usize>>,
+    /// Grows with every change, so that data that is derived from the register is computed again only then.
     edition: AtomicU64,
     instruments: Instruments,
 }
 
-/// The right to change who lives where. One has it at a time; all clones are one.
+/// The right to change memberships. There is one holder at a time; all clones are the same right.
 #[derive(Clone)]
 pub struct MembershipLock {
     _held: Arc<tokio::sync::OwnedMutexGuard<()>>,
@@ -41,45 +41,40 @@ pub struct MembershipLock {
 
 struct Register {
     cast: Arc<CompanionSet>,
-    /// What external companions are apart from their names.
+    /// The settings of external companions, which have only names of their own.
     defaults: CompanionDefaults,
     channels: BTreeMap<ChannelId, Membership>,
     guilds: HashMap<GuildId, GuildMembers>,
-    /// What looks for the names of companions that are configured, shared by guilds where the same ones live.
+    /// The name matchers of configured companions, shared by guilds with the same companions.
     name_sets: NameSets,
 }
 
 /// The companions of one guild.
 #[derive(Clone, Default)]
 struct GuildMembers {
-    /// In how many channels each lives.
+    /// In how many channels each is a member.
     channels: BTreeMap<CompanionId, usize>,
-    /// Those that programs outside play, by channel.
+    /// The external companions, by channel.
     externals: BTreeMap<ChannelId, BTreeMap<CompanionId, External>>,
-    /// None as long as nobody lives there.
+    /// None as long as the guild has no companions.
     names: Option<Arc<Names>>,
 }
 
-/// Why other companions are not taken.
+/// Why the configured companions cannot be replaced.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReloadError {
-    /// Two that live in one guild would share a name.
+    /// Two companions of one guild would share a name.
     #[error(transparent)]
     SharedName(#[from] SharedName),
-    /// A program outside plays one of them.
+    /// One of them is an external companion in a room.
     #[error(
-        "{companion} is external in {channel}; give the companion's file another name, or take the external one out of the room"
+        "{companion} is external in {channel}; give the companion's file another name, or remove the external companion from the room"
     )]
-    External {
-        /// Who.
-        companion: CompanionId,
-        /// Where.
-        channel: ChannelId,
-    },
+    External { companion: CompanionId, channel: ChannelId },
 }
 
 impl Memberships {
-    /// These companions, living nowhere. External ones will be what the defaults say, but for their names.
+    /// These companions, without memberships. External companions get the defaults, except for their names.
     pub fn new(cast: CompanionSet, defaults: CompanionDefaults, instruments: Instruments) -> Self {
         let register = Register {
             cast: Arc::new(cast),
@@ -88,34 +83,33 @@ impl Memberships {
             guilds: HashMap::new(),
             name_sets: NameSets::default(),
         };
-        let (register, moves, edition) = (RwLock::new(register), Mutex::default(), AtomicU64::new(0));
+        let (register, changing, edition) = (RwLock::new(register), Mutex::default(), AtomicU64::new(0));
         let changes = Arc::default();
-        Self(Arc::new(Shared { register, changes, moves, edition, instruments }))
+        Self(Arc::new(Shared { register, changes, changing, edition, instruments }))
     }
 
-    /// Waits for its turn to change who lives where: whoever reads what is there, and settles something else for it, does both in one.
+    /// Waits for the right to change memberships. Hold it from reading a membership until the changed one is stored.
     pub async fn lock(&self) -> MembershipLock {
         MembershipLock { _held: Arc::new(self.0.changes.clone().lock_owned().await) }
     }
 
-    /// The companions that are configured.
     pub fn companions(&self) -> Arc<CompanionSet> {
         self.read().cast.clone()
     }
 
-    /// Another number after every change.
+    /// A number that is different after every change.
     pub fn edition(&self) -> u64 {
         self.0.edition.load(Ordering::Acquire)
     }
 
-    /// Takes other companions from now on; nothing changes on an error.
+    /// Replaces the configured companions. Nothing changes on an error.
     ///
     /// # Errors
-    /// Two that live in one guild would share a name, or a program outside plays one of them.
+    /// Two companions of one guild would share a name, or one of them is external in a room.
     pub fn reload_companions(&self, cast: CompanionSet) -> Result<(), ReloadError> {
         let mut register = self.write();
         for (channel, membership) in &register.channels {
-            // Whose id was taken before is told when the rooms are made ready.
+            // Ids that were taken before are logged when the rooms are loaded.
             let is_taken = |id: &&CompanionId| cast.contains_key(*id) && !register.cast.contains_key(*id);
             if let Some(companion) = membership.externals.keys().find(is_taken) {
                 return Err(ReloadError::External { companion: companion.clone(), channel: channel.clone() });
@@ -136,25 +130,24 @@ impl Memberships {
         Ok(())
     }
 
-    /// The channel's residence, if it has one. A thread that lives by the channel that it is in has that one's companions, overrides and
-    /// pause.
+    /// The channel's membership, if it has one. A thread that inherits from its parent channel has the parent's companions, overrides and pause.
     pub fn get(&self, channel: &ChannelId) -> Option<Membership> {
         let register = self.read();
         Some(register.resolved(register.channels.get(channel)?))
     }
 
-    /// Whose channel it is, if it has a residence.
+    /// The channel's guild, if the channel has a membership.
     pub fn guild_of(&self, channel: &ChannelId) -> Option<GuildId> {
         self.read().channels.get(channel).map(|membership| membership.guild.clone())
     }
 
-    /// Every channel with its residence, by id; each as by [`get`](Self::get).
+    /// All channels with their memberships, by id; each as returned by [`get`](Self::get).
     pub fn all(&self) -> Vec<(ChannelId, Membership)> {
         let register = self.read();
         register.channels.iter().map(|(channel, membership)| (channel.clone(), register.resolved(membership))).collect()
     }
 
-    /// A thread's residence as it was last put on record, and as it is by now, where they differ.
+    /// A thread's membership as it was last journaled, and as it is now, if they differ.
     pub fn outdated(&self, thread: &ChannelId) -> Option<(Membership, Membership)> {
         let register = self.read();
         let recorded = register.channels.get(thread)?;
@@ -170,26 +163,26 @@ impl Memberships {
         threads.map(|(thread, _)| thread.clone()).collect()
     }
 
-    /// The threads of a channel that live by it, by id.
+    /// The threads of a channel that inherit from it, by id.
     pub fn inheriting_from(&self, channel: &ChannelId) -> Vec<ChannelId> {
         let register = self.read();
         let threads = register.channels.iter().filter(|(_, membership)| membership.inherits_from() == Some(channel));
         threads.map(|(thread, _)| thread.clone()).collect()
     }
 
-    /// Whether a companion that is configured, or played by a program outside, lives in a channel; none: the channel has no residence.
+    /// Whether a configured or external companion is a member of a channel. None: the channel has no membership.
     pub fn has_members(&self, channel: &ChannelId) -> Option<bool> {
         let register = self.read();
         let membership = register.channels.get(channel)?;
         Some(register.effective(membership).is_some_and(|membership| register.has_somebody(membership)))
     }
 
-    /// Whether somebody would live in a channel that had this residence.
+    /// Whether a channel with this membership would have a configured or external companion.
     pub fn would_have_members(&self, membership: &Membership) -> bool {
         self.read().has_somebody(membership)
     }
 
-    /// Whether a residence could be taken.
+    /// Checks whether a membership could be applied.
     ///
     /// # Errors
     /// Two companions of the guild would share a name.
@@ -198,7 +191,7 @@ impl Memberships {
         register.members_with(channel, Some(membership), &membership.guild).map(drop)
     }
 
-    /// Takes a residence.
+    /// Stores a channel's membership.
     ///
     /// # Errors
     /// Two companions of the guild would share a name; nothing changes then.
@@ -211,74 +204,73 @@ impl Memberships {
         Ok(())
     }
 
-    /// The channel is no more: its residence as it was put, if it had one.
+    /// Removes a channel. Returns its membership as it was put, if it had one.
     pub fn take(&self, channel: &ChannelId) -> Option<Membership> {
         let mut register = self.write();
         let guild = register.channels.get(channel)?.guild.clone();
-        // Fewer companions share no more names than there were.
+        // This cannot fail: fewer companions cannot share a new name.
         if let Ok(members) = register.members_with(channel, None, &guild) {
             register.replace_members(guild, members);
         }
-        let taken = register.channels.remove(channel);
+        let removed = register.channels.remove(channel);
         self.measure(&register);
-        taken
+        removed
     }
 
-    /// While the register is held, so that the newest number is told last.
+    /// Called while the register is locked, so that the newest number is reported last.
     fn measure(&self, register: &Register) {
         self.0.instruments.channels_known.set(register.channels.len() as u64, NONE);
     }
 
-    /// Somebody begins to put on record who comes to a channel and who goes, and does until this is dropped.
+    /// Marks that a change of a channel is being journaled, until the returned guard is dropped.
     pub fn begin_change(&self, channel: &ChannelId) -> MembershipChange {
-        *self.moves().entry(channel.clone()).or_default() += 1;
+        *self.changing().entry(channel.clone()).or_default() += 1;
         MembershipChange { memberships: self.clone(), channel: channel.clone() }
     }
 
-    /// Whether somebody is putting on record who comes to a channel and who goes: what is not there yet is on its way.
+    /// Whether a change of a channel is being journaled. Then the journal may not contain it yet.
     pub fn is_changing(&self, channel: &ChannelId) -> bool {
-        self.moves().contains_key(channel)
+        self.changing().contains_key(channel)
     }
 
-    fn moves(&self) -> MutexGuard<'_, HashMap<ChannelId, usize>> {
-        self.0.moves.lock().unwrap_or_else(PoisonError::into_inner)
+    fn changing(&self) -> MutexGuard<'_, HashMap<ChannelId, usize>> {
+        self.0.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Everyone's names in a guild.
+    /// The name matcher of a guild.
     pub fn names(&self, guild: &GuildId) -> Option<Arc<Names>> {
         self.read().guilds.get(guild)?.names.clone()
     }
 
-    /// Whether this is the id of a companion that lives in this guild.
-    pub fn lives_in(&self, guild: &GuildId, id: &str) -> bool {
+    /// Whether this is the id of a companion that is a member of a channel of this guild.
+    pub fn is_in_guild(&self, guild: &GuildId, id: &str) -> bool {
         let id = CompanionId::from(id);
         self.read().guilds.get(guild).is_some_and(|members| members.channels.contains_key(&id))
     }
 
-    /// A companion as it is in a channel, with what was changed there.
+    /// A companion's settings in a channel, with the channel's overrides.
     pub fn companion(&self, channel: &ChannelId, id: &CompanionId) -> Option<Companion> {
         let register = self.read();
         let membership = register.channels.get(channel).and_then(|membership| register.effective(membership));
         let external = membership.and_then(|membership| membership.externals.get(id));
         let companion = match external {
-            Some(external) => played(id, external, &register.defaults).ok()?,
+            Some(external) => external_companion(id, external, &register.defaults).ok()?,
             None => register.cast.get(id)?.clone(),
         };
         let overrides = membership.and_then(|membership| membership.overrides.get(id));
         Some(overrides.map_or_else(|| companion.clone(), |overrides| overrides.applied_to(&companion)))
     }
 
-    /// Everyone who is present in a channel: who should be and is configured, or is played by a program outside. Says of each whether it is
-    /// external.
+    /// The companions that are present in a channel: members that are configured or external. The value says whether a companion is external.
     pub fn present(&self, channel: &ChannelId) -> BTreeMap<CompanionId, bool> {
         let register = self.read();
         let memberships = register.channels.get(channel).and_then(|membership| register.effective(membership)).into_iter();
-        let known =
+        let members =
             memberships.flat_map(|membership| membership.companions.iter().map(|id| (id.clone(), membership.is_external(id))));
-        known.filter(|(id, is_external)| *is_external || register.cast.contains_key(id)).collect()
+        members.filter(|(id, is_external)| *is_external || register.cast.contains_key(id)).collect()
     }
 
-    /// How patient everyone is in a channel.
+    /// The interjection policies of the companions that are present in a channel.
     pub fn policies(&self, channel: &ChannelId) -> BTreeMap<CompanionId, InterjectionPolicy> {
         let present = self.present(channel).into_keys();
         present.filter_map(|id| Some((id.clone(), self.companion(channel, &id)?.policy()))).collect()
@@ -296,7 +288,7 @@ impl Memberships {
     }
 }
 
-/// Somebody is putting on record who comes to a channel and who goes.
+/// Guard of a change that is being journaled.
 pub struct MembershipChange {
     memberships: Memberships,
     channel: ChannelId,
@@ -304,16 +296,17 @@ pub struct MembershipChange {
 
 impl Drop for MembershipChange {
     fn drop(&mut self) {
-        let mut moves = self.memberships.moves();
-        if let Some(count) = moves.get_mut(&self.channel) {
+        let mut changing = self.memberships.changing();
+        if let Some(count) = changing.get_mut(&self.channel) {
             *count -= 1;
         }
-        moves.retain(|_, count| *count > 0);
+        changing.retain(|_, count| *count > 0);
     }
 }
 
 impl Register {
-    /// The residence whose companions, overrides and pause hold; none where it is one that is not there, or of another guild.
+    /// The membership whose companions, overrides and pause apply: the own one, or that of the parent channel. None if the parent has none, or is
+    /// in another guild.
     fn effective<'a>(&'a self, membership: &'a Membership) -> Option<&'a Membership> {
         let Some(channel) = membership.inherits_from() else { return Some(membership) };
         self.channels.get(channel).filter(|other| other.inherits_from().is_none() && other.guild == membership.guild)
@@ -327,16 +320,16 @@ impl Register {
         membership.companions.iter().any(|id| membership.is_external(id) || self.cast.contains_key(id))
     }
 
-    /// A guild's companions if this channel had this residence, or none.
+    /// The members of a guild as if this channel had this membership, or none.
     fn members_with(
         &self,
         channel: &ChannelId,
         membership: Option<&Membership>,
         guild: &GuildId,
     ) -> Result<GuildMembers, SharedName> {
-        // Whoever lives in a thread by the channel that it is in is counted there.
+        // Inherited members of a thread are counted in the parent channel.
         let membership = membership.filter(|membership| membership.inherits_from().is_none());
-        let known = self.channels.get(channel).filter(|known| known.inherits_from().is_none());
+        let previous = self.channels.get(channel).filter(|previous| previous.inherits_from().is_none());
         let mut members = self.guilds.get(guild).cloned().unwrap_or_default();
         let before: Vec<_> = members.channels.keys().cloned().collect();
         let externals = membership.map(|membership| membership.externals.clone()).unwrap_or_default();
@@ -345,7 +338,7 @@ impl Register {
         } else {
             members.externals.insert(channel.clone(), externals.clone())
         };
-        for companion in known.into_iter().flat_map(|known| &known.companions) {
+        for companion in previous.into_iter().flat_map(|previous| &previous.companions) {
             if let Some(channels) = members.channels.get_mut(companion) {
                 *channels -= 1;
             }
@@ -360,7 +353,7 @@ impl Register {
         Ok(members)
     }
 
-    /// A guild's companions are these from now on.
+    /// Replaces the members of a guild.
     fn replace_members(&mut self, guild: GuildId, members: GuildMembers) {
         if let Some(names) = &members.names {
             self.name_sets.share(&members, names);
@@ -370,7 +363,7 @@ impl Register {
 }
 
 impl GuildMembers {
-    /// Everyone's names: those that a guild with the same companions has already, where no program outside plays one.
+    /// The name matcher: that of a guild with the same companions if there are no external ones, or a new one.
     fn names_in(&self, cast: &CompanionSet, name_sets: &NameSets) -> Result<Arc<Names>, SharedName> {
         match name_sets.of(self) {
             Some(names) => Ok(names),
@@ -379,11 +372,15 @@ impl GuildMembers {
     }
 }
 
-/// The companion that a program outside plays.
+/// The settings of an external companion.
 ///
 /// # Errors
-/// Everything that a companion may not have, each with its key.
-pub fn played(id: &CompanionId, external: &External, defaults: &CompanionDefaults) -> Result<Companion, Vec<Problem>> {
+/// All invalid settings, each with its key.
+pub fn external_companion(
+    id: &CompanionId,
+    external: &External,
+    defaults: &CompanionDefaults,
+) -> Result<Companion, Vec<Problem>> {
     let (name, aliases) = (external.name.clone(), Some(external.aliases.clone()));
     let file = CompanionFile { id: Some(id.clone()), name, aliases, ..CompanionFile::default() };
     Companion::from_file(file, None, defaults)

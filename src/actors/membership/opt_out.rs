@@ -1,4 +1,4 @@
-//! Changes who does not want to be heard, lastingly.
+//! Stores opt-outs.
 
 use async_trait::async_trait;
 
@@ -12,14 +12,13 @@ use crate::ports::backend::Refused;
 use crate::ports::opt_out::OptOut;
 use crate::ports::store::Write;
 
-/// Changes who is not to be heard, lastingly. What a person said before stays on record, and can be taken back as before; being forgotten
-/// makes nobody heard again.
+/// Stores opt-outs durably. What a person said before stays on record, and can still be deleted. An opt-out stays in force when the person's
+/// messages are deleted.
 pub struct OptOutService {
     context: ActorContext,
 }
 
 impl OptOutService {
-    /// Those of this system.
     pub fn new(context: ActorContext) -> Self {
         Self { context }
     }

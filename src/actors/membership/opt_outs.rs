@@ -1,4 +1,4 @@
-//! People who do not want to be heard, by guild: at hand for whoever hears.
+//! The people who opted out, by guild, cached in memory for inbound messages.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -8,22 +8,22 @@ use tokio::sync::{Mutex, MutexGuard};
 use crate::domain::id::{GuildId, PersonId, Ward};
 use crate::journal::reader::{ReadError, Reader};
 
-/// Who is not to be heard. Cheap to clone; all clones are one.
+/// The people who opted out. Cheap to clone; all clones share their state.
 #[derive(Clone, Default)]
 pub struct OptOuts(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
     people: RwLock<HashMap<GuildId, HashSet<PersonId>>>,
-    /// Held while it is changed, one change after the other.
+    /// Held during a change, so that changes do not overlap.
     changes: Mutex<()>,
 }
 
 impl OptOuts {
-    /// Takes in whom the store has. Needed before anything is heard.
+    /// Loads the stored opt-outs. Must be called before messages are accepted.
     ///
     /// # Errors
-    /// What is stored cannot be read.
+    /// The stored opt-outs cannot be read.
     pub async fn read(&self, reader: &Reader<'_>) -> Result<(), ReadError> {
         for ward in (0..=u8::MAX).map(Ward) {
             for (guild, person) in reader.opt_outs(ward).await? {
@@ -33,13 +33,13 @@ impl OptOuts {
         Ok(())
     }
 
-    /// Whether a person is not to be heard in a guild.
+    /// Whether a person opted out in a guild.
     pub fn holds(&self, guild: &GuildId, person: &PersonId) -> bool {
         let people = self.0.people.read().unwrap_or_else(PoisonError::into_inner);
         people.get(guild).is_some_and(|people| people.contains(person))
     }
 
-    /// The turn to change who is not to be heard: one change after the other.
+    /// Waits for the right to change the opt-outs.
     pub(super) async fn lock(&self) -> MutexGuard<'_, ()> {
         self.0.changes.lock().await
     }
@@ -48,9 +48,9 @@ impl OptOuts {
         let mut people = self.0.people.write().unwrap_or_else(PoisonError::into_inner);
         if ignored {
             people.entry(guild.clone()).or_default().insert(person.clone());
-        } else if let Some(known) = people.get_mut(guild) {
-            known.remove(person);
-            if known.is_empty() {
+        } else if let Some(ignored) = people.get_mut(guild) {
+            ignored.remove(person);
+            if ignored.is_empty() {
                 people.remove(guild);
             }
         }

@@ -1,4 +1,4 @@
-//! What a channel is told, and how it says that it stands.
+//! Messages to a channel, and the answer to its inspection.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,151 +16,104 @@ use crate::domain::vote::{State as Ballot, Vote};
 use crate::journal::reader::{ReadError, Restored};
 use crate::ports::language_model::LazyRequest;
 
-/// What a channel is told.
 pub enum ChannelMessage {
-    /// What is on record was read, or could not be.
+    /// The channel's record was read, or could not be.
     Restored(Result<Box<Restored>, CannotRestore>),
-    /// An event from outside was accepted: it was committed at this moment.
-    Heard(Box<Recorded>, Moment),
-    /// What it made is on record, or nobody knows.
-    Recorded {
-        /// Which batch.
-        batch: u64,
-        /// Its numbers.
-        result: Result<Committed, WriteError>,
-    },
-    /// A statement is posted, or nobody knows.
-    Posted {
-        /// Its number.
-        result: Result<Accepted, WriteError>,
-    },
-    /// A question never reached the pool.
-    QuestionLost {
-        /// Which question.
-        ticket: Ticket,
-    },
-    /// A question cannot be put to the pool, since something in it panics: asking at once again would not help.
-    QuestionUnasked {
-        /// Which question.
-        ticket: Ticket,
-    },
-    /// It is to be handed over again.
-    AskAgain {
-        /// Which question.
-        ticket: Ticket,
-    },
-    /// A question came to its end.
+    /// An inbound event, and when it was committed.
+    Inbound(Box<Recorded>, Moment),
+    /// The writer's answer to a batch of the channel's own events.
+    Recorded { batch: u64, result: Result<Committed, WriteError> },
+    /// The writer's answer to a statement that is posted by being stored.
+    Posted { result: Result<Accepted, WriteError> },
+    /// A question was lost on its way to the pool.
+    QuestionLost { ticket: Ticket },
+    /// Handing a question to the pool panicked. The same would happen on an immediate retry.
+    QuestionPanicked { ticket: Ticket },
+    /// Hand a lost question to the pool again.
+    AskAgain { ticket: Ticket },
+    /// A question was answered, or failed.
     Answered {
-        /// Which question.
         ticket: Ticket,
-        /// What was asked.
         asked: Arc<LazyRequest>,
-        /// What came of it.
         outcome: Box<Outcome>,
-        /// What the answer says, where the turn-taking manager has read it.
+        /// The parsed answer, if the turn-taking manager parsed it.
         vote: Option<Box<Vote>>,
     },
-    /// An external companion votes in the round that is open.
+    /// An external companion votes in the open round.
     Voted {
-        /// Its vote.
         state: Box<Ballot>,
-        /// Where it is said whether it counts, once that is on record.
+        /// Answered once the vote is on record, or with the reason why it does not count.
         reply: RpcReplyPort<Result<(), VoteError>>,
     },
-    /// An external companion that has the floor says its words. Answered with the statement's number once it is accepted.
-    Words {
-        /// Who.
+    /// An external companion that has the floor submits its statement. Answered with the statement's number once it is accepted.
+    SubmitStatement {
         from: CompanionId,
         /// What it was selected for: the round's `message_id`, or the number of the newest event since.
         message_id: String,
-        /// The words.
         text: Arc<str>,
-        /// Where the number goes.
         reply: RpcReplyPort<Result<Seq, VoteError>>,
     },
-    /// How much the last messages repeat each other was judged, or could not be.
-    Judged {
-        /// Which question.
-        ticket: Ticket,
-        /// What was asked.
-        asked: Arc<LazyRequest>,
-        /// What came of it.
-        outcome: Box<Outcome>,
-    },
-    /// States that are missing in the round about this event are waited for no longer.
+    /// A model judged how much the last messages repeat each other, or failed to.
+    Judged { ticket: Ticket, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
+    /// The deadline for missing States has passed, in the round about this event.
     RoundDue(Seq),
-    /// A turn-taking manager is gone, after whatever it had to say.
+    /// A turn-taking manager has ended. All of its messages came before this one.
     ManagerGone(ActorId),
-    /// A reply is written, or failed.
+    /// A reply was written, or failed.
     ReplyEnded {
-        /// Which reply.
         ticket: Ticket,
-        /// The words, or a stable code.
+        /// The text, or a stable error code.
         text: Result<Arc<str>, Arc<str>>,
-        /// What was asked.
         asked: Arc<LazyRequest>,
-        /// What it took.
         outcome: Box<Outcome>,
     },
-    /// A statement was posted on a platform, or not.
-    Delivered {
-        /// Which reply.
-        ticket: Ticket,
-        /// What came of it.
-        delivered: Box<Delivered>,
-    },
-    /// A delivery's actor is gone, after whatever it had to say.
+    /// A statement was posted on a platform, or could not be.
+    Delivered { ticket: Ticket, delivered: Box<Delivered> },
+    /// A delivery's actor has ended. All of its messages came before this one.
     DeliveryGone(ActorId),
-    /// A reply's actor is gone, after whatever it had to say.
+    /// A reply's actor has ended. All of its messages came before this one.
     ReplyGone(ActorId),
-    /// A question came to its end that nobody waits for any more.
-    Unclaimed {
-        /// What was asked.
-        asked: Arc<LazyRequest>,
-        /// What it took.
-        outcome: Box<Outcome>,
-    },
-    /// A summary came to its end.
+    /// A question ended that nobody waits for any more. Its usage still counts.
+    Unclaimed { asked: Arc<LazyRequest>, outcome: Box<Outcome> },
+    /// A summary was written, or failed.
     Summarised {
         /// The newest event that it covers.
         upto: Seq,
         /// The summary, if one was written.
         text: Option<Arc<str>>,
-        /// What it took.
         outcome: Option<Box<Outcome>>,
     },
-    /// What stands below this number was kept for long enough.
-    LetGo(Seq),
-    /// A deadline is due, a question may have waited for too long, or nothing was heard for a while.
+    /// Events below this number have expired.
+    Expired(Seq),
+    /// A deadline is due, a question may have waited for too long, or the channel has been idle for a while.
     Woken,
-    /// Who lives here changed, or how they are set.
-    ResidenceChanged,
-    /// The writer was replaced: what the one before it left on its way may be on record, and was never told here.
-    LookAgain,
-    /// Everything up to this number is on record, and was handed over before this if it ever will be.
+    /// The channel's members or their settings have changed.
+    MembershipChanged,
+    /// The writer was replaced. Requests to the old one may have been committed without an answer, so the channel reads its record again.
+    WriterReplaced,
+    /// Everything up to this number is on record. Events up to it that were dispatched to this channel arrived before this message.
     Fenced(Seq),
-    /// How does it stand?
-    Look(RpcReplyPort<Box<Look>>),
+    /// Answer with the current state of the conversation.
+    Inspect(RpcReplyPort<Box<Inspection>>),
 }
 
-/// How a channel stands.
+/// The current state of a channel.
 #[derive(Clone, Debug)]
-pub struct Look {
-    /// Its conversation.
+pub struct Inspection {
     pub conversation: Conversation,
-    /// Who was asked in the newest round.
+    /// The companions that were asked for a State in the newest round.
     pub asked: Vec<CompanionId>,
-    /// Since when each question and reply in flight is: by its number.
+    /// When each question and reply in flight began.
     pub since: HashMap<Ticket, Moment>,
 }
 
-/// Why a channel cannot go on from its record.
+/// Why a channel cannot continue from its record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CannotRestore {
-    /// What is stored is damaged: starting again at once does not help.
+    /// The record is damaged, so an immediate restart does not help.
     #[error("{0}")]
     Damaged(String),
-    /// Not now.
+    /// The store does not answer at the moment.
     #[error("{0}")]
     NotNow(String),
 }
@@ -171,15 +124,15 @@ impl From<ReadError> for CannotRestore {
     }
 }
 
-/// What came of a statement.
+/// The result of posting a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivered {
-    /// The words that were posted, or may have been; empty: none.
+    /// The text that was posted, or may have been. Empty: none.
     pub text: Arc<str>,
-    /// The platform's ids of its parts.
+    /// The platform's ids of the statement's parts.
     pub ids: Vec<Arc<str>>,
-    /// Whether nobody can know of some part whether it was posted.
+    /// Whether it is unknown for some part if it was posted.
     pub is_unconfirmed: bool,
-    /// Why the rest was not posted, if it was not: a stable code.
+    /// Why the rest was not posted, as a stable code.
     pub error: Option<&'static str>,
 }

@@ -1,4 +1,4 @@
-//! What a companion is asked.
+//! Messages to a companion.
 
 use std::sync::Arc;
 
@@ -13,104 +13,91 @@ use crate::domain::trigger::Trigger;
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::Request;
 
-/// What a companion is asked.
 pub enum CompanionMessage {
     /// Decide whether to speak.
     Evaluate(Box<Evaluate>),
-    /// Nobody wants this answer any more.
-    Cancel {
-        /// Who asked.
-        channel: ChannelId,
-        /// The question's number.
-        ticket: Ticket,
-    },
-    /// Word what is to be said.
-    Word(Box<Speak>),
+    /// Drop a question whose answer is no longer wanted.
+    Cancel { channel: ChannelId, ticket: Ticket },
+    /// Prepare the prompt of a statement.
+    PreparePrompt(Box<Speak>),
 }
 
-/// A decision to be made.
+/// A request to decide whether to speak.
 pub struct Evaluate {
-    /// Who asks, under which number.
+    /// The channel that asks, and the question's number.
     pub asking: DecisionRequest,
-    /// What it is made from.
+    /// Everything that the prompt is built from.
     pub input: DecisionInput,
 }
 
-/// Everything that a decision is made from.
+/// The input of a decision.
 pub struct DecisionInput {
-    /// Why.
     pub trigger: Trigger,
-    /// Whether it votes in a round with its answer.
+    /// Whether the answer is a vote in a round.
     pub is_vote: bool,
-    /// Typed or spoken.
     pub modality: Modality,
-    /// Messages since it spoke last.
+    /// Messages since the companion last spoke.
     pub message_count: u64,
-    /// Who said what triggered it.
+    /// The name of the author of the message that triggered the question.
     pub speaker: Option<Arc<str>>,
-    /// Whether the last messages were judged to repeat each other.
+    /// Whether the last messages were judged repetitive.
     pub is_repetitive: bool,
     /// The rolling summary.
     pub summary: Option<Arc<str>>,
     /// The most recent settled turns, oldest first.
     pub recent: Vec<Arc<Message>>,
-    /// What it is about, and what the companion said itself meanwhile, oldest first.
+    /// The unsettled messages and the companion's own statements between them, oldest first.
     pub buffer: Vec<Arc<Message>>,
 }
 
-/// A statement to be worded.
+/// A request for the prompt of a statement.
 pub struct Speak {
-    /// Where.
     pub channel_key: ChannelKey,
-    /// What it is made from.
+    /// What the statement is made from.
     pub statement: Arc<Statement>,
-    /// Where the words of the request go, once the turn to ask has come. Dropped: there are none.
-    pub words: oneshot::Sender<Words>,
+    /// Receives the prompt. Dropped: there is none.
+    pub prompt: oneshot::Sender<StatementPrompt>,
 }
 
-/// Everything that a statement is made from.
+/// The input of a statement.
 pub struct Statement {
-    /// What it answers to.
     pub trigger: Trigger,
-    /// How near its end the speaker sees the conversation.
+    /// The speaker's closing stage.
     pub closing: Stage,
-    /// Typed or spoken.
     pub modality: Modality,
     /// Why the companion decided to speak, in its own words.
     pub why: Option<Arc<str>>,
-    /// Messages since it spoke last, at the decision.
+    /// Messages since the companion last spoke, at the time of the decision.
     pub message_count: u64,
-    /// Who said the newest of what it answers.
+    /// The name of the author of the newest message that is answered.
     pub speaker: Option<Arc<str>>,
-    /// Whether the last messages were judged to repeat each other.
+    /// Whether the last messages were judged repetitive.
     pub is_repetitive: bool,
     /// The rolling summary.
     pub summary: Option<Arc<str>>,
     /// The most recent turns before the snapshot, oldest first.
     pub recent: Vec<Arc<Message>>,
-    /// What it answers, and what the companion said itself meanwhile, oldest first.
+    /// The messages that are answered and the companion's own statements between them, oldest first.
     pub snapshot: Vec<Arc<Message>>,
 }
 
-/// How a companion asks for its statement.
-pub struct Words {
-    /// The name that it goes by there.
+/// The prompt of a companion's statement.
+pub struct StatementPrompt {
+    /// The companion's name in the channel.
     pub name: Arc<str>,
-    /// Words the request. It may panic, and take long: a prompt is long.
+    /// Builds the request. It may panic, and may take long because prompts are long.
     pub request: Box<dyn FnOnce() -> Request + Send>,
 }
 
-/// Tells a channel, wherever it is then.
+/// Sends a message to a channel. The channel's address is resolved at the time of the call.
 pub type Tell = Arc<dyn Fn(ChannelMessage) + Send + Sync>;
 
-/// A question of a channel on its way to the pool.
+/// A channel's question on its way to the pool.
 pub struct DecisionRequest {
-    /// Where.
     pub channel_key: ChannelKey,
-    /// The question's number.
     pub ticket: Ticket,
-    /// Tells the channel what comes of it.
+    /// Sends the result to the channel.
     pub tell: Tell,
-    /// Answered once the question needs no other way to the pool; dropped, it was lost on its way there.
+    /// Answered once the question has safely reached the pool. Dropped: it was lost on its way there.
     pub arrival: Reply<(), Dropped>,
 }

@@ -1,4 +1,4 @@
-//! What a guild is told.
+//! Messages to a guild.
 
 use super::supervision::Upkeep;
 use crate::domain::id::{ChannelId, CompanionId};
@@ -6,25 +6,22 @@ use crate::domain::id::{ChannelId, CompanionId};
 /// A child of a guild.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Child {
-    /// A companion.
     Companion(CompanionId),
-    /// A channel.
     Channel(ChannelId),
 }
 
-/// What a guild is told.
 pub enum GuildMessage {
     /// A channel has something to do.
     Open(ChannelId),
-    /// Who lives in a channel changed, or how they are set; none: in all of them.
-    ResidenceChanged(Option<ChannelId>),
-    /// A channel is no more.
+    /// The members of a channel, or their settings, have changed. None: in all channels.
+    MembershipChanged(Option<ChannelId>),
+    /// A channel was deleted.
     Close(ChannelId),
-    /// A channel was left alone for long enough, or an operator wants it back.
+    /// The suspension of a channel is over, or an operator ends it.
     TryAgain(ChannelId),
-    /// Budgets are to be cleared of what is over.
+    /// Drop expired uses from the budgets.
     Prune,
-    /// What its supervision tells itself.
+    /// The guild's own supervision messages.
     Upkeep(Upkeep<Child>),
 }
 

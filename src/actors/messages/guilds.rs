@@ -1,4 +1,4 @@
-//! What the supervisor of the guilds is told.
+//! Messages to the supervisor of the guilds.
 
 use ractor::{ActorId, RpcReplyPort};
 
@@ -6,23 +6,22 @@ use super::supervision::Upkeep;
 use crate::domain::id::{ChannelId, GuildId};
 use crate::domain::moment::Moment;
 
-/// What the guilds' supervisor is told.
 pub enum GuildsMessage {
-    /// A channel of a guild has something to do; none: the guild as a whole.
+    /// A channel of a guild has something to do. None: start only the guild, which wakes its channels.
     Open(GuildId, Option<ChannelId>),
-    /// Who is kept away?
+    /// Answer with the quarantined guilds and the suspended channels.
     OutOfService(RpcReplyPort<OutOfService>),
-    /// An operator lets a guild go. Answers whether it was kept away.
+    /// An operator releases a guild. Answers whether it was quarantined.
     Release(GuildId, RpcReplyPort<bool>),
-    /// An operator wants a channel tried again. Answers whether it was left alone.
+    /// An operator ends the suspension of a channel. Answers whether it was suspended.
     TryAgain(ChannelId, RpcReplyPort<bool>),
-    /// A guild, of which this is the actor, leaves one of its channels alone.
+    /// A guild, with this actor id, has suspended one of its channels.
     Suspended(ActorId, Suspended),
-    /// A guild leaves one of its channels alone no more.
+    /// A guild has ended the suspension of one of its channels.
     Resumed(ChannelId),
     /// The end of a quarantine may be due.
     QuarantineOver,
-    /// What its supervision tells itself.
+    /// The supervisor's own supervision messages.
     Upkeep(Upkeep<GuildId>),
 }
 
@@ -35,49 +34,41 @@ impl From<Upkeep<GuildId>> for GuildsMessage {
 /// A guild in quarantine, as operators see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quarantined {
-    /// Which.
     pub guild: GuildId,
     /// How its last actor ended, at most 300 characters.
     pub reason: String,
-    /// Since when.
     pub since: Moment,
-    /// Until when, unless it is released.
+    /// When it ends, unless an operator releases it earlier.
     pub until: Moment,
-    /// How many times in a row by now, from 1.
+    /// How many quarantines in a row this is, from 1.
     pub times: u32,
 }
 
-/// Why a channel is left alone.
+/// Why a channel is suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// It died whenever it went on from its record.
+    /// It died whenever it continued from its record.
     Died,
-    /// What is on record of it cannot be read.
+    /// Its record cannot be read.
     Unreadable,
 }
 
-/// A channel that its guild leaves alone for a while, because it cannot go on from its record.
+/// A channel that its guild does not start for a while, because it cannot continue from its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspended {
-    /// Its guild.
     pub guild: GuildId,
-    /// Which.
     pub channel: ChannelId,
-    /// Why.
     pub cause: Cause,
-    /// How it ended last, or what cannot be read of it, at most 300 characters.
+    /// How it last ended, or what of its record cannot be read, at most 300 characters.
     pub reason: String,
-    /// Since when.
     pub since: Moment,
-    /// Until when, unless it is released.
+    /// When it ends, unless an operator releases it earlier.
     pub until: Moment,
 }
 
-/// Everybody who is kept away, in the order of ids.
+/// All quarantined guilds and suspended channels, in the order of their ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutOfService {
-    /// Guilds in quarantine.
     pub guilds: Vec<Quarantined>,
-    /// Channels that their guilds leave alone.
     pub channels: Vec<Suspended>,
 }

@@ -1,4 +1,4 @@
-//! What the pool is told, and what it answers.
+//! Messages to the pool, and its answers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,27 +13,26 @@ use crate::domain::priority::Priority;
 use crate::domain::service::{Service, ServiceEndpoint};
 use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, LazyRequest, ModelRole, NoAnswer, Usage};
 
-/// What the pool can be told. Others go through [`Pool`](crate::actors::models::Pool).
+/// Messages to the pool. Other actors send them through [`Pool`](crate::actors::models::Pool).
 pub enum PoolMessage {
-    /// A question.
-    Ask(Box<Asked>),
-    /// Nobody wants this answer any more.
+    Ask(Box<PoolRequest>),
+    /// Drop a call whose answer is no longer wanted.
     Cancel(CallId),
     /// A call ended.
     Ended(CallId, Result<Answer, NoAnswer>),
-    /// A call ended without returning.
+    /// The task of a call panicked.
     Panicked(CallId),
-    /// A question could not be put into words: nobody was called.
+    /// The prompt of a question could not be built, so no model was called.
     NoPrompt(CallId),
-    /// A summary waited for its turn for too long, without a prompt.
+    /// A summary waited for too long in the queue. Its prompt was never built.
     SummaryShed,
     /// A deadline or the end of a pause is due.
     Wake,
-    /// How does it stand?
+    /// Answer with the state of all queues.
     Report(oneshot::Sender<PoolReport>),
 }
 
-/// One question put to the pool; a later one is greater.
+/// The id of one call to the pool. Later calls have greater ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub u64);
 
@@ -43,111 +42,97 @@ impl fmt::Display for CallId {
     }
 }
 
-/// A question on its way to the pool.
-pub struct Asked {
-    /// Its number.
+/// A call that is handed to the pool.
+pub struct PoolRequest {
     pub call: CallId,
-    /// How urgent it is.
     pub priority: Priority,
-    /// When it was asked.
     pub asked: Instant,
-    /// When it is given up, waiting and retries included.
+    /// When the call fails with a timeout, waiting and retries included.
     pub deadline: Instant,
-    /// What every try of it needs.
+    /// What each attempt needs.
     pub job: Job,
-    /// Where the outcome goes.
     pub reply: Reply<Outcome, Dropped>,
 }
 
-/// What every try of one question needs.
+/// What each attempt of one call needs.
 #[derive(Clone)]
 pub struct Job {
-    /// Where it is asked.
     pub at: ServiceEndpoint,
-    /// Who is asked.
     pub model: Arc<dyn LanguageModel>,
-    /// What is asked.
     pub request: Arc<LazyRequest>,
-    /// Who wants to see the text grow.
+    /// Receives the draft while it grows.
     pub drafts: Option<mpsc::UnboundedSender<Draft>>,
-    /// The span in which it was asked.
+    /// The span of the caller.
     pub span: tracing::Span,
 }
 
-/// What came of a question.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// The answer, or why there is none.
     pub result: Result<Answer, NoAnswer>,
-    /// What it took.
     pub facts: CallFacts,
 }
 
-/// What a question took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallFacts {
-    /// Which kind of service.
     pub service: Service,
-    /// Who was asked.
     pub identity: Identity,
-    /// Milliseconds in the queue and in pauses between tries.
+    /// Milliseconds in the queue and in pauses between attempts.
     pub waited_ms: u64,
     /// Milliseconds in calls to the model.
     pub model_ms: u64,
-    /// Calls made; 0 if the question never left the queue.
+    /// Requests to the model; 0 if the call never left the queue.
     pub attempts: u32,
     /// Tokens used; zero without an answer.
     pub usage: Usage,
 }
 
-/// How the pool stands.
+/// The state of the pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolReport {
-    /// Every queue that was used so far.
+    /// Every queue that has been used.
     pub lanes: Vec<LaneReport>,
-    /// The models that gave no answer when they were called last.
+    /// The models whose last call failed.
     pub troubles: Vec<Trouble>,
 }
 
-/// How one model's queue stands.
+/// The state of one model's queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneReport {
-    /// The model's role.
     pub role: ModelRole,
     /// The model's name in the settings.
     pub model: ModelName,
     /// Where the model is served.
     pub at: ServiceEndpoint,
-    /// Questions that wait, pauses included.
+    /// Calls that wait, including those that back off.
     pub waiting: usize,
-    /// Calls under way.
     pub running: usize,
-    /// The endpoint's breaker.
     pub breaker: BreakerState,
 }
 
-/// How an endpoint's breaker stands.
+/// The state of an endpoint's circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BreakerState {
     /// Calls pass.
     Closed,
     /// No call passes before this moment.
     Open(Moment),
-    /// One call may try whether the endpoint is back.
+    /// One call may test whether the endpoint answers again.
     HalfOpen,
 }
 
-/// A model that gave no answer when it was called last.
+/// A model whose last call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    /// What it is asked for.
+    /// What it is used for.
     pub role: ModelRole,
     /// Its name in the settings.
     pub name: ModelName,
     /// Its name at its endpoint.
     pub model: Arc<str>,
-    /// What went wrong at which endpoint, and the way out, for people.
+    /// What went wrong at which endpoint and what to do about it, for people.
     pub detail: String,
-    /// The same without what the endpoint said itself, which may quote what people of any guild said.
+    /// The same without the endpoint's own error text, which may quote messages of any guild.
     pub in_our_words: String,
 }

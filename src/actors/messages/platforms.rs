@@ -1,26 +1,23 @@
-//! What the supervisor of the connections to platforms is told.
+//! Messages to the supervisor of the connections to platforms.
 
 use std::num::NonZeroU32;
 
 use super::supervision::Upkeep;
 use crate::ports::gateway::{Disconnected, Shard};
 
-/// What the supervisor of the connections is told.
 pub enum PlatformsMessage {
-    /// It is time to ask a platform how many connections there are to be.
+    /// Ask this platform how many connections it wants.
     Ask(&'static str),
-    /// What it said.
+    /// The platform's answer to that.
     Counted(&'static str, Result<NonZeroU32, Disconnected>),
-    /// A connection has no use any more before a person has done something.
-    OverForGood {
-        /// To which platform.
+    /// A connection ended for a reason that a person has to fix first.
+    Blocked {
         platform: &'static str,
-        /// Why.
         reason: String,
-        /// It was there for a while: what is in the way now was not before.
+        /// It was up for a while, so the obstacle is new.
         was_up: bool,
     },
-    /// What its supervision tells itself.
+    /// The supervisor's own supervision messages.
     Upkeep(Upkeep<ShardName>),
 }
 

@@ -1,4 +1,4 @@
-//! An answer that is owed: given exactly once, by being dropped if in no other way.
+//! A one-shot reply that is always sent: dropping it unused sends an error.
 
 use std::fmt;
 
@@ -9,33 +9,32 @@ use super::writer::WriteError;
 
 type Answer<T, E> = Box<dyn FnOnce(Result<T, E>) + Send>;
 
-/// Nobody answers any more.
+/// The reply was dropped without an answer, for instance because its holder died.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dropped;
 
-/// Takes an answer to whoever asked. Dropped unused, it answers that it was [`Dropped`].
+/// Sends an answer to the caller. Dropped unused, it answers [`Dropped`].
 pub struct Reply<T, E: From<Dropped> = WriteError> {
     answer: Option<Answer<T, E>>,
     since: Instant,
 }
 
 impl<T, E: From<Dropped>> Reply<T, E> {
-    /// Answers by calling this, which must not wait: typically it casts a message to whoever asked.
+    /// Answers by calling this closure, which must not block. Typically it casts a message to the caller.
     pub fn new(answer: impl FnOnce(Result<T, E>) + Send + 'static) -> Self {
         Self { answer: Some(Box::new(answer)), since: Instant::now() }
     }
 
-    /// To somebody who does not care.
-    pub fn unheard() -> Self {
+    /// A reply that nobody reads.
+    pub fn ignored() -> Self {
         Self { answer: None, since: Instant::now() }
     }
 
-    /// Since when it is owed.
+    /// When the request was made.
     pub const fn since(&self) -> Instant {
         self.since
     }
 
-    /// Gives the answer.
     pub fn send(mut self, answer: Result<T, E>) {
         if let Some(deliver) = self.answer.take() {
             deliver(answer);
@@ -44,11 +43,11 @@ impl<T, E: From<Dropped>> Reply<T, E> {
 }
 
 impl<T: Send + 'static, E: From<Dropped> + Send + 'static> Reply<T, E> {
-    /// To somebody who waits for it.
+    /// A reply, and a receiver to wait for it.
     pub fn awaited() -> (Self, oneshot::Receiver<Result<T, E>>) {
         let (sender, receiver) = oneshot::channel();
         let reply = Self::new(move |answer| {
-            // Whoever asked may have stopped waiting.
+            // The caller may have stopped waiting.
             let _ = sender.send(answer);
         });
         (reply, receiver)

@@ -1,11 +1,11 @@
-//! What a connection to a platform is told.
+//! Messages to a connection to a platform.
 
 use crate::ports::gateway::Disconnected;
 
-/// What a connection is told, by itself.
+/// Messages that a connection sends to itself.
 pub enum ShardMessage {
-    /// The pause is over.
-    Live,
-    /// The life is over; none: it panicked.
-    Over(Option<Disconnected>),
+    /// The pause is over: connect again.
+    Connect,
+    /// The connection has ended. None: its task panicked.
+    Ended(Option<Disconnected>),
 }

@@ -1,9 +1,8 @@
-//! What the switchboard is told.
+//! Messages to the switchboard.
 
 use crate::domain::id::{ChannelId, GuildId};
 
-/// What the switchboard is told.
 pub enum SwitchboardMessage {
-    /// An event was accepted for a channel that is not there: it reads it when it is.
+    /// An event was accepted for a channel that is not running. The channel reads it when it starts.
     Wake(GuildId, ChannelId),
 }

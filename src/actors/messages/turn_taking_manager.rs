@@ -1,4 +1,4 @@
-//! What a turn-taking manager is told, and why it does not take a vote.
+//! Messages to a turn-taking manager, and why it rejects a vote.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,84 +10,60 @@ use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::vote::State;
 use crate::ports::language_model::LazyRequest;
 
-/// What a turn-taking manager is told.
 pub enum ManagerMessage {
-    /// The question of a companion came to its end.
-    Answered {
-        /// Which question.
-        ticket: Ticket,
-        /// What was asked.
-        asked: Arc<LazyRequest>,
-        /// What came of it.
-        outcome: Box<Outcome>,
-    },
+    /// A companion's question was answered, or failed.
+    Answered { ticket: Ticket, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
     /// An external companion votes. Answered once the vote is on record.
     Submit {
-        /// Its vote.
         state: State,
-        /// Where it is said whether it counts.
+        /// Answered with whether the vote counts.
         reply: RpcReplyPort<Result<(), VoteError>>,
     },
     /// A State is on record.
-    Known(Box<State>),
+    StateRecorded(Box<State>),
     /// The round is over; these were its States.
-    Over(Vec<State>),
-    /// States that are missing are waited for no longer.
+    RoundClosed(Vec<State>),
+    /// The deadline for missing States has passed.
     Due,
-    /// They are still waited for, for so long.
-    Wait(Duration),
+    /// Wait this much longer for missing States.
+    ExtendDeadline(Duration),
 }
 
-/// Why a vote or the words of an external companion were not taken. Each says what to do instead.
+/// Why a vote or a statement of an external companion was rejected. Each message says what to do instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VoteError {
-    /// No round is open.
     #[error("no round is open here; wait for a `round_opened` that names you under `asked`")]
     NoRound,
     /// The round does not ask for this companion's vote.
     #[error("{from} is not asked in this round; wait for a `round_opened` that names it under `asked`")]
-    NotAsked {
-        /// Who voted.
-        from: CompanionId,
-    },
+    NotAsked { from: CompanionId },
     /// The vote is for a round that is not open.
     #[error("messageId {given:?} is not that of the open round, which is {open:?}; vote with that one, if it asks you")]
     OtherRound {
-        /// What the vote was for.
+        /// The `messageId` of the vote.
         given: String,
-        /// What is open.
         open: String,
     },
-    /// It did this before.
-    #[error("{from} has done this already, and it counts once; wait for the next round")]
-    Twice {
-        /// Who.
-        from: CompanionId,
-    },
+    /// The companion has already voted or spoken in this round.
+    #[error("{from} has done this already, and only the first counts; wait for the next round")]
+    Twice { from: CompanionId },
     /// The server plays this companion itself.
     #[error("{from} is not external here, the server plays it; make it external in the room's companions, or send as another")]
-    NotExternal {
-        /// Who.
-        from: CompanionId,
-    },
-    /// It does not have the floor.
+    NotExternal { from: CompanionId },
+    /// The companion does not have the floor.
     #[error("{from} was not selected for message_id {message_id:?}; wait for a `respond` that names it")]
     NotSelected {
-        /// Who.
         from: CompanionId,
-        /// What the words were for.
+        /// The `message_id` of the statement.
         message_id: String,
     },
-    /// It had the floor, and lost it again.
+    /// The companion had the floor, and its time ran out.
     #[error(
-        "{from} had the floor and its words came too late; post them sooner (turn_taking.external_statement_timeout_secs), or wait for \
+        "{from} had the floor, but its statement came too late; post it sooner (turn_taking.external_statement_timeout_secs), or wait for \
          the next round"
     )]
-    TooLate {
-        /// Who.
-        from: CompanionId,
-    },
-    /// The channel went away meanwhile.
-    #[error("the channel is being restarted and may have taken this or not; send it again")]
+    TooLate { from: CompanionId },
+    /// The channel ended before it answered.
+    #[error("the channel is being restarted, and it is not known whether this counts; send it again")]
     Gone,
 }

@@ -1,4 +1,4 @@
-//! What the writer is asked, and what it answers.
+//! Requests to the writer, and its answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,47 +14,43 @@ use crate::journal::record::{OutboxRecord, Used};
 use crate::ports::store::key::Key;
 use crate::ports::store::{Refusal, StoreError, Term, Value, Write};
 
-/// What the writer is asked.
 #[derive(Debug)]
 pub enum WriterMessage {
     /// Accept an event from outside.
     Accept(Accept),
-    /// Put on record what a channel made.
+    /// Append events that a channel produced.
     Record(Record),
-    /// Take in a statement that is posted with being stored.
+    /// Append a statement that is posted by being stored.
     Post(Post),
-    /// Write what is nobody's journal.
+    /// Write records outside of journals.
     WriteMeta(WriteMeta),
-    /// Delete a channel's journal.
     DeleteChannel(DeleteChannel),
-    /// Write events again without their words.
+    /// Replace events by their redacted form.
     RedactEvents(RedactEvents),
-    /// Let the oldest events of a journal go.
+    /// Raise the low-water mark of a journal.
     DeleteExpired(DeleteExpired),
-    /// Take people out of the index.
+    /// Remove people from the index of persons.
     RemoveFromIndex(RemoveFromIndex),
-    /// Wait for what was asked before.
+    /// Wait until all earlier requests are finished.
     Fence(Fence),
-    /// What the writer tells itself.
+    /// A message of the writer to itself.
     Own(Own),
 }
 
-/// What the writer tells itself.
+/// Messages that the writer sends to itself.
 #[derive(Debug)]
 pub enum Own {
-    /// A ward was taken, or not.
+    /// Taking a ward succeeded or failed.
     Taken(Ward, Result<Held, ReadError>),
-    /// It was looked up where a journal stands.
+    /// The head of a journal was read, or could not be.
     Opened(ChannelKey, Result<Head, ReadError>),
-    /// The store has answered what came of this group.
+    /// The store has answered for this group of commits.
     Committed(u64, Result<Vec<Result<(), Refusal>>, StoreError>),
-    /// What remained of a deleted channel below this number is gone.
+    /// The rest of a deleted channel below this number was swept.
     Swept {
-        /// The channel's place.
         channel_key: ChannelKey,
         /// The first number that is left.
         below: Seq,
-        /// Who waits for it.
         reply: Reply<()>,
     },
 }
@@ -62,167 +58,146 @@ pub enum Own {
 /// A ward that is held.
 #[derive(Clone, Copy, Debug)]
 pub struct Held {
-    /// Under which it is written.
+    /// The term under which the ward is written.
     pub term: Term,
     /// The number that the next new channel gets.
     pub next_channel: u32,
-    /// Tells apart what is used at one moment in one channel; with the term it never comes again.
+    /// Distinguishes usage records of one moment in one channel. Together with the term it is never repeated.
     pub usages: u32,
 }
 
 /// Accepts one event from outside.
 #[derive(Debug)]
 pub struct Accept {
-    /// Where.
     pub channel_key: ChannelKey,
-    /// When it happened; none: when the writer hears of it. Never before the channel's newest event.
+    /// When it happened. None: when the writer receives it. Never earlier than the channel's newest event.
     pub at: Option<Moment>,
-    /// What happened; one that [is heard](Event::is_heard).
+    /// An [inbound event](Event::is_heard).
     pub event: Event,
-    /// The platform's id of the message; the same id again gives the first number, whatever the text.
+    /// The platform's id of the message. A second event with the same id is answered with the number of the first, whatever its text.
     pub id: Option<Arc<str>>,
-    /// Where the number goes.
     pub reply: Reply<Accepted, Refused>,
 }
 
-/// Puts on record what a channel made itself, and all that belongs to it, whole or not at all.
+/// Appends events that a channel produced, together with all that belongs to them, in one atomic batch.
 #[derive(Debug)]
 pub struct Record {
-    /// Where.
     pub channel_key: ChannelKey,
-    /// When it happened, by the conversation's clock.
+    /// When they happened, by the conversation's clock.
     pub at: Moment,
-    /// What happened.
     pub made: Vec<Made>,
-    /// Nothing is pending once this event from outside is handled.
+    /// Nothing is pending once this inbound event is handled.
     pub quiet: Option<Seq>,
-    /// The conversation after all of this channel's records up to and with this one.
+    /// The conversation after all of this channel's events up to and including these.
     pub snapshot: Option<Box<Conversation>>,
-    /// Changes of replies owed.
+    /// Changes of the outbox.
     pub outbox: Vec<OutboxWrite>,
-    /// What was used.
     pub usage: Vec<Used>,
-    /// Where the outcome goes.
     pub reply: Reply<Committed>,
 }
 
-/// A change of a reply owed.
+/// A change of the outbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutboxWrite {
-    /// It is owed, or got further.
+    /// The reply is owed, or has made progress.
     Put(Ticket, OutboxRecord),
-    /// It is owed no more.
+    /// The reply is no longer owed.
     Remove(Ticket),
 }
 
-/// Takes in a companion's statement that is posted with being stored, as on the console: the event, and that its reply is owed no more.
+/// Appends a companion's statement that is posted by being stored, as on the console, and removes its reply from the outbox.
 #[derive(Debug)]
 pub struct Post {
-    /// Where.
     pub channel_key: ChannelKey,
-    /// When; none: when the writer hears of it.
+    /// When it was said. None: when the writer receives it.
     pub at: Option<Moment>,
-    /// The statement.
     pub event: Event,
     /// The turn that it ends.
     pub turn: Option<TurnId>,
-    /// The platform's ids of the statement's parts: the first as in [`Accept`]; by the others it is found as well.
+    /// The platform's ids of the statement's parts. The first is used as in [`Accept`]; the others lead to the statement as well.
     pub ids: Vec<Arc<str>>,
     /// The reply that it fulfils.
     pub ticket: Ticket,
-    /// What was used.
     pub usage: Vec<Used>,
-    /// Where the number goes.
     pub reply: Reply<Accepted>,
 }
 
-/// Writes what is nobody's journal: settings, rooms, messages set aside.
+/// Writes records outside of journals: settings, rooms, dead letters.
 #[derive(Debug)]
 pub struct WriteMeta {
-    /// Where all the keys lie.
+    /// The ward of all the keys.
     pub ward: Ward,
-    /// What to write; never a journal or its head.
+    /// The writes. None of them touches a journal or its head.
     pub writes: Vec<Write>,
     /// Keys that must not exist yet.
     pub fresh: Vec<Key>,
-    /// Where the outcome goes.
     pub reply: Reply<(), MetaWriteError>,
 }
 
-/// Deletes a channel's journal and all that was made from it. Answered once everything is gone. Its numbers are not used again.
+/// Deletes a channel's journal and everything derived from it. Answered once all of it is deleted. The numbers are not used again.
 #[derive(Debug)]
 pub struct DeleteChannel {
-    /// Which one.
     pub channel_key: ChannelKey,
-    /// Where the outcome goes.
     pub reply: Reply<()>,
 }
 
-/// Writes events again without what must be forgotten. They keep their numbers. What was deleted meanwhile stays deleted.
+/// Replaces events by their redacted form. They keep their numbers. Events that were deleted in the meantime stay deleted.
 #[derive(Debug)]
 pub struct RedactEvents {
-    /// Where.
     pub channel_key: ChannelKey,
-    /// The events as they are to read from now on; see [`without_words`](crate::journal::redaction::without_words).
+    /// The redacted events; see [`redact`](crate::journal::redaction::redact).
     pub events: Vec<Recorded>,
-    /// Other keys of the channel to change: the snapshot that quotes them, what was set aside of them.
+    /// Other keys of the channel to change: the snapshot that quotes the events, and their dead letters.
     pub writes: Vec<Write>,
-    /// Where the outcome goes.
     pub reply: Reply<()>,
 }
 
-/// Lets the oldest events of a journal go: what is missing below a number was let go, from now on. They still lie there until somebody
-/// takes them away. What was deleted, or let go beyond that, meanwhile stays so.
+/// Raises the low-water mark of a journal: from now on, missing events below it are no gap. The events themselves stay until they are swept.
+/// A higher mark, or a deletion of the journal, in the meantime is not undone.
 #[derive(Debug)]
 pub struct DeleteExpired {
-    /// Where.
     pub channel_key: ChannelKey,
-    /// The lowest number that the journal still owes. The stored snapshot contains everything below.
+    /// The lowest number that the journal must still contain. The stored snapshot covers everything below.
     pub below: Seq,
-    /// The conversation's snapshot, as it is to be kept from now on, if it is to change.
+    /// The conversation's new snapshot, if it changes.
     pub snapshot: Option<Value>,
-    /// Where the outcome goes.
     pub reply: Reply<()>,
 }
 
-/// Takes people out of the index of persons, of whom nothing is left in stretches of a journal.
+/// Removes people from the index of persons for stretches of a journal that contain no message of theirs any more.
 #[derive(Debug)]
 pub struct RemoveFromIndex {
-    /// Where.
     pub channel_key: ChannelKey,
     /// A number in the newest of these [stretches](crate::journal::speakers).
     pub stretch: Seq,
-    /// Their keys in the index, and what notes that they are to go.
+    /// Their keys in the index, and the keys of the notes that request the removal.
     pub keys: Vec<Key>,
-    /// The number of the journal's last event when nothing was left of them.
+    /// The number of the journal's last event at the time of the check.
     pub as_of: Seq,
-    /// Where it goes whether that was done: not, if something may have been said in the stretch since.
+    /// Answered with whether it was done. It is not done if something may have been said in the stretch since the check.
     pub reply: Reply<bool>,
 }
 
-/// Waits until everything is settled that was asked for this channel before. Whoever restores a channel after a crash asks this first, or
-/// what its predecessor left on the way would come after.
+/// Waits until all earlier requests for this channel are finished. A channel that is restored after a crash sends this first. Otherwise
+/// requests that its predecessor had in flight could be committed after it read the record.
 #[derive(Debug)]
 pub struct Fence {
-    /// Where.
     pub channel_key: ChannelKey,
-    /// Where the number of the journal's last event goes.
+    /// Answered with the number of the journal's last event.
     pub reply: Reply<Seq>,
 }
 
-/// An event was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accepted {
-    /// Its number.
     pub seq: Seq,
-    /// False: it is a duplicate; the number is that of the first.
+    /// False: it is a duplicate, and the number is that of the first event.
     pub is_new: bool,
 }
 
-/// What a channel made is on record.
+/// The answer to [`Record`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Committed {
-    /// The number of the first event; without any, the one after `last`.
+    /// The number of the first event. Without events, the number after `last`.
     pub first: Seq,
     /// The number of the journal's last event.
     pub last: Seq,
@@ -231,19 +206,19 @@ pub struct Committed {
 /// Why something was not written, or may not have been.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
-    /// It may have been stored, or not: restore from the store, and go on from what is there.
-    #[error("it is not known whether this was stored; read it again before going on")]
+    /// It may have been stored or not. Restore from the store, and continue from what it contains.
+    #[error("it is not known whether this was stored; read it again before you continue")]
     Unknown,
-    /// It was not stored, and nothing will be until the server has opened its store again.
+    /// It was not stored, and nothing can be stored until the server has reopened its store.
     #[error("nothing can be stored now: {0}")]
     Unavailable(Arc<str>),
-    /// It was not stored, and will not be as long as what is on record of the channel cannot be read; this says what to do.
+    /// It was not stored, and cannot be as long as the channel's record cannot be read. The text says what to do.
     #[error("{0}")]
     Unreadable(Arc<str>),
     /// It was not stored: it belongs to a history that was deleted.
-    #[error("the channel was deleted; restore it and go on")]
+    #[error("the channel was deleted; restore it and continue")]
     Deleted,
-    /// It was not stored: it contradicts what this request is for.
+    /// It was not stored: the request is invalid.
     #[error("this cannot be recorded: {0}")]
     Unfit(&'static str),
 }
@@ -264,12 +239,9 @@ impl From<ReadError> for WriteError {
 /// Why an event was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// Too much waits: to be stored, or for its channel.
+    /// Too many requests wait to be stored, or to be handled by the channel.
     #[error("too many messages wait; try again in {} ms", .retry_after.as_millis())]
-    Busy {
-        /// When to try again.
-        retry_after: Duration,
-    },
+    Busy { retry_after: Duration },
     /// It was not stored, or may not have been.
     #[error(transparent)]
     WriteError(#[from] WriteError),
@@ -281,17 +253,12 @@ impl From<Dropped> for Refused {
     }
 }
 
-/// Why an administrative write was not done.
+/// Why a write outside of journals was not done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MetaWriteError {
-    /// A key that had to be new is there.
+    /// A key that had to be new exists.
     #[error("{key} exists already")]
-    Exists {
-        /// Which key.
-        key: Key,
-        /// What it holds.
-        value: Value,
-    },
+    Exists { key: Key, value: Value },
     /// It was not stored, or may not have been.
     #[error(transparent)]
     WriteError(#[from] WriteError),

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, mpsc, onesho
 use tokio::time::Instant;
 
 use super::millis;
-use crate::actors::messages::models::{Asked, CallFacts, CallId, Job, Outcome, PoolMessage, PoolReport};
+use crate::actors::messages::models::{CallFacts, CallId, Job, Outcome, PoolMessage, PoolReport, PoolRequest};
 use crate::actors::messages::reply::Reply;
 use crate::domain::id::{GuildId, ModelName};
 use crate::domain::priority::Priority;
@@ -177,7 +177,7 @@ impl Pool {
         let reply = Reply::new(move |given| reply_to(given.unwrap_or_else(|_| Outcome::lost(identity, asked.elapsed()))));
         let job = Job { at, model, request, drafts, span: tracing::Span::current() };
         // A question that cannot be sent is dropped, and thereby answered.
-        self.send(PoolMessage::Ask(Box::new(Asked { call, priority, asked, deadline, job, reply })));
+        self.send(PoolMessage::Ask(Box::new(PoolRequest { call, priority, asked, deadline, job, reply })));
         call
     }
 

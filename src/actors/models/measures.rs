@@ -1,6 +1,6 @@
 //! The pool's metrics: counters of what happened, and gauges of waiting and running calls.
 
-use super::schedule::{PoolEvent, Schedule, CallStats};
+use super::schedule::{CallStats, PoolEvent, Schedule};
 use crate::domain::moment::Moment;
 use crate::domain::priority::Priority;
 use crate::ports::language_model::ModelRole;

@@ -58,7 +58,7 @@ impl Queue {
     /// A question of the lowest priority is shed, from the guild that has the most of them, counting the new one. So no guild takes
     /// another's room by asking more. The guild's oldest question is shed, because its answer is worth the least. Among direct addresses the
     /// newest is shed instead, which may be the new one: a person waits for each of them, and for the oldest the longest.
-    pub fn to_shed_for(&self, priority: Priority, new_call: CallId, guild: &GuildId) -> Option<CallId> {
+    pub fn question_to_shed(&self, priority: Priority, new_call: CallId, guild: &GuildId) -> Option<CallId> {
         if self.len() < self.capacity {
             return None;
         }

@@ -161,7 +161,7 @@ impl Schedule {
             self.answer(now, call, Err(circuit_open(at, until.since(now))), &mut steps);
             return steps;
         }
-        if let Some(shed) = self.lane(&entry).queue.to_shed_for(entry.priority, call, &entry.guild) {
+        if let Some(shed) = self.lane(&entry).queue.question_to_shed(entry.priority, call, &entry.guild) {
             let event = self.open.get(&shed).map(|open| PoolEvent::Shed(open.entry.role, open.entry.priority));
             self.events.extend(event);
             self.answer(now, shed, Err(too_many(at.clone())), &mut steps);
@@ -198,7 +198,7 @@ impl Schedule {
         };
         let Some(at) = self.leave(now, call, verdict, &mut steps) else { return steps };
         match result {
-            Err(no_answer) if no_answer.is_passing() => self.try_again_or_answer(now, call, no_answer, fraction, &mut steps),
+            Err(no_answer) if no_answer.is_transient() => self.try_again_or_answer(now, call, no_answer, fraction, &mut steps),
             result => self.answer(now, call, result, &mut steps),
         }
         self.start_calls(now, &at, &mut steps);
@@ -419,8 +419,9 @@ impl Schedule {
         for (_, lane) in self.lanes.iter_mut().filter(|(key, _)| key.at == *at) {
             let Concurrency { most, guild_share: share } = lane.limits;
             while lane.running < most && breaker.allows_call(now) {
-                let may_ask =
-                    |guild: &GuildId| lane.running_by_guild.get(guild).copied().unwrap_or(0) < current_share(&lane.slowed, guild, share);
+                let may_ask = |guild: &GuildId| {
+                    lane.running_by_guild.get(guild).copied().unwrap_or(0) < current_share(&lane.slowed, guild, share)
+                };
                 let Some(call) = lane.queue.pop(may_ask) else { break };
                 let Some(open) = self.open.get_mut(&call) else { continue };
                 lane.enter(&open.entry.guild);

@@ -295,7 +295,7 @@ async fn drafts_of_a_failed_attempt_are_declared_void() {
 
     assert_eq!(outcome.result, Ok(answer("whole")));
     assert_eq!(drafts.recv().await, Some(Draft::More("half a".to_owned())));
-    assert_eq!(drafts.recv().await, Some(Draft::Anew));
+    assert_eq!(drafts.recv().await, Some(Draft::Restart));
 }
 
 #[tokio::test(start_paused = true)]

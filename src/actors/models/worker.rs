@@ -24,7 +24,7 @@ impl Worker {
         let mut report = EndReport { pool, call, on_drop: Some(PoolMessage::NoPrompt) };
         let span = job.span.clone();
         let work = async move {
-            let request = job.request.in_words();
+            let request = job.request.build();
             report.on_drop = Some(PoolMessage::Panicked);
             instruments.pool_calls.add(1, [request.role.as_str()]);
             let result = job.model.ask(request, job.drafts.as_ref()).await;

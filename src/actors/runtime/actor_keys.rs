@@ -1,4 +1,4 @@
-//! Where each kind of actor is found, and which messages are understood there.
+//! The key of each type of actor: its address in the directory, and the type of its messages.
 
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::CompanionMessage;
@@ -33,24 +33,18 @@ macro_rules! actor_keys {
 }
 
 actor_keys! {
-    /// The node's one writer.
     WriterKey() => Address::Writer, WriterMessage;
-    /// The pool of models.
     PoolKey() => Address::SideModels, PoolMessage;
-    /// Who wakes channels.
     SwitchboardKey() => Address::Switchboard, SwitchboardMessage;
-    /// Who supervises the guilds.
     GuildsKey() => Address::Guilds, GuildsMessage;
-    /// Who supervises the platforms' connections.
+    /// The supervisor of the connections to platforms.
     PlatformsKey() => Address::Platforms, PlatformsMessage;
-    /// A connection to a platform: the platform's name, and which of its connections.
+    /// A connection to a platform: the platform's name, and the number of the connection.
     ShardKey(platform: &'static str, number: u32) => Address::Shard(platform, *number), ShardMessage;
-    /// A guild.
     GuildKey(guild: GuildId) => Address::Guild(guild.clone()), GuildMessage;
     /// A companion in a guild.
     CompanionKey(guild: GuildId, companion: CompanionId) => Address::Companion(guild.clone(), companion.clone()), CompanionMessage;
-    /// A channel.
     ChannelActorKey(channel: ChannelId) => Address::Channel(channel.clone()), ChannelMessage;
-    /// The turn-taking manager of a channel; there while a round is open.
+    /// The turn-taking manager of a channel. It exists while a round is open.
     TurnTakingManagerKey(channel: ChannelId) => Address::TurnTakingManager(channel.clone()), ManagerMessage;
 }

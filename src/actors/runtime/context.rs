@@ -1,4 +1,4 @@
-//! What every actor of one system works with.
+//! The context that all actors of one system share.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -19,63 +19,49 @@ use crate::ports::store::Store;
 use crate::settings::Settings;
 use crate::telemetry::recorder::Recorder;
 
-/// What every actor works with. Cheap to clone.
+/// The shared context of the actors. Cheap to clone.
 #[derive(Clone)]
 pub struct ActorContext {
-    /// Where everything is kept. Only the writer writes.
+    /// Only the writer writes to it.
     pub store: Arc<dyn Store>,
-    /// The time of day.
     pub clock: Arc<dyn Clock>,
-    /// What nobody should foresee.
     pub rng: Arc<dyn Rng>,
-    /// Where everyone is.
     pub directory: Directory,
-    /// Whoever watches.
     pub hub: Hub,
-    /// Where people talk, apart from the console.
+    /// The chat platforms besides the console.
     pub platforms: Platforms,
-    /// Those of them that are heard over connections of their own.
+    /// The platforms that receive events over their own connections.
     pub gateways: Gateways,
-    /// The models.
     pub pool: Pool,
-    /// Spans.
     pub recorder: Recorder,
-    /// The rules.
     pub settings: Arc<Settings>,
-    /// Who lives where.
     pub memberships: Memberships,
-    /// Who is not to be heard.
+    /// The people who opted out.
     pub opt_outs: OptOuts,
-    /// Whose turn it is to change words that are on record.
+    /// One lock per channel for rewriting stored events.
     pub rewrite_locks: RewriteLocks,
-    /// Which channels have to look for what they hung over.
+    /// Channels that hung before this start, and have to search for the message that they hung on.
     pub hung: RecentHangs,
-    /// Whether the last attempt to compact the store failed, or found no room: nobody knows then when erased words leave its file.
+    /// Whether the last attempt to compact the store failed or found too little disk space. Then it is unknown when erased words leave its
+    /// file.
     pub compaction_failed: Arc<AtomicBool>,
-    /// Called when the store can take no more: the process has to end, and begin anew.
+    /// Called when the store has failed and accepts no more writes: the process has to be restarted.
     pub store_failed: Arc<dyn Fn(String) + Send + Sync>,
 }
 
-/// What a context cannot do without: everything else has a default.
+/// The parts of a context that have no default.
 pub struct Environment {
-    /// Where everything is kept.
     pub store: Arc<dyn Store>,
-    /// The time of day.
     pub clock: Arc<dyn Clock>,
-    /// What nobody should foresee.
     pub rng: Arc<dyn Rng>,
-    /// The models.
     pub models: Models,
-    /// Spans.
     pub recorder: Recorder,
-    /// The rules.
     pub settings: Arc<Settings>,
-    /// The companions that there are.
     pub companions: CompanionSet,
 }
 
 impl ActorContext {
-    /// What actors work with in this environment: without platforms, with nobody in it yet. A store that fails is only told of in the log.
+    /// A context without platforms and memberships. A failure of the store is only logged.
     pub fn new(environment: Environment) -> Self {
         let Environment { store, clock, rng, models, recorder, settings, companions } = environment;
         let directory = Directory::new();

@@ -1,4 +1,4 @@
-//! Counts how often one message took its handler down, says when it is to be set aside, and does it.
+//! Counts how often a message killed its handler, decides when it becomes a dead letter, and records it.
 
 use std::collections::BTreeMap;
 
@@ -12,25 +12,25 @@ use crate::journal::record::{DeadLetterRecord, encode};
 use crate::ports::store::Write;
 use crate::telemetry::instruments::NONE;
 
-/// A message that kills its handler so often is set aside.
+/// A message becomes a dead letter after it has killed its handler this often.
 pub const DEATHS_TO_DEAD_LETTER: u32 = 3;
 
-/// Messages that killed are remembered up to this number; beyond it the one whose last death is the oldest is forgotten.
-const MOST_SUSPECTS: usize = 1_024;
+/// How many suspects are remembered. If there are more, the one whose last death is the oldest is dropped.
+const MAX_SUSPECTS: usize = 1_024;
 
-/// What to do with a message after its handler died of it.
+/// What to do with a message that killed its handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Handle it again.
     TryAgain {
-        /// Handlers it killed by now.
+        /// How many handlers it has killed.
         deaths: u32,
     },
-    /// Set it aside, recorded and shown; it is forgotten here.
+    /// Record it as a dead letter. It is no longer counted here.
     DeadLetter,
 }
 
-/// The messages under suspicion.
+/// The messages that killed a handler and are not dead letters yet.
 #[derive(Debug)]
 pub struct Suspects {
     limit: u32,
@@ -48,17 +48,17 @@ struct Suspect {
 
 impl Default for Suspects {
     fn default() -> Self {
-        Self::new(DEATHS_TO_DEAD_LETTER, MOST_SUSPECTS)
+        Self::new(DEATHS_TO_DEAD_LETTER, MAX_SUSPECTS)
     }
 }
 
 impl Suspects {
-    /// None yet; a message is set aside at `limit` deaths (at least 1), and `capacity` of them are remembered (at least 1).
+    /// No suspects. A message becomes a dead letter at `limit` deaths (at least 1). `capacity` suspects are remembered (at least 1).
     pub fn new(limit: u32, capacity: usize) -> Self {
         Self { limit: limit.max(1), capacity: capacity.max(1), deaths: BTreeMap::new(), by_age: BTreeMap::new(), clock: 0 }
     }
 
-    /// A handler died while it was at this message.
+    /// A handler died while it handled this message.
     pub fn died(&mut self, channel: &ChannelId, seq: Seq) -> Verdict {
         let key = (channel.clone(), seq);
         let deaths = self.take(&key) + 1;
@@ -76,20 +76,19 @@ impl Suspects {
         Verdict::TryAgain { deaths }
     }
 
-    /// The message was handled after all.
+    /// The message was handled without a crash.
     pub fn handled(&mut self, channel: &ChannelId, seq: Seq) {
-        // Nearly always nobody is under suspicion: this runs for every message.
+        // This runs for every message, and there are hardly ever suspects.
         if !self.deaths.is_empty() {
             self.take(&(channel.clone(), seq));
         }
     }
 
-    /// How many messages are under suspicion.
+    /// The number of suspects.
     pub fn len(&self) -> usize {
         self.deaths.len()
     }
 
-    /// Whether none is.
     pub fn is_empty(&self) -> bool {
         self.deaths.is_empty()
     }
@@ -102,7 +101,7 @@ impl Suspects {
     }
 }
 
-/// Sets a message aside: its channel passes it over from its next start on. False: it is not certain that this is on record.
+/// Records a message as a dead letter. Its channel skips it from its next start on. False: it is unknown whether the record was stored.
 pub async fn put(context: &ActorContext, channel_key: &ChannelKey, seq: Seq, error: &str) -> bool {
     let Ok(Some(no)) = Reader::new(&*context.store).channel_no(channel_key).await else { return false };
     let record = DeadLetterRecord {
@@ -115,12 +114,11 @@ pub async fn put(context: &ActorContext, channel_key: &ChannelKey, seq: Seq, err
         is_closed: false,
     };
     let ward = channel_key.ward();
-    let is_dead_letter =
-        write_meta(context, ward, vec![Write::Put(key::dead_letter(ward, no, seq), encode(&record))]).await.is_ok();
-    if is_dead_letter {
+    let is_recorded = write_meta(context, ward, vec![Write::Put(key::dead_letter(ward, no, seq), encode(&record))]).await.is_ok();
+    if is_recorded {
         context.recorder.instruments().messages_set_aside.add(1, NONE);
     }
-    is_dead_letter
+    is_recorded
 }
 
 #[cfg(test)]
@@ -128,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_that_kills_three_handlers_is_set_aside() {
+    fn a_message_that_kills_three_handlers_becomes_a_dead_letter() {
         let mut suspects = Suspects::default();
 
         let verdicts = [(); 3].map(|()| suspects.died(&lobby(), Seq(7)));
@@ -138,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_counted_apart() {
+    fn each_message_is_counted_separately() {
         let mut suspects = Suspects::default();
         suspects.died(&lobby(), Seq(7));
         suspects.died(&lobby(), Seq(7));
@@ -148,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_was_handled_after_all_is_innocent() {
+    fn a_message_that_was_handled_is_no_longer_a_suspect() {
         let mut suspects = Suspects::default();
         suspects.died(&lobby(), Seq(7));
         suspects.died(&lobby(), Seq(7));
@@ -160,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_retried_by_an_operator_gets_its_chances_again() {
+    fn a_message_that_an_operator_retries_is_counted_from_zero() {
         let mut suspects = Suspects::new(1, 1);
 
         assert_eq!(suspects.died(&lobby(), Seq(7)), Verdict::DeadLetter);
@@ -168,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_the_oldest_is_forgotten() {
+    fn memory_is_bounded_and_the_oldest_suspect_is_dropped() {
         let mut suspects = Suspects::new(3, 2);
         suspects.died(&lobby(), Seq(1));
         suspects.died(&lobby(), Seq(2));

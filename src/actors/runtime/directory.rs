@@ -1,6 +1,6 @@
-//! Where every actor of one system is now: ids, never stored addresses, because a restarted actor has a new one.
+//! Resolves the address of an actor to the running actor. Callers must not store the resolved actor, because a restarted actor is a new one.
 //!
-//! ractor's own registry is process-wide, so two systems in one process (two tests) would collide in it; it is not used.
+//! ractor's own registry is process-wide. It is not used because two systems in one process (two tests) would collide in it.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::domain::id::{ChannelId, CompanionId, GuildId, Ticket};
 #[cfg(test)]
 mod tests;
 
-/// Who an actor is, through all its restarts.
+/// The identity of an actor, which stays the same over all its restarts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Address {
     /// The node's one writer to the store.
@@ -23,83 +23,68 @@ pub enum Address {
     SideModels,
     /// The pool of the main model.
     MainModels,
-    /// Routes what platforms hear.
+    /// Wakes the channels of accepted events.
     Switchboard,
-    /// Supervises the platforms' connections.
     Platforms,
-    /// A connection to a platform: the platform's name, and which of its connections.
+    /// A connection to a platform: the platform's name, and the number of the connection.
     Shard(&'static str, u32),
-    /// Supervises the guilds.
     Guilds,
-    /// A guild.
     Guild(GuildId),
     /// A companion in a guild.
     Companion(GuildId, CompanionId),
-    /// A channel.
     Channel(ChannelId),
     /// The turn-taking manager of a channel whose round is open.
     TurnTakingManager(ChannelId),
-    /// A reply in the making.
+    /// A reply that is being written.
     Reply(ChannelId, Ticket),
 }
 
-/// What sort of actor it is: the label under which those alive are counted.
+/// The type of an actor, used as the label of the count of running actors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(usize)]
 pub enum Sort {
-    /// The writer.
     Writer,
-    /// A model pool.
     Models,
-    /// The switchboard.
     Switchboard,
     /// The supervisor of the platforms' connections.
     Platforms,
     /// A connection to a platform.
     Shard,
-    /// The guilds' supervisor.
     Guilds,
-    /// A guild.
     Guild,
-    /// A companion.
     Companion,
-    /// A channel.
     Channel,
-    /// A turn-taking manager.
     TurnTakingManager,
-    /// A reply.
     Reply,
-    /// A statement on its way to a platform.
+    /// Posts a statement on a platform.
     Delivery,
 }
 
-/// An address together with the messages that are understood there. Implemented once for each actor, beside it, so that nobody
-/// can look one up under another's messages:
+/// An address together with the message type of its actor. It is implemented once for each type of actor, so that no actor can be looked up
+/// with the wrong message type:
 ///
 /// ```ignore
 /// pub struct ChannelActorKey(pub ChannelId);
 ///
-/// impl Place for ChannelActorKey {
+/// impl ActorKey for ChannelActorKey {
 ///     type Message = ChannelMessage;
 ///     fn address(&self) -> Address { Address::Channel(self.0.clone()) }
 /// }
 /// ```
 pub trait ActorKey {
-    /// What is understood there.
     type Message: Message;
 
-    /// Where it is.
     fn address(&self) -> Address;
 }
 
-/// Resolves addresses of one system to actors. Cloned, it is the same directory.
+/// Resolves addresses of one system to actors. All clones are the same directory.
 #[derive(Clone, Default)]
 pub struct Directory(Arc<RwLock<Entries>>);
 
 #[derive(Default)]
 struct Entries {
     actors: HashMap<Address, Entry>,
-    /// Guilds that were there once.
+    /// Guilds that have been registered before.
     guilds: HashSet<GuildId>,
     alive: [usize; Sort::ALL.len()],
 }
@@ -109,9 +94,9 @@ struct Entry {
     waiting: Arc<AtomicUsize>,
 }
 
-/// An actor's entry; dropping it takes the entry out, unless a successor has taken the place. Kept in the actor's state, it goes
-/// when the actor goes, whichever way that is.
-#[must_use = "the entry goes when this is dropped"]
+/// An actor's entry. Dropping it removes the entry, unless a successor has replaced it. It is stored in the actor's state, so that the entry
+/// is removed when the actor ends, however that happens.
+#[must_use = "the entry is removed when this is dropped"]
 pub struct Registration {
     directory: Directory,
     address: Address,
@@ -121,12 +106,11 @@ pub struct Registration {
 }
 
 impl Directory {
-    /// An empty one.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Enters an actor, in the place of the one that was there before.
+    /// Registers an actor, and replaces its predecessor.
     pub fn register<P: ActorKey>(&self, key: &P, actor: &ActorRef<P::Message>) -> Registration {
         let (address, cell) = (key.address(), actor.get_cell());
         let waiting = Arc::<AtomicUsize>::default();
@@ -141,21 +125,21 @@ impl Directory {
         registration
     }
 
-    /// The actor that is there now. None if there is none, or if it is stopping.
+    /// The running actor. None if there is none, or if it is stopping.
     pub fn find<P: ActorKey>(&self, key: &P) -> Option<ActorRef<P::Message>> {
         self.find_entry(key).map(|(actor, _)| actor)
     }
 
-    /// Hands work to the actor that is there now. It counts as waiting until the actor says that it was
-    /// [taken on](Registration::taken_on): whoever brings more asks first how much waits. False: nobody is there.
+    /// Sends work to the running actor. It counts as waiting until the actor reports that it has [taken it](Registration::taken_on). Callers
+    /// check how much is waiting before they send more. False: the actor is not running.
     pub fn hand_over<P: ActorKey>(&self, key: &P, work: P::Message) -> bool {
         let Some((actor, waiting)) = self.find_entry(key) else { return false };
-        // Counted before it can be taken on.
+        // Counted before the actor can take it.
         waiting.fetch_add(1, Ordering::Relaxed);
         actor.cast(work).is_ok()
     }
 
-    /// How much of what was handed over there was not taken on yet. Nothing waits for an actor that is not there.
+    /// How many messages were handed over and not taken yet. Zero if the actor is not running.
     pub fn waiting<P: ActorKey>(&self, key: &P) -> usize {
         self.read().actors.get(&key.address()).map_or(0, |entry| entry.waiting.load(Ordering::Relaxed))
     }
@@ -166,15 +150,15 @@ impl Directory {
         if actor.get_status() >= ActorStatus::Draining {
             return None;
         }
-        // Two places of different messages that claim one address would be a mistake of ours; what is sent must not get lost.
+        // Two keys with one address and different messages would be a bug. It is logged, so that messages are not lost silently.
         if actor.is_message_type_of::<P::Message>() != Some(true) {
-            tracing::error!(?address, "an actor that understands other messages is registered here");
+            tracing::error!(?address, "an actor with another message type is registered under this address");
             return None;
         }
         Some((actor.into(), waiting))
     }
 
-    /// Takes an actor out, if it is still the one that is there.
+    /// Removes an actor, unless a successor has replaced it.
     pub fn remove(&self, address: &Address, id: ActorId) -> bool {
         let mut entries = self.write();
         let is_same = entries.actors.get(address).is_some_and(|entry| entry.actor.get_id() == id);
@@ -185,7 +169,7 @@ impl Directory {
         is_same
     }
 
-    /// How many actors of every sort are registered, those without any included.
+    /// The number of registered actors of every sort, including zeros.
     pub fn alive(&self) -> impl Iterator<Item = (Sort, usize)> + use<> {
         let alive = self.read().alive;
         Sort::ALL.into_iter().zip(alive)
@@ -207,14 +191,14 @@ impl fmt::Debug for Directory {
 }
 
 impl Registration {
-    /// Whether it is that of a guild that was there before.
+    /// Whether this is the registration of a guild that has been registered before.
     pub const fn is_successor(&self) -> bool {
         self.is_successor
     }
 
-    /// So much of what was [handed over](Directory::hand_over) waits no more.
+    /// The actor has taken this many of the messages that were [handed over](Directory::hand_over).
     pub fn taken_on(&self, count: usize) {
-        // What came another way was never counted.
+        // Messages that were sent in another way were never counted.
         let _ = self.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |waiting| Some(waiting.saturating_sub(count)));
     }
 }
@@ -226,7 +210,7 @@ impl Drop for Registration {
 }
 
 impl Address {
-    /// What sort of actor is there.
+    /// The type of the actor.
     pub const fn sort(&self) -> Sort {
         match self {
             Self::Writer => Sort::Writer,
@@ -261,7 +245,7 @@ impl Sort {
         Self::Delivery,
     ];
 
-    /// The name used as a metric's label and in spans.
+    /// The name of the sort in metric labels and in spans.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Writer => "scribe",

@@ -1,4 +1,4 @@
-//! A guild: a bulkhead around its companions and channels. Whatever fails in it is started again here, or takes this guild with it alone.
+//! A guild: a bulkhead around its companions and channels. It restarts its children. If that does not help, only this guild fails.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::actors::runtime::directory::{Registration, Sort};
 use crate::actors::runtime::in_flight::InFlight;
 use crate::actors::runtime::pending;
 use crate::actors::runtime::quarantine::{self};
-use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, Lasting};
+use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, RestartType};
 use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Seq, Ward};
@@ -30,8 +30,8 @@ use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::operations::{self, ActorFacts};
 use crate::telemetry::plain::Plain;
 
-/// How a guild starts its actors again: at once, then after 0.2 s, doubling to 30 s. More than 8 in a minute for one of them, or 64 for
-/// all, and the guild itself is started again.
+/// How a guild restarts its actors: at once, then after 0.2 s, doubling to 30 s. After more than 8 restarts of one actor, or 64 of all of
+/// them, in a minute, the guild itself is restarted.
 pub const RESTARTS: RestartPolicy = RestartPolicy {
     first_delay: Duration::from_millis(200),
     longest_delay: Duration::from_secs(30),
@@ -39,44 +39,40 @@ pub const RESTARTS: RestartPolicy = RestartPolicy {
     total_limit: 64,
     window: Duration::from_secs(60),
 };
-/// How often budgets are cleared of what is over.
+/// How often expired uses are dropped from the budgets.
 const PRUNE_EVERY: Duration = Duration::from_secs(600);
 
-/// Channels that have something to do after a start are woken so many at once, and the next ones after a pause: what is past due is
-/// spread, so that neither models nor platforms are flooded.
+/// After a start, channels with pending work are woken in groups of this size, with a pause after each group. This spreads overdue work,
+/// so that neither models nor platforms are flooded.
 const WOKEN_AT_ONCE: usize = 100;
 const WAKE_PAUSE: Duration = Duration::from_millis(100);
 
-/// A channel that is killed with its guild is gone within so long, if it does not hang.
-const LINGERING: Duration = Duration::from_secs(10);
+/// A channel that is killed with its guild ends within this time unless it hangs.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A channel that cannot go on from its record is left alone for so long, as long as a guild is kept away at first.
-const LEFT_ALONE: Duration = Duration::from_secs(300);
+/// How long a channel that cannot continue from its record is suspended. It is the same as a guild's first quarantine.
+const SUSPENSION: Duration = Duration::from_secs(300);
 
-/// The actor.
 pub struct Guild;
 
-/// Which guild, and what it works with.
 #[derive(Clone)]
 pub struct Arguments {
-    /// Which guild.
     pub guild: GuildId,
-    /// What it works with.
     pub context: ActorContext,
 }
 
-/// What a guild keeps. All of it can be made again.
+/// The state of a guild. Nothing of it is lost for good when the guild is restarted.
 pub struct State {
     guild: GuildId,
-    /// One for all of its channels.
+    /// Shared by all channels of the guild.
     context: Arc<ActorContext>,
     myself: ActorRef<GuildMessage>,
     children: Children<Child, GuildMessage>,
     budgets: Arc<GuildBudgets>,
     in_flight: HashMap<ChannelId, Arc<InFlight>>,
-    /// Channels that are wanted while they go to sleep.
+    /// Channels to reopen because they got work while they were going to sleep.
     wanted: BTreeSet<ChannelId>,
-    /// Channels that cannot go on from their record, and what tries them again.
+    /// Suspended channels, and the timers that end the suspensions.
     suspended: BTreeMap<ChannelId, AbortHandle>,
     suspects: Suspects,
     _registration: Registration,
@@ -117,17 +113,17 @@ impl Actor for Guild {
     ) -> Result<(), ActorProcessingErr> {
         match message {
             GuildMessage::Open(channel) => state.open(channel),
-            GuildMessage::ResidenceChanged(channel) => state.membership_changed(channel),
+            GuildMessage::MembershipChanged(channel) => state.membership_changed(channel),
             GuildMessage::Close(channel) => state.close(&channel),
             GuildMessage::TryAgain(channel) => {
-                if state.leave_alone_no_more(&channel) {
+                if state.end_suspension(&channel) {
                     state.open(channel);
                 }
             }
             GuildMessage::Prune => state.prune(),
             GuildMessage::Upkeep(upkeep) => {
                 let report = state.children.upkeep(upkeep);
-                state.carry_on(report)?;
+                state.handle_report(report)?;
             }
         }
         Ok(())
@@ -140,13 +136,13 @@ impl Actor for Guild {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         let report = state.children.observe(event);
-        state.carry_on(report)
+        state.handle_report(report)
     }
 }
 
 impl State {
     fn open(&mut self, channel: ChannelId) {
-        if self.context.platforms.is_away(&channel) || self.suspended.contains_key(&channel) {
+        if self.context.platforms.is_disabled(&channel) || self.suspended.contains_key(&channel) {
             return;
         }
         if let Some(membership) = self.context.memberships.get(&channel) {
@@ -154,12 +150,12 @@ impl State {
                 self.ensure_companion(companion);
             }
         }
-        let anew = || Arc::new(InFlight::of(&channel, &self.context.hung));
-        let in_flight = self.in_flight.entry(channel.clone()).or_insert_with(anew).clone();
+        let new_marker = || Arc::new(InFlight::new(&channel, &self.context.hung));
+        let in_flight = self.in_flight.entry(channel.clone()).or_insert_with(new_marker).clone();
         let channel_key = ChannelKey::new(&self.guild, &channel);
         let arguments =
             channel::Arguments { channel_key, context: self.context.clone(), budgets: self.budgets.clone(), in_flight };
-        let spec = ChildSpec::of(Lasting::Transient, move || (Channel, arguments.clone()));
+        let spec = ChildSpec::of(RestartType::Transient, move || (Channel, arguments.clone()));
         let is_new = self.children.start(Child::Channel(channel.clone()), spec);
         if !is_new && self.context.directory.find(&ChannelActorKey(channel.clone())).is_none() {
             self.wanted.insert(channel);
@@ -168,7 +164,7 @@ impl State {
 
     fn ensure_companion(&mut self, companion: CompanionId) {
         let (guild, context, id) = (self.guild.clone(), self.context.clone(), companion.clone());
-        let spec = ChildSpec::of(Lasting::Permanent, move || {
+        let spec = ChildSpec::of(RestartType::Permanent, move || {
             let arguments = companion::Arguments { guild: guild.clone(), companion: id.clone(), context: context.clone() };
             (Companion, arguments)
         });
@@ -178,12 +174,12 @@ impl State {
     fn membership_changed(&mut self, channel: Option<ChannelId>) {
         let running: Vec<_> = self.children.running().map(|(child, _)| child.clone()).collect();
         for child in running {
-            if let Child::Channel(known) = child
-                && channel.as_ref().is_none_or(|changed| *changed == known)
-                && let Some(actor) = self.context.directory.find(&ChannelActorKey(known))
+            if let Child::Channel(id) = child
+                && channel.as_ref().is_none_or(|changed| *changed == id)
+                && let Some(actor) = self.context.directory.find(&ChannelActorKey(id))
             {
-                // One that is gone reads it when it is back.
-                let _ = actor.cast(ChannelMessage::ResidenceChanged);
+                // A channel that is being restarted reads the change when it starts.
+                let _ = actor.cast(ChannelMessage::MembershipChanged);
             }
         }
         if let Some(channel) = channel {
@@ -193,7 +189,7 @@ impl State {
 
     fn close(&mut self, channel: &ChannelId) {
         self.wanted.remove(channel);
-        self.leave_alone_no_more(channel);
+        self.end_suspension(channel);
         self.in_flight.remove(channel);
         if let Some(actor) = self.children.dismiss(&Child::Channel(channel.clone())) {
             actor.kill();
@@ -205,7 +201,7 @@ impl State {
         self.budgets.ledger().prune(self.context.clock.now());
     }
 
-    fn carry_on(&mut self, report: Option<Report<Child>>) -> Result<(), ActorProcessingErr> {
+    fn handle_report(&mut self, report: Option<Report<Child>>) -> Result<(), ActorProcessingErr> {
         match report {
             None | Some(Report::Started { .. }) => {}
             Some(Report::Restarting { child, ending, after }) => {
@@ -217,7 +213,7 @@ impl State {
             Some(Report::Ended { child, .. }) => {
                 if let Child::Channel(channel) = child {
                     let in_flight = self.in_flight.remove(&channel);
-                    // It may have promised one while it was killed.
+                    // It may have died between promising a statement and posting it.
                     self.budgets.ledger().promise_statement(&channel, false);
                     let is_wanted = self.wanted.remove(&channel);
                     if let Some(why) = in_flight.and_then(|in_flight| in_flight.take_unreadable()) {
@@ -248,37 +244,37 @@ impl State {
         ActorFacts { sort: child.sort().as_str(), address, ending, at: self.context.clock.now() }
     }
 
-    /// A message that kills its channel again and again is set aside, before it takes the guild down.
+    /// A message that kills its channel again and again becomes a dead letter before it takes the guild down.
     fn suspect(&mut self, child: &Child, ending: &Ending) {
         let Child::Channel(channel) = child else { return };
         let Some(seq) = self.in_flight.get(channel).and_then(|in_flight| in_flight.take()) else { return };
         if self.suspects.died(channel, seq) == Verdict::DeadLetter {
-            let (guild, named, error) = (Plain(self.guild.as_str()), Plain(channel.as_str()), ending);
-            tracing::error!(%guild, channel = %named, %seq, %error, "a message kills its handler and is set aside");
+            let (guild, plain_channel, error) = (Plain(self.guild.as_str()), Plain(channel.as_str()), ending);
+            tracing::error!(%guild, channel = %plain_channel, %seq, %error, "a message kills its handler and becomes a dead letter");
             self.add_dead_letter(channel.clone(), seq, ending.in_full());
         }
     }
 
-    /// What a channel dies of while it goes on from its record is in that record, and so is what cannot be read: nobody else in the guild has
-    /// a part in it.
+    /// If a channel dies while it continues from its record, or cannot read it, the cause is in that record. No other part of the guild is
+    /// affected, so only the channel is suspended.
     fn suspend(&mut self, channel: ChannelId, cause: Cause, reason: &str) {
-        let (guild, named, for_secs) = (Plain(self.guild.as_str()), Plain(channel.as_str()), LEFT_ALONE.as_secs());
+        let (guild, plain_channel, for_secs) = (Plain(self.guild.as_str()), Plain(channel.as_str()), SUSPENSION.as_secs());
         match cause {
             Cause::Died => tracing::error!(
                 %guild,
-                channel = %named,
+                channel = %plain_channel,
                 error = reason,
                 for_secs,
-                "this channel dies whenever it goes on from its record and is left alone for a while; what is accepted for it is kept. \
-                 Release it or wait; if that goes on, go back to a backup, or delete the room"
+                "this channel dies whenever it continues from its record and is suspended for a while; its accepted messages are stored. \
+                 Release it or wait; if it keeps failing, restore a backup, or delete the room"
             ),
             Cause::Unreadable => tracing::error!(
                 %guild,
-                channel = %named,
+                channel = %plain_channel,
                 error = reason,
                 for_secs,
-                "this channel cannot go on: what is on record of it cannot be read. It is left alone, and tried again after a while; what is \
-                 accepted for it is kept"
+                "this channel cannot continue because its record cannot be read. It is suspended and tried again after a while; its \
+                 accepted messages are stored"
             ),
         }
         self.in_flight.remove(&channel);
@@ -290,24 +286,24 @@ impl State {
             cause,
             reason: quarantine::shown(reason),
             since,
-            until: since + LEFT_ALONE,
+            until: since + SUSPENSION,
         };
-        self.tell_guilds(GuildsMessage::Suspended(self.myself.get_id(), entry));
-        let again = channel.clone();
-        let timer = self.myself.send_after(LEFT_ALONE, move || GuildMessage::TryAgain(again));
+        self.send_to_guilds(GuildsMessage::Suspended(self.myself.get_id(), entry));
+        let retried = channel.clone();
+        let timer = self.myself.send_after(SUSPENSION, move || GuildMessage::TryAgain(retried));
         self.suspended.insert(channel, timer.abort_handle());
     }
 
-    /// False: it was not left alone.
-    fn leave_alone_no_more(&mut self, channel: &ChannelId) -> bool {
+    /// False: it was not suspended.
+    fn end_suspension(&mut self, channel: &ChannelId) -> bool {
         let Some(timer) = self.suspended.remove(channel) else { return false };
         timer.abort();
-        self.tell_guilds(GuildsMessage::Resumed(channel.clone()));
+        self.send_to_guilds(GuildsMessage::Resumed(channel.clone()));
         true
     }
 
-    /// One that is not there takes its guilds along, and whom they left alone is tried again.
-    fn tell_guilds(&self, message: GuildsMessage) {
+    /// If the supervisor is not running, this guild ends with it, and the next one tries all of its channels. So nothing needs to be sent.
+    fn send_to_guilds(&self, message: GuildsMessage) {
         if let Some(guilds) = self.context.directory.find(&GuildsKey()) {
             let _ = guilds.cast(message);
         }
@@ -316,9 +312,13 @@ impl State {
     fn add_dead_letter(&self, channel: ChannelId, seq: Seq, error: String) {
         let (channel_key, context) = (ChannelKey::new(&self.guild, &channel), self.context.clone());
         tokio::spawn(async move {
-            // If it is lost, the message kills three more times and is set aside then.
+            // If this is lost, the message kills three more handlers and is recorded then.
             if !dead_letters::put(&context, &channel_key, seq, &error).await {
-                tracing::warn!(channel = %Plain(channel_key.channel.as_str()), %seq, "it could not be set aside, and will be when it has killed again");
+                tracing::warn!(
+                    channel = %Plain(channel_key.channel.as_str()),
+                    %seq,
+                    "a dead letter could not be recorded; it is tried again when the message has killed its handler again"
+                );
             }
         });
     }
@@ -342,26 +342,30 @@ impl std::fmt::Display for Child {
     }
 }
 
-/// The channels of a guild that are there.
+/// The running channels of a guild.
 fn channels_of(guild: &GuildId, context: &ActorContext) -> Vec<ActorCell> {
     let of_guild = context.memberships.all().into_iter().filter(|(_, membership)| membership.guild == *guild);
     of_guild.filter_map(|(channel, _)| Some(context.directory.find(&ChannelActorKey(channel))?.get_cell())).collect()
 }
 
-/// Wakes the channels that had something to do when the guild was last there.
+/// Wakes the channels of the guild that have pending work.
 fn wake_pending(guild: GuildId, context: ActorContext, myself: ActorRef<GuildMessage>, predecessors: Vec<ActorCell>) {
     tokio::spawn(async move {
-        // Until they are gone they are handed what is accepted, and handle it no more: it is on record before it is handed over.
-        let gone = join_all(predecessors.iter().map(|channel| channel.wait(Some(LINGERING))));
-        if gone.await.iter().any(Result::is_err) {
-            tracing::warn!(guild = %Plain(guild.as_str()), "a channel that was to be killed with its guild goes on; what it is handed may have to wait");
+        // Until the predecessors have ended, accepted events are dispatched to them, and they no longer handle them. Nothing is lost,
+        // because events are on record before they are dispatched.
+        let ended = join_all(predecessors.iter().map(|channel| channel.wait(Some(SHUTDOWN_TIMEOUT))));
+        if ended.await.iter().any(Result::is_err) {
+            tracing::warn!(
+                guild = %Plain(guild.as_str()),
+                "a channel of a killed guild is still running; messages that are dispatched to it may be delayed"
+            );
         }
         let pending = pending::channels(&context, Ward::of(&guild)).await;
-        for (at_once, record) in pending.into_iter().filter(|record| record.guild == guild).enumerate() {
-            if at_once % WOKEN_AT_ONCE == WOKEN_AT_ONCE - 1 {
+        for (index, record) in pending.into_iter().filter(|record| record.guild == guild).enumerate() {
+            if index % WOKEN_AT_ONCE == WOKEN_AT_ONCE - 1 {
                 tokio::time::sleep(WAKE_PAUSE).await;
             }
-            // A guild that is gone wakes them when it is back.
+            // A guild that is being restarted wakes them when it starts.
             let _ = myself.cast(GuildMessage::Open(record.channel));
         }
     });

@@ -1,4 +1,4 @@
-//! Supervises the guilds: one that keeps failing is started again as a whole once, then kept away for a while; the others do not notice.
+//! Supervises the guilds. A guild that keeps failing is first restarted as a whole, then quarantined. Other guilds are not affected.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -13,7 +13,7 @@ use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Registration, Sort};
 use crate::actors::runtime::guild::{self, Guild};
 use crate::actors::runtime::quarantine::{Quarantine, QuarantinePolicy, Ruling};
-use crate::actors::runtime::supervision::child::{ChildSpec, Lasting};
+use crate::actors::runtime::supervision::child::{ChildSpec, RestartType};
 use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::domain::id::{ChannelId, GuildId};
@@ -22,7 +22,7 @@ use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::operations::{self, ActorFacts};
 use crate::telemetry::plain::Plain;
 
-/// How guilds that die by themselves are started again. Their number is no reason to fail: the sum is without a limit that matters.
+/// How guilds that die are restarted. The total limit is so high that it is never reached: many dying guilds are no reason to fail.
 const RESTARTS: RestartPolicy = RestartPolicy {
     first_delay: Duration::from_millis(200),
     longest_delay: Duration::from_secs(30),
@@ -30,25 +30,22 @@ const RESTARTS: RestartPolicy = RestartPolicy {
     total_limit: 100_000,
     window: Duration::from_secs(60),
 };
-/// How long a guild is kept away: five minutes, doubling to six hours; a day without trouble and its past is forgotten.
+/// How long a guild is quarantined: five minutes, doubling to six hours. After a day without failures the count starts again.
 const QUARANTINE: QuarantinePolicy = QuarantinePolicy {
     first: Duration::from_secs(300),
     longest: Duration::from_secs(6 * 3_600),
     forget_after: Duration::from_secs(86_400),
 };
 
-/// The actor.
 pub struct Guilds;
 
-/// What it keeps.
 pub struct State {
     context: ActorContext,
     myself: ActorRef<GuildsMessage>,
     children: Children<GuildId, GuildsMessage>,
     quarantine: Quarantine,
-    /// Those in quarantine, as they are counted.
-    kept_away: BTreeMap<GuildId, Counted>,
-    /// Channels that their guilds leave alone.
+    /// The instrument guards of guilds in quarantine.
+    quarantined: BTreeMap<GuildId, Counted>,
     suspended: BTreeMap<ChannelId, Suspended>,
     _registration: Registration,
     _counted: Counted,
@@ -67,7 +64,7 @@ impl Actor for Guilds {
             context,
             myself,
             quarantine: Quarantine::new(QUARANTINE),
-            kept_away: BTreeMap::new(),
+            quarantined: BTreeMap::new(),
             suspended: BTreeMap::new(),
             _registration: registration,
         })
@@ -86,25 +83,25 @@ impl Actor for Guilds {
                 drop(reply.send(OutOfService { guilds: guilds.collect(), channels: channels.collect() }));
             }
             GuildsMessage::Release(guild, reply) => {
-                let was_away = state.quarantine.release(&guild).is_some();
-                if was_away {
-                    state.kept_away.remove(&guild);
+                let was_quarantined = state.quarantine.release(&guild).is_some();
+                if was_quarantined {
+                    state.quarantined.remove(&guild);
                     state.open(&guild, None);
                 }
-                drop(reply.send(was_away));
+                drop(reply.send(was_quarantined));
             }
             GuildsMessage::TryAgain(channel, reply) => drop(reply.send(state.try_again(channel))),
             GuildsMessage::Suspended(by, entry) => state.suspend(by, entry),
             GuildsMessage::Resumed(channel) => drop(state.suspended.remove(&channel)),
             GuildsMessage::QuarantineOver => {
                 for guild in state.quarantine.take_due(state.context.clock.now()) {
-                    state.kept_away.remove(&guild);
+                    state.quarantined.remove(&guild);
                     state.open(&guild, None);
                 }
             }
             GuildsMessage::Upkeep(upkeep) => {
                 let report = state.children.upkeep(upkeep);
-                state.carry_on(report);
+                state.handle_report(report);
             }
         }
         Ok(())
@@ -117,21 +114,22 @@ impl Actor for Guilds {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         let report = state.children.observe(event);
-        state.carry_on(report);
+        state.handle_report(report);
         Ok(())
     }
 }
 
 impl State {
-    /// A guild that is new wakes what is pending by itself; what is kept away hears nothing until it is back.
+    /// Starts a guild, or forwards the channel to it. A new guild wakes its pending channels itself. A quarantined guild gets nothing until it
+    /// is released.
     fn open(&mut self, guild: &GuildId, channel: Option<ChannelId>) {
         if self.quarantine.get(guild).is_some() {
             return;
         }
         let arguments = guild::Arguments { guild: guild.clone(), context: self.context.clone() };
-        self.children.start(guild.clone(), ChildSpec::of(Lasting::Bulkhead, move || (Guild, arguments.clone())));
+        self.children.start(guild.clone(), ChildSpec::of(RestartType::Bulkhead, move || (Guild, arguments.clone())));
         if let (Some(channel), Some(actor)) = (channel, self.context.directory.find(&GuildKey(guild.clone()))) {
-            // What is accepted is pending: a guild that is gone, or not there yet, wakes it by itself.
+            // Accepted events are pending, so a guild that is restarting or still starting wakes the channel itself.
             let _ = actor.cast(GuildMessage::Open(channel));
         }
     }
@@ -139,28 +137,28 @@ impl State {
     fn try_again(&mut self, channel: ChannelId) -> bool {
         let Some(entry) = self.suspended.remove(&channel) else { return false };
         if let Some(guild) = self.context.directory.find(&GuildKey(entry.guild)) {
-            // One that is gone tries all of its channels when it is back.
+            // A guild that is being restarted tries all of its channels.
             let _ = guild.cast(GuildMessage::TryAgain(channel));
         }
         true
     }
 
-    /// What a guild said last may come after its end: by then it leaves nobody alone, and whoever follows it tries all of its channels.
+    /// A guild's last message may arrive after the guild has ended. Its suspensions ended with it, and its successor tries all of its channels.
     fn suspend(&mut self, by: ActorId, entry: Suspended) {
         if self.children.get(&entry.guild).is_some_and(|guild| guild.get_id() == by) {
             self.suspended.insert(entry.channel.clone(), entry);
         }
     }
 
-    /// A guild that begins anew tries all of its channels.
+    /// A guild that is restarted tries all of its channels.
     fn forget_suspended(&mut self, guild: &GuildId) {
         self.suspended.retain(|_, entry| entry.guild != *guild);
     }
 
-    fn carry_on(&mut self, report: Option<Report<GuildId>>) {
+    fn handle_report(&mut self, report: Option<Report<GuildId>>) {
         match report {
             None => {}
-            // What the one before said last may have come after its end.
+            // The last message of its predecessor may have arrived after the predecessor's end.
             Some(Report::Started { child, .. }) => self.forget_suspended(&child),
             Some(Report::Restarting { child, ending, after }) => {
                 self.forget_suspended(&child);
@@ -180,15 +178,15 @@ impl State {
                 operations::restarted(&self.context.recorder, &self.facts(guild, reason), Duration::ZERO);
                 self.open(guild, None);
             }
-            Ruling::KeepAway { until } => {
+            Ruling::Quarantine { until } => {
                 operations::escalated(&self.context.recorder, &self.facts(guild, reason));
-                if let Entry::Vacant(entry) = self.kept_away.entry(guild.clone()) {
+                if let Entry::Vacant(entry) = self.quarantined.entry(guild.clone()) {
                     let instruments = self.context.recorder.instruments();
                     instruments.quarantines.add(1, NONE);
                     entry.insert(instruments.guilds_quarantined.one(NONE));
                 }
                 let guild = Plain(guild.as_str());
-                tracing::error!(%guild, reason, for_secs = until.since(now).as_secs(), "a guild is kept away; release it or wait");
+                tracing::error!(%guild, reason, for_secs = until.since(now).as_secs(), "a guild is quarantined; release it or wait");
                 self.myself.send_after(until.since(now), || GuildsMessage::QuarantineOver);
             }
         }

@@ -1,6 +1,6 @@
-//! Tells whoever watches a channel what happens there, as it happens.
+//! Publishes what happens in channels to their watchers.
 
-mod last_said;
+mod last_message_times;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -9,54 +9,53 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-pub use self::last_said::LastSaid;
+pub use self::last_message_times::LastMessageTimes;
 use crate::domain::event::Recorded;
 use crate::domain::vote::State;
 use crate::journal::channel_key::ChannelKey;
 
-/// How far somebody who watches may fall behind, in items of one channel, before items are missed.
+/// How many items of one channel a watcher may fall behind before it misses items.
 pub const BACKLOG: usize = 256;
 
 /// Something that happens in a channel.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Live {
-    /// An event, committed.
+    /// A committed event.
     Recorded(Arc<Recorded>),
-    /// Something without a number, as JSON: text in the making, a typing sign.
+    /// Something without a number, as JSON: a draft, or a typing indicator.
     Note(Arc<str>),
 }
 
-/// How many items somebody missed who was too slow. What was recorded can be read from the journal.
+/// How many items a slow watcher missed. Missed events can be read from the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} items were missed")]
 pub struct Missed(pub u64);
 
-/// Where watchers and channels meet. Cheap to clone; all clones are one.
+/// Connects channels to their watchers. Cheap to clone; all clones share their state.
 #[derive(Clone, Debug, Default)]
 pub struct Hub {
     live: Arc<Topic<Live>>,
     states: Arc<Topic<State>>,
-    last_said: Arc<LastSaid>,
+    last_message_times: Arc<LastMessageTimes>,
 }
 
 #[derive(Debug)]
 struct Topic<T> {
     watched: Mutex<HashMap<ChannelKey, Watched<T>>>,
-    /// How many ever came to watch.
+    /// How many watchers there have been.
     joined: AtomicU64,
     // Read without the lock, so that publishing costs one load while nobody watches anything.
     count: AtomicUsize,
 }
 
-/// A channel that is watched.
 #[derive(Debug)]
 struct Watched<T> {
     items: broadcast::Sender<T>,
-    /// The number of the watcher that came last.
+    /// The number of the watcher that joined last.
     newest: u64,
 }
 
-/// Somebody who watches one channel: all that happens there, or the States of its rounds.
+/// Watches one channel: everything that happens there, or the States of its rounds.
 #[derive(Debug)]
 pub struct Watcher<T = Live> {
     channel_key: ChannelKey,
@@ -70,39 +69,39 @@ impl Hub {
         Self::default()
     }
 
-    /// Watches a channel: everything published from now on. Read the journal after this, not before, and nothing is missed.
+    /// Watches a channel: receives everything that is published from now on. Read the journal after this call, not before, to miss nothing.
     pub fn watch(&self, channel_key: &ChannelKey) -> Watcher {
         Topic::watch(&self.live, channel_key)
     }
 
-    /// Watches the `states` topic of a channel: every State of its rounds from now on. One may come twice, when whoever published it had to
-    /// be replaced.
+    /// Watches the `states` topic of a channel: receives every State of its rounds from now on. A State may be published twice if its
+    /// turn-taking manager was replaced.
     pub fn watch_states(&self, channel_key: &ChannelKey) -> Watcher<State> {
         Topic::watch(&self.states, channel_key)
     }
 
-    /// Tells whoever watches this channel.
+    /// Publishes to the watchers of this channel.
     pub fn publish(&self, channel_key: &ChannelKey, item: Live) {
-        self.last_said.outdated(channel_key);
+        self.last_message_times.invalidate(channel_key);
         self.live.publish(channel_key, item);
     }
 
-    /// Tells whoever watches the `states` topic of this channel.
+    /// Publishes to the watchers of the `states` topic of this channel.
     pub fn publish_state(&self, channel_key: &ChannelKey, state: State) {
         self.states.publish(channel_key, state);
     }
 
-    /// When something was last said, by channel.
-    pub fn last_said(&self) -> &LastSaid {
-        &self.last_said
+    /// The cached time of the last message of each channel.
+    pub fn last_message_times(&self) -> &LastMessageTimes {
+        &self.last_message_times
     }
 
-    /// Whether somebody watches this channel: whether making a note is worth the while.
+    /// Whether somebody watches this channel. If not, no note needs to be built.
     pub fn is_watched(&self, channel_key: &ChannelKey) -> bool {
         self.live.count.load(Ordering::Acquire) > 0 && self.live.lock().contains_key(channel_key)
     }
 
-    /// A number that grows with everybody who comes to watch this channel; none if nobody watches it.
+    /// A number that grows with every new watcher of this channel. None if nobody watches it.
     pub fn newest_watcher(&self, channel_key: &ChannelKey) -> Option<u64> {
         if self.live.count.load(Ordering::Acquire) == 0 {
             return None;
@@ -110,7 +109,7 @@ impl Hub {
         self.live.lock().get(channel_key).map(|watched| watched.newest)
     }
 
-    /// How many channels are watched.
+    /// The number of watched channels.
     pub fn watched_count(&self) -> usize {
         self.live.count.load(Ordering::Acquire)
     }
@@ -120,7 +119,7 @@ impl<T: Clone> Watcher<T> {
     /// The next item, once there is one.
     ///
     /// # Errors
-    /// [`Missed`] when this watcher fell more than [`BACKLOG`] items behind; the next call goes on with the oldest item kept.
+    /// [`Missed`] when this watcher fell more than [`BACKLOG`] items behind. The next call continues with the oldest stored item.
     pub async fn next(&mut self) -> Result<T, Missed> {
         match self.items.recv().await {
             Ok(item) => Ok(item),
@@ -154,9 +153,9 @@ impl<T: Clone> Topic<T> {
         let mut watched = topic.lock();
         let newest = topic.joined.fetch_add(1, Ordering::Relaxed);
         let channel = || Watched { items: broadcast::channel(BACKLOG).0, newest };
-        let of_place = watched.entry(channel_key.clone()).or_insert_with(channel);
-        of_place.newest = newest;
-        let items = of_place.items.subscribe();
+        let entry = watched.entry(channel_key.clone()).or_insert_with(channel);
+        entry.newest = newest;
+        let items = entry.items.subscribe();
         topic.count.store(watched.len(), Ordering::Release);
         Watcher { channel_key: channel_key.clone(), items, topic: topic.clone() }
     }
@@ -166,7 +165,7 @@ impl<T: Clone> Topic<T> {
             return;
         }
         if let Some(watched) = self.lock().get(channel_key) {
-            // Nobody to receive it is no error.
+            // An error only means that no watcher is left.
             let _ = watched.items.send(item);
         }
     }

@@ -1,4 +1,4 @@
-//! What a channel is at, for whoever looks at why it died.
+//! Marks what a channel is handling, so that its guild can find out why it died.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,113 +7,112 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::actors::runtime::watchdog::at_message;
 use crate::domain::id::{ChannelId, Seq};
 
-/// Channels that hung before this start, nobody knows over which message. Cheap to clone; all clones are one.
+/// Channels that hung before this start of the server on an unknown message. Cheap to clone; all clones share their state.
 #[derive(Clone, Debug, Default)]
 pub struct RecentHangs(Arc<Mutex<Hung>>);
 
 #[derive(Debug, Default)]
 struct Hung {
-    themselves: BTreeSet<ChannelId>,
-    over_words: BTreeSet<ChannelId>,
+    channels: BTreeSet<ChannelId>,
+    prompts: BTreeSet<ChannelId>,
 }
 
 impl RecentHangs {
-    /// This one did.
+    /// The channel itself hung.
     pub fn note(&self, channel: ChannelId) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).themselves.insert(channel);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).channels.insert(channel);
     }
 
-    /// Whoever made words of what was said there did: a question, or a reply.
-    pub fn note_over_words(&self, channel: ChannelId) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).over_words.insert(channel);
+    /// A companion or a reply hung while it built a prompt from the channel's messages.
+    pub fn note_prompt_hang(&self, channel: ChannelId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).prompts.insert(channel);
     }
 
-    /// Whether this one did, and whether somebody did over words; it is told once.
+    /// Whether the channel hung, and whether building a prompt of it hung. Each is returned once.
     fn take(&self, channel: &ChannelId) -> (bool, bool) {
         let mut hung = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (hung.themselves.remove(channel), hung.over_words.remove(channel))
+        (hung.channels.remove(channel), hung.prompts.remove(channel))
     }
 }
 
-/// The event that a channel is handling, so that one that kills it again and again is found. It outlives the channel.
+/// The event that a channel is handling, so that an event that kills it again and again is found. It outlives the channel's actor.
 #[derive(Debug, Default)]
 pub struct InFlight {
     event: AtomicU64,
     is_restoring: AtomicBool,
     is_resuming: AtomicBool,
-    is_in_words: AtomicBool,
+    needs_prompt_search: AtomicBool,
     unreadable: Mutex<Option<String>>,
 }
 
 impl InFlight {
-    /// That of a channel, which looks for what it died of, if it hung before this start.
-    pub fn of(channel: &ChannelId, hung: &RecentHangs) -> Self {
-        let (itself, over_words) = hung.take(channel);
-        Self { is_resuming: AtomicBool::new(itself), is_in_words: AtomicBool::new(over_words), ..Self::default() }
+    /// The marker of a channel. If the channel hung before this start, the next restore searches for the message that it hung on.
+    pub fn new(channel: &ChannelId, hung: &RecentHangs) -> Self {
+        let (channel_hung, prompt_hung) = hung.take(channel);
+        Self { is_resuming: AtomicBool::new(channel_hung), needs_prompt_search: AtomicBool::new(prompt_hung), ..Self::default() }
     }
 
-    /// Takes the event in flight, if there is one.
+    /// Takes the event in flight, if any.
     pub fn take(&self) -> Option<Seq> {
         Some(Seq(self.event.swap(0, Ordering::AcqRel))).filter(|seq| *seq != Seq::NONE)
     }
 
     /// Marks this event as in flight.
-    pub fn hold(&self, seq: Seq) {
+    pub fn mark(&self, seq: Seq) {
         self.event.store(seq.0, Ordering::Release);
         at_message(seq);
     }
 
-    /// Clears the mark.
-    pub fn lay_down(&self) {
-        self.hold(Seq::NONE);
+    pub fn clear(&self) {
+        self.mark(Seq::NONE);
     }
 
-    /// It begins to go on from its record.
-    pub fn restore(&self) {
+    /// The channel begins to continue from its record.
+    pub fn begin_restore(&self) {
         self.is_restoring.store(true, Ordering::Release);
     }
 
-    /// It is back, with everything that was on record.
-    pub fn is_restored(&self) {
+    /// The channel has continued from its record, and runs again.
+    pub fn end_restore(&self) {
         self.is_restoring.store(false, Ordering::Release);
     }
 
-    /// Whoever had this before died before it was back.
+    /// Whether the previous actor died before it ran again.
     pub fn died_restoring(&self) -> bool {
         self.is_restoring.load(Ordering::Acquire)
     }
 
-    /// It ends because what is on record of it cannot be read.
-    pub fn cannot_be_read(&self, why: String) {
+    /// The channel ends because its record cannot be read.
+    pub fn mark_unreadable(&self, why: String) {
         *self.unreadable.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
     }
 
-    /// Why whoever had this before could not read what is on record of it, if that is how it ended.
+    /// Why the previous actor could not read its record, if it ended because of that.
     pub fn take_unreadable(&self) -> Option<String> {
         self.unreadable.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// It goes on from its record, which any message that is still open may have a part in.
-    pub fn resume(&self) {
+    /// The channel begins the step that follows from its restored state. Any unsettled message may affect this step.
+    pub fn begin_resume(&self) {
         self.is_resuming.store(true, Ordering::Release);
     }
 
-    /// It went on from its record.
-    pub fn is_resumed(&self) {
+    /// The channel has made that step.
+    pub fn end_resume(&self) {
         self.is_resuming.store(false, Ordering::Release);
     }
 
-    /// Something that was said here is to be looked for over which whoever makes words of it hangs.
-    pub fn is_in_words(&self) -> bool {
-        self.is_in_words.load(Ordering::Acquire)
+    /// Whether the channel has to search for a message that hangs the building of prompts.
+    pub fn needs_prompt_search(&self) -> bool {
+        self.needs_prompt_search.load(Ordering::Acquire)
     }
 
-    /// It was looked for, and is not there.
-    pub fn is_not_in_words(&self) {
-        self.is_in_words.store(false, Ordering::Release);
+    /// The search has ended without finding one.
+    pub fn end_prompt_search(&self) {
+        self.needs_prompt_search.store(false, Ordering::Release);
     }
 
-    /// Whoever had this before died while it went on from its record.
+    /// Whether the previous actor died in the step that followed from its restored state.
     pub fn died_resuming(&self) -> bool {
         self.is_resuming.load(Ordering::Acquire)
     }
@@ -124,12 +123,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_channel_that_hung_before_looks_once_for_what_it_hung_over() {
+    fn a_channel_that_hung_before_searches_once_for_the_message() {
         let hung = RecentHangs::default();
         hung.note("console:lobby".into());
 
-        let looks = ["console:den", "console:lobby", "console:lobby"].map(|id| InFlight::of(&id.into(), &hung).died_resuming());
+        let searches =
+            ["console:den", "console:lobby", "console:lobby"].map(|id| InFlight::new(&id.into(), &hung).died_resuming());
 
-        assert_eq!(looks, [false, true, false]);
+        assert_eq!(searches, [false, true, false]);
     }
 }

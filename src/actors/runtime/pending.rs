@@ -1,4 +1,4 @@
-//! Which channels have something to do: read until the store answers, because nobody else would wake them.
+//! Reads which channels have pending work. It retries until the store answers, because nothing else would wake these channels.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,90 +17,90 @@ use crate::ports::store::Store;
 
 /// The pause after the first failure, doubled for each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// The channels of a ward with something unsettled, armed or owed.
+/// The channels of a ward that have unsettled messages, running timers or owed replies.
 pub(super) async fn channels(context: &ActorContext, ward: Ward) -> Vec<ChannelRecord> {
     let mut channels = Vec::new();
-    of_wards(&*context.store, vec![ward], |_, pending| channels = pending.channels).await;
+    read_wards(&*context.store, vec![ward], |_, pending| channels = pending.channels).await;
     channels
 }
 
-/// Hands over of each ward which of its channels have something to do. A ward that cannot be read holds up no other: it is tried again
-/// after them, until it can be.
-pub(super) async fn of_wards(store: &dyn Store, wards: Vec<Ward>, mut take: impl FnMut(Ward, Pending)) {
+/// Passes the pending channels of each ward to `take`. A ward that cannot be read does not delay the others. It is retried after them until
+/// it can be read.
+pub(super) async fn read_wards(store: &dyn Store, wards: Vec<Ward>, mut take: impl FnMut(Ward, Pending)) {
     let mut pause = FIRST_PAUSE;
-    let mut left = wards;
+    let mut remaining = wards;
     loop {
-        let mut unread = Vec::new();
-        let mut why = None;
-        for ward in left {
+        let mut failed = Vec::new();
+        let mut first_error = None;
+        for ward in remaining {
             match Reader::new(store).pending(ward).await {
                 Ok(pending) => take(ward, pending),
                 Err(error) => {
-                    unread.push(ward);
-                    why.get_or_insert(error);
+                    failed.push(ward);
+                    first_error.get_or_insert(error);
                 }
             }
         }
-        let Some(error) = why else {
+        let Some(error) = first_error else {
             if pause > FIRST_PAUSE {
-                tracing::info!("it can be read again which channels have something to do");
+                tracing::info!("the list of channels with pending work can be read again");
             }
             return;
         };
         if pause == FIRST_PAUSE {
-            let wards: Vec<_> = unread.iter().map(|ward| ward.0).collect();
-            tracing::error!(?wards, %error, "it cannot be read which channels have something to do; it is tried again and again");
+            let wards: Vec<_> = failed.iter().map(|ward| ward.0).collect();
+            tracing::error!(?wards, %error, "the list of channels with pending work cannot be read; the read is retried until it succeeds");
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
-        left = unread;
+        remaining = failed;
     }
 }
 
-/// Tells of channels that had something to do, of which nobody can say any more whose they are.
-pub(super) fn tell_nameless(ward: Ward, pending: &Pending) {
+/// Logs channels that have pending work but whose name record is lost.
+pub(super) fn log_nameless(ward: Ward, pending: &Pending) {
     for no in &pending.nameless {
         tracing::error!(
             ward = ward.0,
             channel = no.0,
-            "a channel had something to do, and the record of whose it is is lost or damaged: it is passed over until it is used again; \
+            "a channel has pending work, but the record of its name is lost or damaged: it is skipped until somebody writes there again; \
              restore a backup, or find the name again with `tertulia history compact --accept-loss`"
         );
     }
 }
 
-/// The writer or the switchboard was replaced. What was on its way may have been stored without anybody being told: channels that have
-/// something to do look at their record again, or are woken.
-pub(super) fn look_again(context: ActorContext) {
+/// The writer or the switchboard was replaced. Requests in flight may have been stored without an answer. So channels that have pending work
+/// read their record again, or are woken.
+pub(super) fn recover(context: ActorContext) {
     tokio::spawn(async move {
         let memberships = context.memberships.all();
-        let actor_keys = memberships.into_iter().map(|(channel, membership)| ChannelKey::new(&membership.guild, &channel));
+        let channel_keys = memberships.into_iter().map(|(channel, membership)| ChannelKey::new(&membership.guild, &channel));
         let one_of_each_ward: BTreeMap<Ward, ChannelKey> =
-            actor_keys.map(|channel_key| (channel_key.ward(), channel_key)).collect();
+            channel_keys.map(|channel_key| (channel_key.ward(), channel_key)).collect();
         let wards = one_of_each_ward.keys().copied().collect();
         for channel_key in one_of_each_ward.into_values() {
-            let (reply, settled) = Reply::awaited();
+            let (reply, fenced) = Reply::awaited();
             if let Some(writer) = context.directory.find(&WriterKey()) {
-                // By taking the ward for this, the new writer settles what the old one left. One that is gone as well is replaced, too.
+                // To answer this, the new writer takes the ward, which finishes or rejects what the old one left. If the new one dies as
+                // well, it is replaced, and this starts again.
                 let _ = writer.cast(WriterMessage::Fence(Fence { channel_key, reply }));
             }
-            if !matches!(settled.await, Ok(Ok(_))) {
+            if !matches!(fenced.await, Ok(Ok(_))) {
                 return;
             }
         }
-        let look = |record: ChannelRecord| {
+        let recover_channel = |record: ChannelRecord| {
             if let Some(channel) = context.directory.find(&ChannelActorKey(record.channel.clone())) {
-                // One that is gone by now reads its record when it is back.
-                let _ = channel.cast(ChannelMessage::LookAgain);
+                // A channel that has ended by now reads its record when it starts.
+                let _ = channel.cast(ChannelMessage::WriterReplaced);
             } else if let Some(guilds) = context.directory.find(&GuildsKey()) {
-                // A supervisor that is gone opens what is pending when it is back.
+                // A supervisor that is being restarted opens pending channels when it starts.
                 let _ = guilds.cast(GuildsMessage::Open(record.guild, Some(record.channel)));
             }
         };
-        of_wards(&*context.store, wards, |_, pending| pending.channels.into_iter().for_each(look)).await;
+        read_wards(&*context.store, wards, |_, pending| pending.channels.into_iter().for_each(recover_channel)).await;
     });
 }
 

@@ -1,6 +1,6 @@
-//! Supervises the connections to platforms: asks each platform how many there are to be, and keeps them alive, each for itself.
+//! Supervises the connections to platforms: asks each platform how many connections it wants, and restarts each one that fails.
 //!
-//! Whatever becomes of them, nobody else notices: guilds go on with what they have.
+//! Failing connections do not affect other actors. Guilds continue with the events that they have.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -17,16 +17,16 @@ use crate::actors::messages::platforms::{PlatformsMessage, ShardName};
 use crate::actors::runtime::actor_keys::PlatformsKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Registration, Sort};
-use crate::actors::runtime::shard::{self, Connection, Pauses};
-use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, Lasting};
+use crate::actors::runtime::shard::{self, Backoff, Connection};
+use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, RestartType};
 use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::ports::gateway::{Disconnected, Gateway, Shard};
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::operations::{self, ActorFacts};
 
-/// A connection that dies is made again at once, then after 1 s, doubling to a minute; one that dies 60 times in a row, for most of an hour,
-/// is more than making it again can help.
+/// A connection that dies is restarted at once, then after 1 s, doubling to a minute. After 60 deaths in a row, which take most of an hour,
+/// another restart does not help.
 const RESTARTS: RestartPolicy = RestartPolicy {
     first_delay: Duration::from_secs(1),
     longest_delay: Duration::from_secs(60),
@@ -34,18 +34,16 @@ const RESTARTS: RestartPolicy = RestartPolicy {
     total_limit: 10_000,
     window: Duration::from_secs(120),
 };
-/// How long a platform may take to say how many connections there are to be.
-const ASKING_DEADLINE: Duration = Duration::from_secs(60);
-/// After which time it is looked whether a person has done something about what is in the way.
+/// How long a platform may take to say how many connections it wants.
+const SHARD_COUNT_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long to wait before trying again when a person has to fix something first.
 const LONG_PAUSE: Duration = Duration::from_secs(600);
 
-/// What was told so long ago is told again when it is in the way again.
+/// The same reason is logged again if it recurs this long after it was last logged.
 const RECENTLY: Duration = Duration::from_secs(60);
 
-/// The actor.
 pub struct Connections;
 
-/// What it keeps.
 pub struct State {
     context: ActorContext,
     myself: ActorRef<PlatformsMessage>,
@@ -55,15 +53,15 @@ pub struct State {
     _counted: Counted,
 }
 
-/// How it stands with a platform.
+/// The state of one platform.
 struct Platform {
-    /// It is asked, or will be.
-    asking: Option<Task>,
-    pauses: Pauses,
-    /// How many connections are to be started, as soon as those of another number are gone.
+    /// The request for the number of connections, or the timer for the next one.
+    request: Option<Task>,
+    backoff: Backoff,
+    /// How many connections to start, once those of an earlier number have ended.
     wanted: Option<NonZeroU32>,
-    /// What is in the way, once it was told, and when that was.
-    told: Option<(String, Instant)>,
+    /// The reason that was last logged why the platform cannot be connected, and when.
+    logged: Option<(String, Instant)>,
 }
 
 /// A task that ends when this is dropped.
@@ -84,8 +82,8 @@ impl Actor for Connections {
         let registration = context.directory.register(&PlatformsKey(), &myself);
         let mut platforms = BTreeMap::new();
         for gateway in context.gateways.iter() {
-            let asking = Some(ask(gateway.clone(), myself.clone()));
-            platforms.insert(gateway.name(), Platform { asking, pauses: Pauses::new(), wanted: None, told: None });
+            let request = Some(ask(gateway.clone(), myself.clone()));
+            platforms.insert(gateway.name(), Platform { request, backoff: Backoff::new(), wanted: None, logged: None });
         }
         Ok(State {
             children: Children::new(myself.clone(), RESTARTS, context.rng.clone()),
@@ -105,11 +103,11 @@ impl Actor for Connections {
     ) -> Result<(), ActorProcessingErr> {
         match message {
             PlatformsMessage::Ask(platform) => state.ask(platform),
-            PlatformsMessage::Counted(platform, said) => state.hear(platform, said),
-            PlatformsMessage::OverForGood { platform, reason, was_up } => state.give_up(platform, reason, was_up),
+            PlatformsMessage::Counted(platform, count) => state.counted(platform, count),
+            PlatformsMessage::Blocked { platform, reason, was_up } => state.give_up(platform, reason, was_up),
             PlatformsMessage::Upkeep(upkeep) => {
                 let report = state.children.upkeep(upkeep);
-                state.carry_on(report)?;
+                state.handle_report(report)?;
             }
         }
         Ok(())
@@ -122,25 +120,25 @@ impl Actor for Connections {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         let report = state.children.observe(event);
-        state.carry_on(report)
+        state.handle_report(report)
     }
 }
 
 impl State {
     fn ask(&mut self, platform: &'static str) {
-        if let (Some(gateway), Some(standing)) = (self.context.gateways.named(platform), self.platforms.get_mut(platform)) {
-            standing.asking = Some(ask(gateway.clone(), self.myself.clone()));
+        if let (Some(gateway), Some(entry)) = (self.context.gateways.named(platform), self.platforms.get_mut(platform)) {
+            entry.request = Some(ask(gateway.clone(), self.myself.clone()));
         }
     }
 
-    fn hear(&mut self, platform: &'static str, said: Result<NonZeroU32, Disconnected>) {
-        let Some(standing) = self.platforms.get_mut(platform) else { return };
-        standing.asking = None;
-        match said {
-            Ok(of) => {
-                standing.pauses = Pauses::new();
-                standing.wanted = Some(of);
-                self.end_outdated(platform, of);
+    fn counted(&mut self, platform: &'static str, count: Result<NonZeroU32, Disconnected>) {
+        let Some(entry) = self.platforms.get_mut(platform) else { return };
+        entry.request = None;
+        match count {
+            Ok(count) => {
+                entry.backoff = Backoff::new();
+                entry.wanted = Some(count);
+                self.end_outdated(platform, count);
                 self.connect(platform);
             }
             Err(Disconnected::Later { after, detail }) => self.ask_later(platform, after, &detail),
@@ -149,27 +147,22 @@ impl State {
     }
 
     fn ask_after(&mut self, platform: &'static str, after: Duration) {
-        if let Some(standing) = self.platforms.get_mut(platform) {
+        if let Some(entry) = self.platforms.get_mut(platform) {
             let timer = self.myself.send_after(after, move || PlatformsMessage::Ask(platform));
-            standing.asking = Some(Task(timer.abort_handle()));
+            entry.request = Some(Task(timer.abort_handle()));
         }
     }
 
     fn ask_later(&mut self, platform: &'static str, asked_for: Option<Duration>, detail: &str) {
-        let Some(standing) = self.platforms.get_mut(platform) else { return };
-        let after = standing.pauses.pause(asked_for, self.context.rng.fraction());
+        let Some(entry) = self.platforms.get_mut(platform) else { return };
+        let after = entry.backoff.pause(asked_for, self.context.rng.fraction());
         let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-        tracing::warn!(
-            platform,
-            after_ms,
-            detail,
-            "a platform does not say how many connections there are to be; it is asked again"
-        );
+        tracing::warn!(platform, after_ms, detail, "a platform does not say how many connections it wants; it is asked again");
         self.ask_after(platform, after);
     }
 
-    fn end_outdated(&mut self, platform: &'static str, of: NonZeroU32) {
-        let is_outdated = |(known, shard): &&ShardName| *known == platform && shard.of != of;
+    fn end_outdated(&mut self, platform: &'static str, count: NonZeroU32) {
+        let is_outdated = |(name, shard): &&ShardName| *name == platform && shard.of != count;
         let outdated: Vec<_> = self.children.names().filter(is_outdated).copied().collect();
         for shard in outdated {
             if let Some(actor) = self.children.dismiss(&shard) {
@@ -178,57 +171,52 @@ impl State {
         }
     }
 
-    /// Starts what is wanted and not there yet, once nothing of another number is there any more.
+    /// Starts the wanted connections that are not running yet, once all connections of an earlier number have ended.
     fn connect(&mut self, platform: &'static str) {
-        let (Some(gateway), Some(standing)) = (self.context.gateways.named(platform).cloned(), self.platforms.get_mut(platform))
+        let (Some(gateway), Some(entry)) = (self.context.gateways.named(platform).cloned(), self.platforms.get_mut(platform))
         else {
             return;
         };
-        let Some(of) = standing.wanted else { return };
-        if self.children.names().any(|(known, shard)| *known == platform && shard.of != of) {
+        let Some(of) = entry.wanted else { return };
+        if self.children.names().any(|(name, shard)| *name == platform && shard.of != of) {
             return;
         }
-        standing.wanted = None;
+        entry.wanted = None;
         tracing::info!(platform, connections = of.get(), "connecting");
         for number in 0..of.get() {
             let shard = Shard { number, of };
             let (gateway, supervisor, context) = (gateway.clone(), self.myself.clone(), self.context.clone());
-            let arguments = shard::Arguments { gateway, shard, supervisor, alone: Arc::default(), context };
-            let spec = ChildSpec::of(Lasting::Transient, move || (Connection, arguments.clone()));
+            let arguments = shard::Arguments { gateway, shard, supervisor, exclusive: Arc::default(), context };
+            let spec = ChildSpec::of(RestartType::Transient, move || (Connection, arguments.clone()));
             self.children.start((platform, shard), spec);
         }
     }
 
-    /// It is told once, however many connections say so, and looked at again after a long while.
+    /// Logs the reason once, however many connections report it, and tries again after a long pause.
     fn give_up(&mut self, platform: &'static str, reason: String, was_up: bool) {
-        let Some(standing) = self.platforms.get_mut(platform) else { return };
-        // The other connections say the same at once.
-        let is_news = match &standing.told {
-            Some((known, at)) if *known == reason => was_up && at.elapsed() >= RECENTLY,
+        let Some(entry) = self.platforms.get_mut(platform) else { return };
+        // The other connections report the same at about the same time.
+        let is_new = match &entry.logged {
+            Some((logged, at)) if *logged == reason => was_up && at.elapsed() >= RECENTLY,
             _ => true,
         };
-        if is_news {
+        if is_new {
             let again_secs = LONG_PAUSE.as_secs();
-            tracing::error!(
-                platform,
-                reason,
-                again_secs,
-                "a platform cannot be heard before somebody has done something about it"
-            );
-            standing.told = Some((reason, Instant::now()));
+            tracing::error!(platform, reason, again_secs, "a platform cannot be connected until somebody fixes the reason");
+            entry.logged = Some((reason, Instant::now()));
         }
-        if standing.asking.is_none() {
+        if entry.request.is_none() {
             self.ask_after(platform, LONG_PAUSE);
         }
     }
 
-    fn carry_on(&mut self, report: Option<Report<ShardName>>) -> Result<(), ActorProcessingErr> {
+    fn handle_report(&mut self, report: Option<Report<ShardName>>) -> Result<(), ActorProcessingErr> {
         match report {
             None | Some(Report::Started { .. }) => {}
             Some(Report::Ended { child: (platform, _), .. }) => self.connect(platform),
             Some(Report::Restarting { child, ending, after }) => {
-                let (address, ending_told) = (address(&child), ending.to_string());
-                operations::restarted(&self.context.recorder, &self.facts(&address, &ending_told), after);
+                let (address, ending_text) = (address(&child), ending.to_string());
+                operations::restarted(&self.context.recorder, &self.facts(&address, &ending_text), after);
                 ending.measure(Sort::Shard.as_str(), self.context.recorder.instruments());
             }
             Some(Report::Escalate { child, escalation }) => {
@@ -246,22 +234,22 @@ impl State {
     }
 }
 
-/// `discord/3`.
+/// The address of a connection in telemetry, such as `discord/3`.
 fn address((platform, shard): &ShardName) -> String {
     format!("{platform}/{}", shard.number)
 }
 
 fn ask(gateway: Arc<dyn Gateway>, supervisor: ActorRef<PlatformsMessage>) -> Task {
     let task = tokio::spawn(async move {
-        let asked = AssertUnwindSafe(gateway.shards()).catch_unwind();
+        let request = AssertUnwindSafe(gateway.shards()).catch_unwind();
         let not_now = |detail: &str| Err(Disconnected::Later { after: None, detail: detail.to_owned() });
-        let said = match tokio::time::timeout(ASKING_DEADLINE, asked).await {
-            Ok(Ok(said)) => said,
+        let count = match tokio::time::timeout(SHARD_COUNT_TIMEOUT, request).await {
+            Ok(Ok(count)) => count,
             Ok(Err(_panic)) => not_now("asking panicked"),
             Err(_elapsed) => not_now("no answer in time"),
         };
-        // A supervisor that is gone asks anew when it is back.
-        let _ = supervisor.cast(PlatformsMessage::Counted(gateway.name(), said));
+        // A supervisor that is being restarted asks again when it starts.
+        let _ = supervisor.cast(PlatformsMessage::Counted(gateway.name(), count));
     });
     Task(task.abort_handle())
 }

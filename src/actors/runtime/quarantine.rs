@@ -1,5 +1,4 @@
-//! Decides what becomes of a guild whose actors die too often: restarted as a whole once, then kept away for a while. And what is told of those
-//! who are kept away.
+//! Decides what happens to a guild whose actors die too often: it is restarted as a whole once, then quarantined.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,76 +10,73 @@ use crate::domain::moment::Moment;
 #[cfg(test)]
 mod tests;
 
-/// A reason is kept up to so many characters: it is shown in a list.
+/// A reason is cut after this many characters, because it is shown in a list.
 const LONGEST_REASON: usize = 300;
 
-/// How long guilds are kept away.
+/// How long guilds are quarantined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuarantinePolicy {
-    /// How long the first time; each further time doubles it.
+    /// The first duration. Each further quarantine doubles it.
     pub first: Duration,
-    /// How long at most.
+    /// The longest duration.
     pub longest: Duration,
-    /// After so long without trouble a guild's past is forgotten.
+    /// After this long without a failure, a guild's history is dropped.
     pub forget_after: Duration,
 }
 
-/// What follows when a guild passes its limit of restarts.
+/// What to do with a guild that exceeded its restart limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ruling {
     /// Start the guild again, with everything in it.
     RestartWhole,
     /// Do not start it before this moment, or before an operator releases it.
-    KeepAway {
-        /// When the quarantine ends by itself.
-        until: Moment,
-    },
+    Quarantine { until: Moment },
 }
 
-/// All guilds in quarantine, and those with a recent past. Everything else costs nothing.
+/// The guilds in quarantine, and those that failed recently. Other guilds have no entry.
 #[derive(Debug)]
 pub struct Quarantine {
     policy: QuarantinePolicy,
-    guilds: BTreeMap<GuildId, Past>,
+    guilds: BTreeMap<GuildId, History>,
 }
 
 #[derive(Debug)]
-struct Past {
+struct History {
     times: u32,
-    /// When the last trouble was over: the restart as a whole, or the quarantine's end.
+    /// When the guild last failed: the restart as a whole, or the end of the quarantine.
     last: Moment,
-    now: Option<Quarantined>,
+    current: Option<Quarantined>,
 }
 
 impl Quarantine {
-    /// Nobody in it.
     pub fn new(policy: QuarantinePolicy) -> Self {
         Self { policy, guilds: BTreeMap::new() }
     }
 
-    /// The guild passed its limit of restarts.
+    /// The guild exceeded its restart limit.
     pub fn over_limit(&mut self, guild: &GuildId, reason: &str, now: Moment) -> Ruling {
-        self.forget_quiet(now);
-        let Some(past) = self.guilds.get_mut(guild) else {
-            self.guilds.insert(guild.clone(), Past { times: 0, last: now, now: None });
+        self.forget_healthy(now);
+        let Some(history) = self.guilds.get_mut(guild) else {
+            self.guilds.insert(guild.clone(), History { times: 0, last: now, current: None });
             return Ruling::RestartWhole;
         };
-        if let Some(already) = &past.now {
-            return Ruling::KeepAway { until: already.until };
+        if let Some(already) = &history.current {
+            return Ruling::Quarantine { until: already.until };
         }
-        past.times = past.times.saturating_add(1);
-        let until = now + self.policy.duration(past.times);
-        past.last = until;
-        past.now = Some(Quarantined { guild: guild.clone(), reason: shown(reason), since: now, until, times: past.times });
-        Ruling::KeepAway { until }
+        history.times = history.times.saturating_add(1);
+        let until = now + self.policy.duration(history.times);
+        history.last = until;
+        history.current =
+            Some(Quarantined { guild: guild.clone(), reason: shown(reason), since: now, until, times: history.times });
+        Ruling::Quarantine { until }
     }
 
-    /// The guilds whose quarantine is over at this moment, each once: they may be started again.
+    /// The guilds whose quarantine is over at this moment, each returned once. They may be started again.
     pub fn take_due(&mut self, now: Moment) -> Vec<GuildId> {
         let mut due = Vec::new();
-        for (guild, past) in &mut self.guilds {
-            if past.now.as_ref().is_some_and(|entry| entry.until <= now) {
-                past.now = None;
+        for (guild, history) in &mut self.guilds {
+            if history.current.as_ref().is_some_and(|entry| entry.until <= now) {
+                history.current = None;
                 due.push(guild.clone());
             }
         }
@@ -92,35 +88,35 @@ impl Quarantine {
         self.list().map(|entry| entry.until).min()
     }
 
-    /// An operator lets the guild go; its past is forgotten. The entry, if it was in quarantine: it may be started again.
+    /// An operator releases the guild, and its history is dropped. Returns the entry if it was in quarantine. It may be started again.
     pub fn release(&mut self, guild: &GuildId) -> Option<Quarantined> {
         self.get(guild)?;
-        self.guilds.remove(guild)?.now
+        self.guilds.remove(guild)?.current
     }
 
-    /// The guild's entry, if it is in quarantine. It stays until it is taken or released, also past its end.
+    /// The guild's entry, if it is in quarantine. It remains after the end of the quarantine until it is taken or released.
     pub fn get(&self, guild: &GuildId) -> Option<&Quarantined> {
-        self.guilds.get(guild)?.now.as_ref()
+        self.guilds.get(guild)?.current.as_ref()
     }
 
     /// All guilds in quarantine, by id.
     pub fn list(&self) -> impl Iterator<Item = &Quarantined> {
-        self.guilds.values().filter_map(|past| past.now.as_ref())
+        self.guilds.values().filter_map(|history| history.current.as_ref())
     }
 
-    fn forget_quiet(&mut self, now: Moment) {
+    fn forget_healthy(&mut self, now: Moment) {
         let quiet = self.policy.forget_after;
-        self.guilds.retain(|_, past| past.now.is_some() || now.since(past.last) < quiet);
+        self.guilds.retain(|_, history| history.current.is_some() || now.since(history.last) < quiet);
     }
 }
 
-/// As much of a reason as is shown.
+/// The part of a reason that is shown.
 pub fn shown(reason: &str) -> String {
     reason.chars().take(LONGEST_REASON).collect()
 }
 
 impl QuarantinePolicy {
-    /// How long the quarantine of this number in a row lasts, from 1.
+    /// The duration of the nth quarantine in a row, counted from 1.
     fn duration(&self, times: u32) -> Duration {
         let doubled = 2_u32.checked_pow(times.saturating_sub(1)).and_then(|factor| self.first.checked_mul(factor));
         doubled.unwrap_or(Duration::MAX).min(self.longest)

@@ -1,4 +1,4 @@
-//! The root of the tree: starts everything in order, starts again what fails, and stops it in order.
+//! The root of the supervision tree: starts all actors in order, restarts those that fail, and stops them in order.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::actors::runtime::directory::{Registration, Sort};
 use crate::actors::runtime::guilds::Guilds;
 use crate::actors::runtime::pending;
 use crate::actors::runtime::platforms::Connections;
-use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, Lasting};
+use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, RestartType};
 use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::actors::runtime::switchboard::{self, Switchboard};
@@ -24,7 +24,8 @@ use crate::domain::id::Ward;
 use crate::journal::reader::Pending;
 use crate::telemetry::operations::{self, ActorFacts};
 
-/// The node's own actors are started again at once, then after 0.1 s, doubling to 5 s; more than 50 times in a minute, and the process ends.
+/// The root's children are restarted at once, then after 0.1 s, doubling to 5 s. After more than 50 restarts of one in a minute, the process
+/// ends.
 const RESTARTS: RestartPolicy = RestartPolicy {
     first_delay: Duration::from_millis(100),
     longest_delay: Duration::from_secs(5),
@@ -33,24 +34,19 @@ const RESTARTS: RestartPolicy = RestartPolicy {
     window: Duration::from_secs(60),
 };
 
-/// How long the connections to platforms are left alone once they failed too often: that is no reason for anybody else to fail.
+/// How long the supervisor of the connections stays stopped after it failed too often. Failing connections must not affect other actors.
 const PLATFORMS_PAUSE: Duration = Duration::from_secs(60);
 
-/// The actor.
 pub struct Root;
 
 /// A child of the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Child {
-    /// The one writer.
     Writer,
-    /// The pool of models.
     SideModels,
-    /// Who wakes channels.
     Switchboard,
-    /// Who supervises the guilds.
     Guilds,
-    /// Who supervises the connections to platforms.
+    /// The supervisor of the connections to platforms.
     Platforms,
 }
 
@@ -66,14 +62,14 @@ impl Child {
     }
 }
 
-/// What the root is told.
+/// Messages to the root.
 pub enum RootMessage {
-    /// Who lives where is known: wake the guilds that have something to do, and connect to platforms, of which nobody could say before
-    /// whether what is heard there concerns anybody.
+    /// The memberships are loaded: wake the guilds that have pending work, and connect to platforms. Before this, inbound events could not
+    /// be assigned to members.
     WakePending,
-    /// The connections to platforms were left alone for long enough.
+    /// The pause of the connections to platforms is over.
     Connect,
-    /// What its supervision tells itself.
+    /// The root's own supervision messages.
     Upkeep(Upkeep<Child>),
 }
 
@@ -83,7 +79,6 @@ impl From<Upkeep<Child>> for RootMessage {
     }
 }
 
-/// What the root keeps.
 pub struct State {
     context: ActorContext,
     myself: ActorRef<RootMessage>,
@@ -116,7 +111,7 @@ impl Actor for Root {
             RootMessage::Connect => state.connect(),
             RootMessage::Upkeep(upkeep) => {
                 let report = state.children.upkeep(upkeep);
-                state.carry_on(report)?;
+                state.handle_report(report)?;
             }
         }
         Ok(())
@@ -129,7 +124,7 @@ impl Actor for Root {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         let report = state.children.observe(event);
-        state.carry_on(report)
+        state.handle_report(report)
     }
 }
 
@@ -137,14 +132,14 @@ impl State {
     fn spec(&self, child: Child) -> ChildSpec {
         let context = self.context.clone();
         match child {
-            Child::Writer => ChildSpec::of(Lasting::Permanent, move || (Writer, writer_arguments(&context))),
-            Child::SideModels => ChildSpec::of(Lasting::Permanent, move || {
+            Child::Writer => ChildSpec::of(RestartType::Permanent, move || (Writer, writer_arguments(&context))),
+            Child::SideModels => ChildSpec::of(RestartType::Permanent, move || {
                 let (settings, rng) = (context.settings.models.clone(), context.rng.clone());
                 (SideModels { settings, rng, instruments: context.recorder.instruments().clone() }, ())
             }),
-            Child::Switchboard => ChildSpec::of(Lasting::Permanent, move || (Switchboard, context.clone())),
-            Child::Guilds => ChildSpec::of(Lasting::Permanent, move || (Guilds, context.clone())),
-            Child::Platforms => ChildSpec::of(Lasting::Permanent, move || (Connections, context.clone())),
+            Child::Switchboard => ChildSpec::of(RestartType::Permanent, move || (Switchboard, context.clone())),
+            Child::Guilds => ChildSpec::of(RestartType::Permanent, move || (Guilds, context.clone())),
+            Child::Platforms => ChildSpec::of(RestartType::Permanent, move || (Connections, context.clone())),
         }
     }
 
@@ -153,9 +148,9 @@ impl State {
         self.children.start(Child::Platforms, spec);
     }
 
-    /// The writer and the pool know no directory; the others enter themselves.
+    /// Registers the writer and the pool, which do not know the directory. The others register themselves.
     fn register(&mut self, child: Child, actor: &ActorCell) {
-        self.registrations.retain(|(known, _)| *known != child);
+        self.registrations.retain(|(registered, _)| *registered != child);
         let directory = &self.context.directory;
         let registration = match child {
             Child::Writer => directory.register(&WriterKey(), &actor.clone().into()),
@@ -165,15 +160,15 @@ impl State {
         self.registrations.push((child, registration));
     }
 
-    fn carry_on(&mut self, report: Option<Report<Child>>) -> Result<(), ActorProcessingErr> {
+    fn handle_report(&mut self, report: Option<Report<Child>>) -> Result<(), ActorProcessingErr> {
         match report {
             None | Some(Report::Ended { .. }) => {}
             Some(Report::Started { child, actor, .. }) => {
                 self.register(child, &actor);
                 match child {
                     Child::Guilds => wake_pending(self.context.clone()),
-                    // What either had in its mailbox is gone with it.
-                    Child::Writer | Child::Switchboard => pending::look_again(self.context.clone()),
+                    // The messages in the old mailbox are lost.
+                    Child::Writer | Child::Switchboard => pending::recover(self.context.clone()),
                     _ => {}
                 }
             }
@@ -217,20 +212,20 @@ fn writer_arguments(context: &ActorContext) -> writer::Arguments {
     }
 }
 
-/// Opens the guilds that have something to do. Each wakes its channels by itself.
+/// Starts the guilds that have pending work. Each guild wakes its own channels.
 fn wake_pending(context: ActorContext) {
     tokio::spawn(async move {
         let wards = (0..=u8::MAX).map(Ward).collect();
         let open = |ward, pending: Pending| {
-            pending::tell_nameless(ward, &pending);
+            pending::log_nameless(ward, &pending);
             let guilds: BTreeSet<_> = pending.channels.into_iter().map(|record| record.guild).collect();
             for guild in guilds {
                 if let Some(actor) = context.directory.find(&GuildsKey()) {
-                    // A supervisor that is gone opens them when it is back.
+                    // A supervisor that is being restarted starts them later.
                     let _ = actor.cast(GuildsMessage::Open(guild, None));
                 }
             }
         };
-        pending::of_wards(&*context.store, wards, open).await;
+        pending::read_wards(&*context.store, wards, open).await;
     });
 }

@@ -1,4 +1,4 @@
-//! One connection to a platform, kept alive: a task lives it, and ends with this actor, whichever way that ends.
+//! Keeps one connection to a platform up. A task runs the connection, and ends with this actor, however the actor ends.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -18,65 +18,58 @@ use crate::actors::runtime::directory::{Registration, Sort};
 use crate::ports::gateway::{Disconnected, Gateway, Shard};
 use crate::telemetry::instruments::kinds::Counted;
 
-/// The pause before a connection is lived again that says no time of its own, doubled for each further one.
+/// The pause before reconnecting if the platform names none. It doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause of our own.
+/// The longest pause, unless the platform asks for a longer one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// A connection that was lived for so long begins with the first pause anew.
-const LONG_ENOUGH: Duration = Duration::from_secs(60);
+/// After a connection has been up for this long, the next pause is the first one again.
+const STABLE_AFTER: Duration = Duration::from_secs(60);
 
-/// The actor.
 pub struct Connection;
 
-/// What it lives.
 #[derive(Clone)]
 pub struct Arguments {
-    /// Which platform.
     pub gateway: Arc<dyn Gateway>,
-    /// Which of its connections.
     pub shard: Shard,
-    /// Who is told when it has no use any more.
+    /// Receives [`PlatformsMessage::Blocked`].
     pub supervisor: ActorRef<PlatformsMessage>,
-    /// Held while it is lived: what is left of a life that was ended is over before the next one begins.
-    pub alone: Arc<Mutex<()>>,
-    /// What it works with.
+    /// Held while the connection runs, so that the task of a killed predecessor has ended before the next one begins.
+    pub exclusive: Arc<Mutex<()>>,
     pub context: ActorContext,
 }
 
-/// What it keeps.
 pub struct State {
     arguments: Arguments,
-    life: Option<Life>,
-    pauses: Pauses,
+    connection: Option<ConnectionTask>,
+    backoff: Backoff,
     _registration: Registration,
     _counted: Counted,
 }
 
 /// A task that ends when this is dropped.
-struct Life {
+struct ConnectionTask {
     task: AbortHandle,
     began: Instant,
 }
 
-impl Drop for Life {
+impl Drop for ConnectionTask {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-/// Pauses that double.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pauses {
+pub(super) struct Backoff {
     next: Duration,
 }
 
-impl Pauses {
+impl Backoff {
     pub(super) const fn new() -> Self {
         Self { next: FIRST_PAUSE }
     }
 
-    /// How long to wait: as was asked for, at least the first pause; or else the next pause of our own with up to half of it more
-    /// (`fraction` is 0.0 to 1.0).
+    /// How long to wait. If the platform asked for a pause, that one, but at least the first pause. Otherwise our own next pause plus jitter
+    /// of up to half of it (`fraction` is 0.0 to 1.0).
     pub(super) fn pause(&mut self, asked_for: Option<Duration>, fraction: f64) -> Duration {
         let own = self.next;
         self.next = (own * 2).min(LONGEST_PAUSE);
@@ -93,11 +86,11 @@ impl Actor for Connection {
     type Arguments = Arguments;
 
     async fn pre_start(&self, myself: ActorRef<ShardMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
-        let place = ShardKey(arguments.gateway.name(), arguments.shard.number);
-        let registration = arguments.context.directory.register(&place, &myself);
+        let key = ShardKey(arguments.gateway.name(), arguments.shard.number);
+        let registration = arguments.context.directory.register(&key, &myself);
         let counted = arguments.context.recorder.instruments().actors.one([Sort::Shard.as_str()]);
-        let life = Some(begin(&arguments, &myself));
-        Ok(State { arguments, life, pauses: Pauses::new(), _registration: registration, _counted: counted })
+        let connection = Some(begin(&arguments, &myself));
+        Ok(State { arguments, connection, backoff: Backoff::new(), _registration: registration, _counted: counted })
     }
 
     async fn handle(
@@ -107,13 +100,13 @@ impl Actor for Connection {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            ShardMessage::Live => state.life = Some(begin(&state.arguments, &myself)),
-            ShardMessage::Over(None) => return Err("the connection panicked".into()),
-            ShardMessage::Over(Some(Disconnected::Later { after, detail })) => state.pause(after, &detail, &myself),
-            ShardMessage::Over(Some(Disconnected::Never(reason))) => {
-                let (platform, was_up) = (state.arguments.gateway.name(), state.end_life());
-                // A supervisor that is gone takes this one along, and asks anew.
-                let _ = state.arguments.supervisor.cast(PlatformsMessage::OverForGood { platform, reason, was_up });
+            ShardMessage::Connect => state.connection = Some(begin(&state.arguments, &myself)),
+            ShardMessage::Ended(None) => return Err("the connection panicked".into()),
+            ShardMessage::Ended(Some(Disconnected::Later { after, detail })) => state.pause(after, &detail, &myself),
+            ShardMessage::Ended(Some(Disconnected::Never(reason))) => {
+                let (platform, was_up) = (state.arguments.gateway.name(), state.end_connection());
+                // A supervisor that is being restarted has killed this actor, and asks again when it starts.
+                let _ = state.arguments.supervisor.cast(PlatformsMessage::Blocked { platform, reason, was_up });
                 myself.stop(None);
             }
         }
@@ -122,31 +115,31 @@ impl Actor for Connection {
 }
 
 impl State {
-    /// Whether it had lasted for a while.
-    fn end_life(&mut self) -> bool {
-        self.life.take().is_some_and(|life| life.began.elapsed() >= LONG_ENOUGH)
+    /// Returns whether the connection was up for a while.
+    fn end_connection(&mut self) -> bool {
+        self.connection.take().is_some_and(|connection| connection.began.elapsed() >= STABLE_AFTER)
     }
 
     fn pause(&mut self, asked_for: Option<Duration>, detail: &str, myself: &ActorRef<ShardMessage>) {
-        if self.end_life() {
-            self.pauses = Pauses::new();
+        if self.end_connection() {
+            self.backoff = Backoff::new();
         }
-        let after = self.pauses.pause(asked_for, self.arguments.context.rng.fraction());
+        let after = self.backoff.pause(asked_for, self.arguments.context.rng.fraction());
         let Arguments { gateway, shard, .. } = &self.arguments;
         let (platform, shard, after_ms) = (gateway.name(), shard.number, u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
-        tracing::warn!(platform, shard, after_ms, detail, "a connection is over; it is made again");
-        myself.send_after(after, || ShardMessage::Live);
+        tracing::warn!(platform, shard, after_ms, detail, "a connection ended and is restarted");
+        myself.send_after(after, || ShardMessage::Connect);
     }
 }
 
-fn begin(arguments: &Arguments, myself: &ActorRef<ShardMessage>) -> Life {
-    let Arguments { gateway, shard, alone, .. } = arguments.clone();
+fn begin(arguments: &Arguments, myself: &ActorRef<ShardMessage>) -> ConnectionTask {
+    let Arguments { gateway, shard, exclusive, .. } = arguments.clone();
     let myself = myself.clone();
     let task = tokio::spawn(async move {
-        let _alone = alone.lock_owned().await;
+        let _exclusive = exclusive.lock_owned().await;
         let outcome = AssertUnwindSafe(gateway.live(shard)).catch_unwind().await.ok();
-        // An actor that is gone has nobody live for it.
-        let _ = myself.cast(ShardMessage::Over(outcome));
+        // If the actor has ended, nobody needs the outcome.
+        let _ = myself.cast(ShardMessage::Ended(outcome));
     });
-    Life { task: task.abort_handle(), began: Instant::now() }
+    ConnectionTask { task: task.abort_handle(), began: Instant::now() }
 }

@@ -1,4 +1,4 @@
-//! Notes when the server is started: what was going on then was begun anew, and stories tell it.
+//! Records each start of the server. A start restarts all work in progress, and stories show it.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use crate::journal::key;
 use crate::journal::record::{StartRecord, encode};
 use crate::ports::store::Write;
 
-/// Notes that the server starts now. Needs the writer. Nothing but stories suffers where it cannot be noted, so that is told in the log.
+/// Records that the server starts now. Needs the writer. A failure is only logged, because it affects nothing but stories.
 pub async fn note(context: &ActorContext) {
     let record = StartRecord { version: Arc::from(env!("CARGO_PKG_VERSION")) };
     let writes = vec![Write::Put(key::start(context.clock.now()), encode(&record))];
     let (reply, done) = Reply::awaited();
     let write_meta = WriterMessage::WriteMeta(WriteMeta { ward: Ward(0), writes, fresh: Vec::new(), reply });
-    let is_told = context.directory.find(&WriterKey()).is_some_and(|writer| writer.cast(write_meta).is_ok());
-    let is_noted = is_told && matches!(done.await, Ok(Ok(())));
+    let is_sent = context.directory.find(&WriterKey()).is_some_and(|writer| writer.cast(write_meta).is_ok());
+    let is_noted = is_sent && matches!(done.await, Ok(Ok(())));
     if !is_noted {
-        tracing::warn!("it could not be noted that the server was started; stories will not tell it");
+        tracing::warn!("the start of the server could not be recorded; stories will not show it");
     }
 }

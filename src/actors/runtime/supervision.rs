@@ -1,8 +1,8 @@
-//! Starts children, and starts them again when they die: one for one, within limits.
+//! Starts children, and restarts those that die: one for one, within limits.
 //!
-//! ractor reports how children end and does nothing about it: its default handler takes the supervisor and all healthy
-//! siblings down with the first child that fails. A supervising actor here embeds [`children::Children`] in its state, hands it
-//! every supervision event and every [`Upkeep`](crate::actors::messages::supervision::Upkeep) message, and carries on with what it reports:
+//! ractor reports how children end, and restarts nothing. Its default handler stops the supervisor and all healthy siblings when the first
+//! child fails. Here, a supervisor embeds [`children::Children`] in its state. It passes every supervision event and every
+//! [`Upkeep`](crate::actors::messages::supervision::Upkeep) message to it, and handles the reports that it returns:
 //!
 //! ```ignore
 //! async fn handle_supervisor_evt(&self, _: ActorRef<Msg>, event: SupervisionEvent, state: &mut State) -> Result<(), ActorProcessingErr> {
@@ -15,7 +15,7 @@
 //! }
 //! ```
 //!
-//! How often and after which delay is decided in [`restarts`], without a runtime.
+//! [`restarts`] decides how often and after which delay a child is restarted. It needs no runtime.
 
 pub mod child;
 pub mod children;

@@ -1,4 +1,4 @@
-//! Takes what was accepted to its channel, and has a channel woken that sleeps.
+//! Dispatches accepted events to their channels, and wakes channels that are not running.
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
@@ -14,10 +14,8 @@ use crate::domain::id::{ChannelId, GuildId};
 use crate::domain::moment::Moment;
 use crate::telemetry::instruments::kinds::Counted;
 
-/// The actor.
 pub struct Switchboard;
 
-/// What it keeps.
 pub struct State {
     context: ActorContext,
     _registration: Registration,
@@ -48,12 +46,12 @@ impl Actor for Switchboard {
     }
 }
 
-/// Hands an accepted event to its channel. One that is not there reads it from the record once it is woken.
+/// Dispatches an accepted event to its channel. A channel that is not running is woken, and reads the event from its record.
 pub fn deliver(guild: &GuildId, channel: &ChannelId, recorded: Recorded, committed: Moment, context: &ActorContext) {
-    let heard = ChannelMessage::Heard(Box::new(recorded), committed);
-    let handed_over = context.directory.hand_over(&ChannelActorKey(channel.clone()), heard);
+    let inbound = ChannelMessage::Inbound(Box::new(recorded), committed);
+    let handed_over = context.directory.hand_over(&ChannelActorKey(channel.clone()), inbound);
     if !handed_over && let Some(switchboard) = context.directory.find(&SwitchboardKey()) {
-        // A switchboard that is being restarted misses nothing for good: what is accepted is pending.
+        // If the switchboard is being restarted, the event is not lost: accepted events are pending.
         let _ = switchboard.cast(SwitchboardMessage::Wake(guild.clone(), channel.clone()));
     }
 }
@@ -64,7 +62,7 @@ fn wake(guild: GuildId, channel: ChannelId, context: &ActorContext) {
         .find(&GuildKey(guild.clone()))
         .is_some_and(|actor| actor.cast(GuildMessage::Open(channel.clone())).is_ok());
     if !opened && let Some(guilds) = context.directory.find(&GuildsKey()) {
-        // As above.
+        // The same holds for the supervisor of the guilds.
         let _ = guilds.cast(GuildsMessage::Open(guild, Some(channel)));
     }
 }

@@ -1,9 +1,9 @@
-//! Ends the process when the runtime stalls: a synchronous hang cannot be killed, only restarted by whoever runs the server.
+//! Ends the process when the runtime stalls. A synchronous hang cannot be killed from inside, so the service manager has to restart the process.
 //!
-//! A task beats, a thread of its own counts ticks without a beat. A handler that never ends need not stall the whole runtime, whose other
-//! threads go on: so each thread also shows what it is [at work](at_work) on, and one that stays at the same for as long is a stall too.
-//! Ticks are counted rather than time, so a machine that slept or a process that was stopped for a while is not taken for a hang: it ticks
-//! no more than it beats.
+//! A task sends heartbeats, and a separate thread counts ticks without a heartbeat. A handler that never ends does not always stall the whole
+//! runtime, because the other threads continue. So each thread also shows what it is [working on](at_work), and a thread that stays on the
+//! same work for as long is a stall as well. Ticks are counted instead of time: a machine that was asleep, or a process that was stopped,
+//! produces neither ticks nor heartbeats and is not taken for a hang.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,116 +19,114 @@ use crate::domain::id::{CompanionId, Seq};
 use crate::journal::channel_key::ChannelKey;
 use crate::telemetry::plain::Plain;
 
-/// How often the task beats and the thread looks.
+/// How often the task sends a heartbeat and the thread checks.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Ticks without a beat until the runtime counts as stalled: 30 seconds.
+/// Ticks without a heartbeat after which the runtime counts as stalled: 30 seconds.
 pub const STALLED_AFTER_TICKS: u32 = 30;
 
 /// The exit status of a process that was ended because its runtime stalled (`EX_SOFTWARE`).
 pub const STALLED_EXIT_STATUS: i32 = 70;
 
-/// What a thread is at, if it is at something that must not take long.
+/// What a thread is working on, if that must not take long.
 #[derive(Debug, Default)]
-struct Desk {
-    /// Odd while it is at work.
-    turn: AtomicU64,
-    at: Mutex<(Option<Address>, Option<About>)>,
-    /// The number of the message that it is about; 0: of none.
+struct Activity {
+    /// Incremented at the start and at the end of each piece of work, so it is odd while the thread is working.
+    generation: AtomicU64,
+    work: Mutex<(Option<Address>, Option<About>)>,
+    /// The number of the message that is being handled; 0: none.
     message: AtomicU64,
 }
 
-/// The desks of all threads of this process, which is what is ended.
-static DESKS: Mutex<Vec<Weak<Desk>>> = Mutex::new(Vec::new());
+/// The activities of all threads of this process. It is global because a stall ends the whole process.
+static ACTIVITIES: Mutex<Vec<Weak<Activity>>> = Mutex::new(Vec::new());
 
 thread_local! {
-    static DESK: Arc<Desk> = {
-        let desk = Arc::<Desk>::default();
-        let mut desks = DESKS.lock().unwrap_or_else(PoisonError::into_inner);
-        desks.retain(|other| other.strong_count() > 0);
-        desks.push(Arc::downgrade(&desk));
-        desk
+    static ACTIVITY: Arc<Activity> = {
+        let activity = Arc::<Activity>::default();
+        let mut activities = ACTIVITIES.lock().unwrap_or_else(PoisonError::into_inner);
+        activities.retain(|other| other.strong_count() > 0);
+        activities.push(Arc::downgrade(&activity));
+        activity
     };
 }
 
-/// Shows that this thread is at work until it is dropped.
+/// Marks this thread as working until it is dropped.
 #[derive(Debug)]
 #[must_use = "the work is over when this is dropped"]
-pub struct AtWork(Arc<Desk>);
+pub struct AtWork(Arc<Activity>);
 
-/// This thread begins to handle something, and does nothing else until that is done: never to be held over an `await`, nor twice at once.
+/// Marks this thread as working on one thing. The guard must not be held over an `await`, and a thread must not have two at once.
 pub fn at_work(actor: Address) -> AtWork {
-    let desk = DESK.with(Clone::clone);
-    *desk.at.lock().unwrap_or_else(PoisonError::into_inner) = (Some(actor), None);
-    desk.message.store(Seq::NONE.0, Ordering::Relaxed);
-    desk.turn.fetch_add(1, Ordering::Relaxed);
-    AtWork(desk)
+    let activity = ACTIVITY.with(Clone::clone);
+    *activity.work.lock().unwrap_or_else(PoisonError::into_inner) = (Some(actor), None);
+    activity.message.store(Seq::NONE.0, Ordering::Relaxed);
+    activity.generation.fetch_add(1, Ordering::Relaxed);
+    AtWork(activity)
 }
 
-/// What this thread is at work on is about this message; none: about none any more.
+/// Names the message that this thread is handling. [`Seq::NONE`]: no message.
 pub fn at_message(seq: Seq) {
-    DESK.with(|desk| desk.message.store(seq.0, Ordering::Relaxed));
+    ACTIVITY.with(|activity| activity.message.store(seq.0, Ordering::Relaxed));
 }
 
 impl AtWork {
-    /// Shows for whom words are made, where the actor's address does not tell all of it.
+    /// Adds the channel and the companion that a prompt is built for, if the actor's address does not name both.
     pub fn about(self, channel_key: &ChannelKey, companion: &CompanionId) -> Self {
         let about = About { channel_key: channel_key.clone(), companion: companion.clone() };
-        self.0.at.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(about);
+        self.0.work.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(about);
         self
     }
 }
 
 impl Drop for AtWork {
     fn drop(&mut self) {
-        self.0.turn.fetch_add(1, Ordering::Relaxed);
+        self.0.generation.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// For whom words are made: a question, or a statement.
+/// What a prompt is built for: a question or a statement of a companion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
-    /// Where.
     pub channel_key: ChannelKey,
-    /// Who asks, or speaks.
     pub companion: CompanionId,
 }
 
-/// A runtime that stalls.
+/// A stall that was detected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stall {
-    /// Ticks, which are seconds, since a sign of life.
+    /// Ticks (seconds) since the last sign of life.
     pub silent: u32,
-    /// Whose handler never ends; none: it is the runtime as a whole.
+    /// The actor whose handler never ends. None: the whole runtime is stalled.
     pub at: Option<Address>,
-    /// For whom it made words, if it did.
+    /// What it was building a prompt for, if it was.
     pub about: Option<About>,
-    /// The message that it is about, where that is known.
+    /// The message that it was handling, if that is known.
     pub message: Option<Seq>,
 }
 
 /// Watches one runtime until it is dropped.
 #[derive(Debug)]
 pub struct Watchdog {
-    beating: AbortHandle,
+    heartbeat: AbortHandle,
     stop: Option<mpsc::Sender<()>>,
-    watching: Option<thread::JoinHandle<()>>,
+    thread: Option<thread::JoinHandle<()>>,
 }
 
 impl Watchdog {
-    /// Watches the runtime that this is called in, and ends the process with status 70 after `limit` seconds without a beat, or at work on
-    /// one thing.
+    /// Watches the current runtime. Ends the process with status 70 after `limit` seconds without a heartbeat, or with a thread that is
+    /// working on the same thing.
     ///
     /// # Errors
-    /// The operating system gives no thread.
+    /// The operating system cannot create a thread.
     pub fn start(limit: u32) -> io::Result<Self> {
         Self::start_noting(limit, |_| {})
     }
 
-    /// The same, and has the stall noted before the process ends.
+    /// Like [`Self::start`], and calls `note` before the process ends.
     ///
     /// # Errors
-    /// The operating system gives no thread.
+    /// The operating system cannot create a thread.
     pub fn start_noting(limit: u32, note: impl FnOnce(&Stall) + Send + 'static) -> io::Result<Self> {
         Self::start_with(limit, |stall| {
             let Stall { silent, at, about, message } = &stall;
@@ -155,23 +153,22 @@ impl Watchdog {
         })
     }
 
-    /// Like [`Self::start`], with something else to do about a stall than to end the process. It is done once, on the thread of
-    /// the watchdog.
+    /// Like [`Self::start`], but calls `act` instead of ending the process. `act` is called at most once, on the watchdog's thread.
     ///
     /// # Errors
-    /// The operating system gives no thread.
+    /// The operating system cannot create a thread.
     pub fn start_with(limit: u32, act: impl FnOnce(Stall) + Send + 'static) -> io::Result<Self> {
         let beats = Arc::new(AtomicU64::new(0));
         let (stop, stopped) = mpsc::channel();
         let seen = beats.clone();
-        let watching = thread::Builder::new().name("watchdog".to_owned()).spawn(move || {
+        let thread = thread::Builder::new().name("watchdog".to_owned()).spawn(move || {
             let tick = || match stopped.recv_timeout(TICK) {
-                Err(RecvTimeoutError::Timeout) => Some(Signs { beats: seen.load(Ordering::Relaxed), turns: turns() }),
+                Err(RecvTimeoutError::Timeout) => Some(Signs { beats: seen.load(Ordering::Relaxed), busy: busy_threads() }),
                 Ok(()) | Err(RecvTimeoutError::Disconnected) => None,
             };
             watch(Pulse::new(limit), tick, act);
         })?;
-        let beating = tokio::spawn(async move {
+        let heartbeat = tokio::spawn(async move {
             let mut tick = tokio::time::interval(TICK);
             tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
             loop {
@@ -179,23 +176,23 @@ impl Watchdog {
                 beats.fetch_add(1, Ordering::Relaxed);
             }
         });
-        Ok(Self { beating: beating.abort_handle(), stop: Some(stop), watching: Some(watching) })
+        Ok(Self { heartbeat: heartbeat.abort_handle(), stop: Some(stop), thread: Some(thread) })
     }
 }
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        // The thread goes first: a beat that stops must not look like a stall.
+        // The thread ends first, so that the end of the heartbeat is not taken for a stall.
         drop(self.stop.take());
-        if let Some(watching) = self.watching.take() {
-            // It waits for nothing but the sender just dropped. If what it does about a stall panicked, that was told.
-            let _ = watching.join();
+        if let Some(thread) = self.thread.take() {
+            // The thread waits only for the sender that was just dropped. If its action on a stall panicked, the panic was logged.
+            let _ = thread.join();
         }
-        self.beating.abort();
+        self.heartbeat.abort();
     }
 }
 
-/// Looks at every tick until there is none any more, or until the pulse is gone.
+/// Checks at every tick, until the ticks end or a stall is found.
 fn watch(mut pulse: Pulse, mut tick: impl FnMut() -> Option<Signs>, act: impl FnOnce(Stall)) {
     while let Some(signs) = tick() {
         if let Some(stall) = pulse.stall(signs) {
@@ -204,33 +201,33 @@ fn watch(mut pulse: Pulse, mut tick: impl FnMut() -> Option<Signs>, act: impl Fn
     }
 }
 
-/// What is seen at a tick.
+/// What is observed at a tick.
 #[derive(Debug, Default)]
 struct Signs {
-    /// Beats of the task so far.
+    /// Heartbeats so far.
     beats: u64,
-    /// What each thread that is at work is at, with the number of that piece of work.
-    turns: Vec<(Arc<Desk>, u64)>,
+    /// The activity of each busy thread, and its generation.
+    busy: Vec<(Arc<Activity>, u64)>,
 }
 
-/// What each thread that is at work is at.
-fn turns() -> Vec<(Arc<Desk>, u64)> {
-    let desks = DESKS.lock().unwrap_or_else(PoisonError::into_inner);
-    let turns = desks.iter().filter_map(Weak::upgrade).map(|desk| {
-        let turn = desk.turn.load(Ordering::Relaxed);
-        (desk, turn)
+/// The activity of each busy thread, and its generation.
+fn busy_threads() -> Vec<(Arc<Activity>, u64)> {
+    let activities = ACTIVITIES.lock().unwrap_or_else(PoisonError::into_inner);
+    let current = activities.iter().filter_map(Weak::upgrade).map(|activity| {
+        let generation = activity.generation.load(Ordering::Relaxed);
+        (activity, generation)
     });
-    turns.filter(|(_, turn)| turn % 2 == 1).collect()
+    current.filter(|(_, generation)| generation % 2 == 1).collect()
 }
 
-/// Counts the ticks at which nothing new was seen.
+/// Counts the ticks without progress.
 #[derive(Debug)]
 struct Pulse {
     limit: u32,
     beats: u64,
     silent: u32,
-    /// Since how many ticks each thread is at the same.
-    busy: Vec<(Arc<Desk>, u64, u32)>,
+    /// The activity of each busy thread, its generation, and for how many ticks that has not changed.
+    busy: Vec<(Arc<Activity>, u64, u32)>,
 }
 
 impl Pulse {
@@ -239,23 +236,24 @@ impl Pulse {
     }
 
     fn stall(&mut self, signs: Signs) -> Option<Stall> {
-        let Signs { beats, turns } = signs;
+        let Signs { beats, busy } = signs;
         self.silent = if beats == self.beats { self.silent + 1 } else { 0 };
         self.beats = beats;
         let before = std::mem::take(&mut self.busy);
-        let is_same =
-            |(desk, turn): &(Arc<Desk>, u64), known: &(Arc<Desk>, u64, u32)| Arc::ptr_eq(desk, &known.0) && *turn == known.1;
-        self.busy = turns
+        let is_same = |(activity, generation): &(Arc<Activity>, u64), earlier: &(Arc<Activity>, u64, u32)| {
+            Arc::ptr_eq(activity, &earlier.0) && *generation == earlier.1
+        };
+        self.busy = busy
             .into_iter()
             .map(|now| {
-                let silent = before.iter().find(|known| is_same(&now, known)).map_or(0, |known| known.2 + 1);
+                let silent = before.iter().find(|earlier| is_same(&now, earlier)).map_or(0, |earlier| earlier.2 + 1);
                 (now.0, now.1, silent)
             })
             .collect();
         let hung = self.busy.iter().find(|(.., silent)| *silent >= self.limit);
-        if let Some((desk, _, silent)) = hung {
-            let (at, about) = desk.at.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let message = Some(Seq(desk.message.load(Ordering::Relaxed))).filter(|seq| *seq != Seq::NONE);
+        if let Some((activity, _, silent)) = hung {
+            let (at, about) = activity.work.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let message = Some(Seq(activity.message.load(Ordering::Relaxed))).filter(|seq| *seq != Seq::NONE);
             return Some(Stall { silent: *silent, at, about, message });
         }
         (self.silent >= self.limit).then_some(Stall { silent: self.silent, at: None, about: None, message: None })
@@ -267,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_runtime_that_beats_is_left_alone() {
+    fn a_runtime_that_sends_heartbeats_is_not_stalled() {
         let mut acted = None;
 
         watch(Pulse::new(3), ticks(&[1, 2, 2, 2, 3, 3, 3, 4]), |stall| acted = Some(stall));
@@ -276,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runtime_that_is_silent_for_the_limit_is_ended_once() {
+    fn a_runtime_without_heartbeats_for_the_limit_is_reported_once() {
         let mut acted = Vec::new();
 
         watch(Pulse::new(3), ticks(&[1, 1, 1, 1, 1, 1, 1]), |stall| acted.push(stall));
@@ -285,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runtime_that_never_beats_is_ended_too() {
+    fn a_runtime_that_never_sends_a_heartbeat_is_reported() {
         let mut acted = None;
 
         watch(Pulse::new(3), ticks(&[0, 0, 0]), |stall| acted = Some(stall));
@@ -294,7 +292,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_dropped_watchdog_ends_its_thread_without_a_word() {
+    async fn a_dropped_watchdog_ends_its_thread_without_a_report() {
         let (acted, acts) = mpsc::channel();
         let watchdog = Watchdog::start_with(u32::MAX, move |stall| acted.send(stall).expect("the test listens"));
 
@@ -304,14 +302,14 @@ mod tests {
     }
 
     #[test]
-    fn a_handler_that_never_ends_is_found_while_the_others_go_on_and_named() {
-        let (desk, other) = (Arc::new(Desk::default()), Arc::new(Desk::default()));
-        *desk.at.lock().unwrap() = (Some(lobby()), None);
-        desk.message.store(7, Ordering::Relaxed);
+    fn a_handler_that_never_ends_is_named_while_others_make_progress() {
+        let (hung, other) = (Arc::new(Activity::default()), Arc::new(Activity::default()));
+        *hung.work.lock().unwrap() = (Some(lobby()), None);
+        hung.message.store(7, Ordering::Relaxed);
         let mut acted = None;
         let ticks = [(1, 7, 1), (2, 9, 3), (3, 9, 5), (4, 9, 7), (5, 9, 9), (6, 11, 11)];
         let mut ticks = ticks
-            .map(|(beats, turn, others)| Signs { beats, turns: vec![(other.clone(), others), (desk.clone(), turn)] })
+            .map(|(beats, generation, others)| Signs { beats, busy: vec![(other.clone(), others), (hung.clone(), generation)] })
             .into_iter();
 
         watch(Pulse::new(3), || ticks.next(), |stall| acted = Some(stall));
@@ -321,23 +319,23 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_at_work_until_its_work_is_done_or_panics() {
-        let is_at_work = || {
-            let desk = DESK.with(Clone::clone);
-            turns().iter().any(|(other, _)| Arc::ptr_eq(other, &desk))
+    fn a_thread_is_busy_until_its_work_ends_or_panics() {
+        let is_busy = || {
+            let activity = ACTIVITY.with(Clone::clone);
+            busy_threads().iter().any(|(other, _)| Arc::ptr_eq(other, &activity))
         };
 
         let work = at_work(lobby());
-        let during = is_at_work();
+        let during = is_busy();
         drop(work);
-        let after = is_at_work();
+        let after = is_busy();
         let panicked = std::panic::catch_unwind(|| {
             let _work = at_work(lobby());
-            std::panic::resume_unwind(Box::new("as the test wants it"));
+            std::panic::resume_unwind(Box::new("intended by the test"));
         });
 
         assert!(panicked.is_err());
-        assert_eq!([during, after, is_at_work()], [true, false, false]);
+        assert_eq!([during, after, is_busy()], [true, false, false]);
     }
 
     fn lobby() -> Address {
@@ -345,7 +343,7 @@ mod tests {
     }
 
     fn ticks(beats: &[u64]) -> impl FnMut() -> Option<Signs> {
-        let mut beats = beats.iter().map(|beats| Signs { beats: *beats, turns: Vec::new() });
+        let mut beats = beats.iter().map(|beats| Signs { beats: *beats, busy: Vec::new() });
         move || beats.next()
     }
 }

@@ -1,4 +1,4 @@
-//! What is kept, read out line by line: the events of journals, or a replay script of one room.
+//! Exports the record: the events of journals line by line, or a replay script of one room.
 
 mod losses;
 mod script;
@@ -10,12 +10,12 @@ use futures_util::{StreamExt, stream};
 use serde_json::{Map, Value};
 
 use super::ActorBackend;
-use super::desk::{damaged, unread};
+use super::actor_calls::{damaged, read_error};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ward};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
-use crate::journal::redaction::is_wordless;
+use crate::journal::redaction::is_redacted;
 use crate::ports::backend::Refused;
 use crate::ports::backend::keeping::{ExportForm, ExportQuery, Lines, Person};
 use crate::ports::backend::stamp::rfc3339;
@@ -24,11 +24,11 @@ use crate::ports::store::key::ChannelNo;
 
 /// Events that are read at once.
 const PAGE: usize = 512;
-/// Events of which a replay script is made at most: it is one document.
-const MOST_SCRIPTED: usize = 200_000;
+/// How many events a replay script may be made from. It is limited because a script is one document.
+const MAX_SCRIPTED: usize = 200_000;
 
 impl ActorBackend {
-    pub(super) async fn read_out(&self, query: ExportQuery) -> Result<Lines, Refused> {
+    pub(super) async fn export_lines(&self, query: ExportQuery) -> Result<Lines, Refused> {
         let channel_keys: VecDeque<ChannelKey> = match &query.room {
             Some(room) => [self.room_to_read(room)?.0].into(),
             None => self
@@ -42,64 +42,66 @@ impl ActorBackend {
         match (query.form, channel_keys.front()) {
             (ExportForm::Json, _) => Ok(events(self.context.store.clone(), channel_keys)),
             (ExportForm::Replay, Some(channel_key)) => {
-                let range = Range { after: Seq::NONE, before: None, limit: MOST_SCRIPTED + 1, newest_first: false };
-                let events = self.reader().events(channel_key, range).await.map_err(unread)?;
-                if events.len() > MOST_SCRIPTED {
+                let range = Range { after: Seq::NONE, before: None, limit: MAX_SCRIPTED + 1, newest_first: false };
+                let events = self.reader().events(channel_key, range).await.map_err(read_error)?;
+                if events.len() > MAX_SCRIPTED {
                     let detail = format!(
-                        "the room has more than {MOST_SCRIPTED} events, which is too much for one script; export it as JSON"
+                        "the room has more than {MAX_SCRIPTED} events, which is too much for one script; export it as JSON"
                     );
                     return Err(Refused::TooLarge(detail));
                 }
                 let script = script::of(channel_key, &events, &self.context.memberships, &self.context.settings);
                 Ok(stream::iter([Ok(script.to_string())]).boxed())
             }
-            (ExportForm::Replay, None) => Err(Refused::NotFound("there is no room of which a script could be made".into())),
+            (ExportForm::Replay, None) => Err(Refused::NotFound("there is no room to make a script from".into())),
         }
     }
 }
 
 impl ActorBackend {
-    /// What somebody said, by the index of persons. A message that was taken back has no words any more, and is left out. What cannot be read
-    /// where they said something may be theirs: after the rest the reading breaks off for it.
-    pub(super) async fn read_out_person(&self, person: &Person) -> Result<Lines, Refused> {
+    /// What a person said, by the index of persons. Deleted messages have no text any more, and are left out. Unreadable entries in the person's
+    /// stretches may be the person's: if there are any, the stream ends with an error after all other lines.
+    pub(super) async fn export_person_lines(&self, person: &Person) -> Result<Lines, Refused> {
         let id = PersonId::from(&*person.id);
         let (store, ward) = (self.context.store.clone(), Ward::of(&person.guild));
-        let listed = self.reader().listed(&person.guild, &id).await.map_err(unread)?;
+        let listed = self.reader().listed(&person.guild, &id).await.map_err(read_error)?;
         if listed.is_empty() {
             return Err(self.nobody(&person.guild, &id).await);
         }
-        let (mut said, mut illegible, mut nameless) = (Vec::new(), 0, 0);
+        let (mut messages, mut illegible, mut nameless) = (Vec::new(), 0, 0);
         let mut unreadable = None;
         for (no, stretches) in &listed {
             let Some(channel_key) = self.named(ward, *no).await? else {
                 nameless += 1;
                 continue;
             };
-            match self.reader().said_in(ward, *no, stretches.keys(), &id).await {
-                Ok(there) => {
-                    said.extend(there.theirs.into_iter().map(|seq| (channel_key.clone(), seq)));
-                    illegible += there.illegible.len();
+            match self.reader().messages_by(ward, *no, stretches.keys(), &id).await {
+                Ok(found) => {
+                    messages.extend(found.messages.into_iter().map(|seq| (channel_key.clone(), seq)));
+                    illegible += found.illegible.len();
                 }
                 Err(error) if error.is_damage() => drop(unreadable.get_or_insert_with(|| error.of(&channel_key))),
-                Err(error) => return Err(unread(error)),
+                Err(error) => return Err(read_error(error)),
             }
         }
-        let several = |many: usize, one: &str, more: &str| if many == 1 { format!("1 {one}") } else { format!("{many} {more}") };
-        let cannot_be_read =
-            |which: String| format!("{which} where {} said something cannot be read, and may be theirs", person.id);
+        let counted =
+            |count: usize, one: &str, many: &str| if count == 1 { format!("1 {one}") } else { format!("{count} {many}") };
+        let cannot_be_read = |which: String| {
+            format!("{which} where {} said something cannot be read, and may contain messages of this person", person.id)
+        };
         let missing = if let Some(error) = unreadable {
             Some(format!("{} said something where {error}", person.id))
         } else if nameless > 0 {
-            Some(cannot_be_read(format!("of {} no name can be read:", several(nameless, "channel", "channels"))))
+            Some(cannot_be_read(format!("{} without a readable name", counted(nameless, "channel", "channels"))))
         } else {
-            (illegible > 0).then(|| cannot_be_read(several(illegible, "entry", "entries")))
+            (illegible > 0).then(|| cannot_be_read(counted(illegible, "entry", "entries")))
         };
-        let missing = missing.map(|missing| Err(damaged(format!("{missing}; the rest is read out"))));
-        let lines = stream::iter(said).filter_map(move |(channel_key, seq)| {
+        let missing = missing.map(|missing| Err(damaged(format!("{missing}; the rest is exported"))));
+        let lines = stream::iter(messages).filter_map(move |(channel_key, seq)| {
             let store = store.clone();
             async move {
                 let line = said_line(&Reader::new(&*store), &channel_key, seq).await;
-                line.map_err(unread).transpose()
+                line.map_err(read_error).transpose()
             }
         });
         Ok(lines.chain(stream::iter(missing)).boxed())
@@ -107,22 +109,22 @@ impl ActorBackend {
 }
 
 impl ActorBackend {
-    /// Which channel has this number; none: it cannot be told.
+    /// The channel that has this number. None: the record of its name is lost or unreadable.
     pub(super) async fn named(&self, ward: Ward, no: ChannelNo) -> Result<Option<ChannelKey>, Refused> {
         match self.reader().channel_key_of(ward, no).await {
             Err(error) if error.is_damage() => Ok(None),
-            channel_key => channel_key.map_err(unread),
+            channel_key => channel_key.map_err(read_error),
         }
     }
 }
 
 async fn said_line(reader: &Reader<'_>, channel_key: &ChannelKey, seq: Seq) -> Result<Option<String>, ReadError> {
     let recorded = reader.event(channel_key, seq).await?;
-    let has_words = |recorded: &Recorded| matches!(&recorded.event, Event::Said { message, .. } if !is_wordless(message));
+    let has_words = |recorded: &Recorded| matches!(&recorded.event, Event::Said { message, .. } if !is_redacted(message));
     Ok(recorded.filter(has_words).map(|recorded| line(channel_key, &recorded)))
 }
 
-/// Reads out the events of these journals, one after the other.
+/// The events of these journals, one journal after the other.
 fn events(store: Arc<dyn Store>, channel_keys: VecDeque<ChannelKey>) -> Lines {
     let reading = Reading { store, channel_keys, after: Seq::NONE, ready: VecDeque::new() };
     let lines = stream::unfold(Some(reading), |reading| async move {
@@ -130,7 +132,7 @@ fn events(store: Arc<dyn Store>, channel_keys: VecDeque<ChannelKey>) -> Lines {
         match reading.next().await {
             Ok(Some(line)) => Some((Ok(line), Some(reading))),
             Ok(None) => None,
-            Err(error) => Some((Err(unread(error)), None)),
+            Err(error) => Some((Err(read_error(error)), None)),
         }
     });
     lines.boxed()

@@ -1,20 +1,20 @@
-//! Taking out of the record everything that a person said.
+//! Deletes from the record everything that a person said in a guild.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 use super::ActorBackend;
-use super::desk::{damaged, rewrite_error, unavailable, unread};
-use crate::actors::erasure::deletion::{Told, answers_to, has_illegible_snapshot, let_go, take_words_out, told_of};
+use super::actor_calls::{damaged, read_error, rewrite_error, unavailable};
+use crate::actors::erasure::deletion::{Traces, answers_to, append_deletion, has_illegible_snapshot, redact_traces, traces_of};
 use crate::actors::erasure::retention::without_person;
 use crate::actors::messages::writer::WriteError;
 use crate::actors::writer::requests::{remove_from_index, writer_ref};
-use crate::actors::writer::{Leaving, Pace, Sweep, strike};
+use crate::actors::writer::{IndexRemoval, Pace, Sweep, remove_index_entries};
 use crate::domain::event::Event;
 use crate::domain::id::{GuildId, PersonId, Seq, Ward};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::reader::{Head, Said};
+use crate::journal::reader::{Head, PersonMessages};
 use crate::journal::record::{UsageRecord, Used, decode, encode};
 use crate::journal::speakers::{after_stretch, stretch};
 use crate::ports::backend::Refused;
@@ -23,19 +23,21 @@ use crate::ports::backend::stamp::Stamp;
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Value, Write};
 
-/// So many records are read at once.
+/// Records that are read at once.
 const PAGE: usize = 512;
 
-/// What to do about answers to somebody who was forgotten without them: a message without words tells of nobody whose it was.
-const ANSWERS_ALONE: &str = "what companions answered to somebody can be found only together with what they said: if it was left when they \
-    were forgotten, take it back one by one, on the page or by DELETE /api/rooms/{room}/messages/{seq}; `tertulia history export` tells the numbers";
+/// What to do about the answers to a person who was forgotten without them. They cannot be found any more, because a redacted message does not
+/// name its author.
+const ANSWERS_ALONE: &str = "companions' answers to a person can be found only together with the person's messages: if they were left when the \
+    person was forgotten, delete them one by one, on the page or by DELETE /api/rooms/{room}/messages/{seq}; `tertulia history export` lists the \
+    numbers";
 
 /// What is left of a person in a channel.
-enum There {
+enum Remainder {
     Nothing,
-    /// All of it: a companion owes an answer to it, which is to go, too.
+    /// Everything: a companion owes a reply to it, and replies are to be deleted, too.
     Owed,
-    /// So many entries may be theirs, or tell of them, and cannot be read.
+    /// This many entries cannot be read, and may be the person's or mention the person.
     Illegible(usize),
 }
 
@@ -44,60 +46,60 @@ impl ActorBackend {
         let Forget { guild, person, answers } = forget;
         let person = PersonId::from(&*person);
         let ward = Ward::of(&guild);
-        let listed = self.reader().listed(&guild, &person).await.map_err(unread)?;
+        let listed = self.reader().listed(&guild, &person).await.map_err(read_error)?;
         let is_unknown = listed.is_empty();
         let (mut forgotten, mut nameless, mut answering, mut illegible) = (Forgotten::default(), None, None, None);
-        // What cannot be read of one channel keeps nobody from being forgotten in the others.
+        // An unreadable channel must not prevent the deletion in the others.
         let mut unreadable = None;
         for (no, stretches) in listed {
             let Some(channel_key) = self.named(ward, no).await? else {
                 nameless.get_or_insert(no);
                 continue;
             };
-            match self.forget_there(&channel_key, no, &person, stretches, answers, &mut forgotten).await {
-                Ok(There::Nothing) => {}
-                Ok(There::Owed) => drop(answering.get_or_insert(channel_key)),
-                Ok(There::Illegible(entries)) => {
-                    let (_, all) = illegible.get_or_insert((channel_key, 0));
-                    *all += entries;
+            match self.forget_in_channel(&channel_key, no, &person, stretches, answers, &mut forgotten).await {
+                Ok(Remainder::Nothing) => {}
+                Ok(Remainder::Owed) => drop(answering.get_or_insert(channel_key)),
+                Ok(Remainder::Illegible(entries)) => {
+                    let (_, total) = illegible.get_or_insert((channel_key, 0));
+                    *total += entries;
                 }
                 Err(Refused::Damaged(detail)) => drop(unreadable.get_or_insert((channel_key, detail))),
                 Err(refused) => return Err(refused),
             }
         }
-        let (has_used, unread_usage) = self.forget_usage(&guild, &person).await?;
+        let (has_used, unreadable_usage) = self.forget_usage(&guild, &person).await?;
         if let Some((channel_key, detail)) = unreadable {
             return Err(Refused::Damaged(format!(
-                "in {channel_key} what they said cannot be forgotten, or not wholly: {detail}; elsewhere all that can be read is forgotten; do \
-                 this again once that is mended"
+                "the messages in {channel_key} cannot be deleted, or not completely: {detail}; everything readable in other channels is deleted; \
+                 repeat this once that is repaired"
             )));
         }
         if let Some((channel_key, entries)) = illegible {
             let which = if entries == 1 {
-                "1 entry cannot be read and may be theirs, or tell of them".to_owned()
+                "1 entry cannot be read and may be this person's, or mention this person".to_owned()
             } else {
-                format!("{entries} entries cannot be read and may be theirs, or tell of them")
+                format!("{entries} entries cannot be read and may be this person's, or mention this person")
             };
             return Err(damaged(format!(
-                "{which}, the first in {channel_key}: all that can be read is forgotten; restore a backup or delete the room, and do this again"
+                "{which}, the first in {channel_key}: everything readable is deleted; restore a backup or delete the room, and repeat this"
             )));
         }
-        if let Some(key) = unread_usage {
+        if let Some(key) = unreadable_usage {
             return Err(damaged(format!(
-                "what the guild used, at {key}, cannot be read and may name them: all that can be read is forgotten; restore a backup"
+                "the guild's usage record {key} cannot be read and may name this person: everything readable is deleted; restore a backup"
             )));
         }
         if let Some(no) = nameless {
             return Err(damaged(format!(
-                "they said something in channel {} of ward {}, of which cannot be told any more what it is called: what they said there is \
-                 still on record; restore a backup, or find the name again with `tertulia history compact --accept-loss`, and do this again",
+                "this person said something in channel {} of ward {}, but the record of that channel's name is lost: the messages there are still \
+                 on record; restore a backup, or find the name again with `tertulia history compact --accept-loss`, and repeat this",
                 no.0, ward.0
             )));
         }
         if let Some(channel_key) = answering {
             return Err(unavailable(&format!(
-                "in {channel_key} a companion owes an answer to what they said, which would come after: nothing is forgotten there yet; try again, \
-                 or leave the answers"
+                "in {channel_key} a companion is still replying to this person's messages: nothing is deleted there yet; try again, or keep the \
+                 answers"
             )));
         }
         if is_unknown && !has_used {
@@ -112,8 +114,8 @@ impl ActorBackend {
         Ok(forgotten)
     }
 
-    /// Forgets a person in one of the channels in which they are listed.
-    async fn forget_there(
+    /// Deletes what a person said in one of the channels that the index of persons lists.
+    async fn forget_in_channel(
         &self,
         channel_key: &ChannelKey,
         no: ChannelNo,
@@ -121,28 +123,31 @@ impl ActorBackend {
         mut stretches: BTreeMap<Seq, Vec<Key>>,
         answers: bool,
         forgotten: &mut Forgotten,
-    ) -> Result<There, Refused> {
-        let _turn = self.context.rewrite_locks.of(channel_key).await;
-        // A stretch that is full now is read once: nothing more is said in it.
-        let head = self.reader().head(channel_key).await.map_err(unread)?;
+    ) -> Result<Remainder, Refused> {
+        let _lock = self.context.rewrite_locks.lock(channel_key).await;
+        // A stretch that is full now needs to be read only once, because no event is added to it.
+        let head = self.reader().head(channel_key).await.map_err(read_error)?;
         self.sweep(channel_key, &head).await.map_err(|lost| rewrite_error(lost.into()))?;
-        let Said { theirs, mut illegible } = self
+        let PersonMessages { messages: theirs, mut illegible } = self
             .reader()
-            .said_in(channel_key.ward(), no, stretches.keys(), person)
+            .messages_by(channel_key.ward(), no, stretches.keys(), person)
             .await
-            .map_err(|error| unread(error.of(channel_key)))?;
-        let Some(telling) = self.forget_in(channel_key, theirs, answers, forgotten).await? else { return Ok(There::Owed) };
-        // Where something may be theirs they stay listed.
+            .map_err(|error| read_error(error.of(channel_key)))?;
+        let Some(illegible_traces) = self.delete_with_traces(channel_key, theirs, answers, forgotten).await? else {
+            return Ok(Remainder::Owed);
+        };
+        // Stretches with entries that may be theirs stay in the index.
         stretches.retain(|first, _| illegible.range(first..&after_stretch(*first)).next().is_none());
-        // Last of all: whoever is interrupted finds the rest by doing the same again.
+        // The index goes last: if this is interrupted, repeating it finds the rest.
         self.remove_from_index(channel_key, person, stretches, head.last).await.map_err(|lost| rewrite_error(lost.into()))?;
-        illegible.extend(telling);
-        Ok(if illegible.is_empty() { There::Nothing } else { There::Illegible(illegible.len()) })
+        illegible.extend(illegible_traces);
+        Ok(if illegible.is_empty() { Remainder::Nothing } else { Remainder::Illegible(illegible.len()) })
     }
 
-    /// Whoever does this has the turn, and all of these messages have words. Tells the numbers of what may tell of them and cannot be read,
-    /// the snapshot among them; none: not done, because answers are to go too and one is still being made.
-    async fn forget_in(
+    /// Deletes these messages and all traces of them. The caller holds the rewrite lock, and all of these messages have words. Returns the
+    /// numbers of unreadable events that may be traces; [`Seq::NONE`] stands for the snapshot. None: nothing was deleted, because answers are to
+    /// be deleted, too, and one is still being written.
+    async fn delete_with_traces(
         &self,
         channel_key: &ChannelKey,
         mut gone: BTreeSet<Seq>,
@@ -157,13 +162,14 @@ impl ActorBackend {
             if self.is_answered_now(channel_key, &gone).await? {
                 return Ok(None);
             }
-            let answers = answers_to(&self.reader(), channel_key, &gone).await.map_err(unread)?;
+            let answers = answers_to(&self.reader(), channel_key, &gone).await.map_err(read_error)?;
             self.delete(channel_key, &answers).await?;
             gone.extend(answers);
         }
-        let Told { bare: events, mut illegible, .. } = told_of(&self.reader(), channel_key, &gone).await.map_err(unread)?;
-        if has_illegible_snapshot(&*self.context.store, channel_key).await.map_err(unread)? {
-            // No event has this number.
+        let Traces { redacted: events, mut illegible, .. } =
+            traces_of(&self.reader(), channel_key, &gone).await.map_err(read_error)?;
+        if has_illegible_snapshot(&*self.context.store, channel_key).await.map_err(read_error)? {
+            // No event has this number, so it can stand for the snapshot.
             illegible.insert(Seq::NONE);
         }
         for recorded in &events {
@@ -194,32 +200,32 @@ impl ActorBackend {
                 | Event::ReplyFailed { .. } => {}
             }
         }
-        take_words_out(&self.context, channel_key, events, Vec::new()).await.map_err(rewrite_error)?;
+        redact_traces(&self.context, channel_key, events, Vec::new()).await.map_err(rewrite_error)?;
         Ok(Some(illegible))
     }
 
-    /// Conversations that are under way let these messages go.
+    /// Deletes these messages from the running conversation.
     async fn delete(&self, channel_key: &ChannelKey, gone: &BTreeSet<Seq>) -> Result<(), Refused> {
         if gone.is_empty() {
             return Ok(());
         }
-        let_go(&self.context, channel_key, gone).await.map_err(rewrite_error)
+        append_deletion(&self.context, channel_key, gone).await.map_err(rewrite_error)
     }
 
-    /// Whether a companion owes an answer to any of these messages: it would come after they are gone.
+    /// Whether a companion owes a reply to any of these messages. It would be posted after the deletion.
     async fn is_answered_now(&self, channel_key: &ChannelKey, gone: &BTreeSet<Seq>) -> Result<bool, Refused> {
-        let owed = self.reader().outbox(channel_key).await.map_err(unread)?;
+        let owed = self.reader().outbox(channel_key).await.map_err(read_error)?;
         Ok(owed.iter().any(|(_, reply)| reply.messages.iter().any(|seq| gone.contains(seq))))
     }
 
-    /// What a deletion of the whole channel left, because it was interrupted, nobody can read; but there it is.
+    /// Sweeps what an interrupted deletion of the whole channel left. Nobody can read it, but it is still stored.
     async fn sweep(&self, channel_key: &ChannelKey, head: &Head) -> Result<(), WriteError> {
         let (Some(no), below @ Seq(1..)) = (head.no, head.swept_below) else { return Ok(()) };
         let (store, writer) = (self.context.store.clone(), writer_ref(&self.context)?);
         Sweep { store, writer, channel_key: channel_key.clone(), no, below, pace: Pace::AtOnce }.remove_all().await.map(drop)
     }
 
-    /// Takes a person out of the index for stretches of which nothing was theirs any more when the journal had come to this number.
+    /// Removes a person from the index for stretches that contained nothing of theirs when `last` was the journal's last event.
     async fn remove_from_index(
         &self,
         channel_key: &ChannelKey,
@@ -232,25 +238,25 @@ impl ActorBackend {
         if let Some(newest) = full.last_key_value().map(|(newest, _)| *newest) {
             let keys: Vec<Key> = full.into_values().flatten().collect();
             for keys in keys.chunks(PAGE) {
-                strike(&writer_ref(&self.context)?, channel_key, newest, keys.to_vec(), last).await?;
+                remove_index_entries(&writer_ref(&self.context)?, channel_key, newest, keys.to_vec(), last).await?;
             }
         }
         for stretch in open.into_keys() {
             let people = &BTreeSet::from([person.clone()]);
-            remove_from_index(&self.context, channel_key, Leaving { stretch, below: Seq::NONE, people, notes: &[] }).await?;
+            remove_from_index(&self.context, channel_key, IndexRemoval { stretch, below: Seq::NONE, people, notes: &[] }).await?;
         }
         Ok(())
     }
 
-    /// Whether they were named there, and the first record that cannot be read.
+    /// Removes the person from usage records. Returns whether any named them, and the first record that cannot be read.
     async fn forget_usage(&self, guild: &GuildId, person: &PersonId) -> Result<(bool, Option<Key>), Refused> {
         let (mut from, to) = (key::used_by(guild), key::used_by(guild).end());
         let (mut has_used, mut illegible) = (false, None);
         loop {
-            let page = self.context.store.scan(from, to.clone(), false, PAGE).await.map_err(|error| unread(error.into()))?;
+            let page = self.context.store.scan(from, to.clone(), false, PAGE).await.map_err(|error| read_error(error.into()))?;
             let Some((last, _)) = page.last() else { return Ok((has_used, illegible)) };
             from = key::successor(last);
-            let writes = addresses_of(person, page, &mut illegible);
+            let writes = writes_without_person(person, page, &mut illegible);
             if !writes.is_empty() {
                 has_used = true;
                 self.write_meta(Ward::of(guild), writes).await?;
@@ -259,8 +265,8 @@ impl ActorBackend {
     }
 }
 
-/// Records of what was used by which this person addressed somebody, of nobody.
-fn addresses_of(person: &PersonId, page: Vec<(Key, Value)>, illegible: &mut Option<Key>) -> Vec<Write> {
+/// Writes that remove this person from the usage records of this page.
+fn writes_without_person(person: &PersonId, page: Vec<(Key, Value)>, illegible: &mut Option<Key>) -> Vec<Write> {
     let mut writes = Vec::new();
     for (key, value) in page {
         let Ok(record) = decode::<UsageRecord>(&key, &value) else {

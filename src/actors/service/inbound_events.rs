@@ -1,4 +1,4 @@
-//! What platforms that are not ours tell: said, changed, taken back, read after a downtime, and gone.
+//! Inbound events of other platforms: messages, edits, deletions, messages that were read after a downtime, and channels that are gone.
 
 mod answered;
 
@@ -30,12 +30,12 @@ use crate::ports::inbound_events::{
 use crate::telemetry::plain::Plain;
 use answered::replied;
 
-/// When to try again what cannot be done for the moment.
+/// When to retry after a temporary failure.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Events read at once.
 const PAGE: usize = 128;
-/// So many channels of a guild that is gone are cleared at one moment.
-const CLEARED_AT_ONCE: usize = 16;
+/// How many channels of a guild that is gone are cleared concurrently.
+const MAX_CONCURRENT_CLEARS: usize = 16;
 
 #[async_trait]
 impl InboundEvents for Inbound {
@@ -47,31 +47,35 @@ impl InboundEvents for Inbound {
         if !self.listens(channel_ref) {
             return Ok(None);
         }
-        let newest = self.newest_id(&channel_key_of(channel_ref)).await.map_err(unread)?;
+        let newest = self.newest_id(&channel_key_of(channel_ref)).await.map_err(read_error)?;
         Ok(self.since(channel_ref).map(|since| Reached { newest, since }))
     }
 
     async fn said(&self, channel_ref: &ChannelRef, inbound_message: InboundMessage) -> Result<Acceptance, InboundError> {
-        // What says nothing could not be told from what was taken back.
+        // An empty message could not be distinguished from a deleted one.
         if !self.is_of_its_guild(channel_ref)
             || self.is_ignored(channel_ref, &inbound_message.from.id)
             || is_blank(&inbound_message.text)
         {
-            return Ok(Acceptance::Not);
+            return Ok(Acceptance::Ignored);
         }
-        match changes::open_within(&self.context, channel_ref).await {
+        match changes::ensure_room(&self.context, channel_ref).await {
             Ok(true) => {}
-            Ok(false) => return Ok(Acceptance::Not),
+            Ok(false) => return Ok(Acceptance::Ignored),
             Err(MembershipError::SharedName(shared)) => {
                 let channel = Plain(channel_ref.channel.as_str());
-                tracing::warn!(%channel, %shared, "nobody can live here, and nothing that is said is heard; give one of the two another name");
-                return Ok(Acceptance::Not);
+                tracing::warn!(
+                    %channel,
+                    %shared,
+                    "no companion can be a member of this channel, and its messages are ignored; give one of the two another name"
+                );
+                return Ok(Acceptance::Ignored);
             }
             Err(error) => return Err(membership_error(error)),
         }
         let channel_key = channel_key_of(channel_ref);
         let reply_to = match &inbound_message.answers {
-            Some(answers) => self.replied(&channel_key, answers).await.map_err(unread)?,
+            Some(answers) => self.replied(&channel_key, answers).await.map_err(read_error)?,
             None => None,
         };
         let InboundMessage { id, from, text, own_words, modality, lull_endpoint, at, mentions, to_all, answers: _ } =
@@ -89,8 +93,8 @@ impl InboundEvents for Inbound {
             said_at: Some(at),
         };
         let accepted = self.say(&channel_key, speech).await.map_err(refused)?;
-        Ok(accepted.map_or(Acceptance::Not, |accepted| {
-            if accepted.is_new { Acceptance::New(accepted.seq) } else { Acceptance::Known(accepted.seq) }
+        Ok(accepted.map_or(Acceptance::Ignored, |accepted| {
+            if accepted.is_new { Acceptance::New(accepted.seq) } else { Acceptance::Duplicate(accepted.seq) }
         }))
     }
 
@@ -99,11 +103,11 @@ impl InboundEvents for Inbound {
             return self.deleted(channel_ref, &[id.into()]).await;
         }
         let channel_key = channel_key_of(channel_ref);
-        let Some((seq, recorded)) = self.on_record(&channel_key, id).await.map_err(unread)? else { return Ok(()) };
-        // What companions said, nobody but we could change, and we do not.
-        let is_to_change = matches!(&recorded.event, Event::Said { message, .. }
+        let Some((seq, recorded)) = self.on_record(&channel_key, id).await.map_err(read_error)? else { return Ok(()) };
+        // Only the bot can edit the companions' statements, and it does not do that.
+        let is_editable = matches!(&recorded.event, Event::Said { message, .. }
             if message.from.role != Role::Companion && !self.is_ignored(channel_ref, &message.from.id));
-        if is_to_change {
+        if is_editable {
             replace_words(&self.context, &channel_key, seq, text).await.map_err(rewrite_error)?;
         }
         Ok(())
@@ -111,35 +115,35 @@ impl InboundEvents for Inbound {
 
     async fn deleted(&self, channel_ref: &ChannelRef, ids: &[Arc<str>]) -> Result<(), InboundError> {
         let (channel_key, reader) = (channel_key_of(channel_ref), self.reader());
-        // Before it is looked up what is on record: a statement comes there and leaves the outbox in one.
-        let on_its_way = match self.on_its_way(&channel_key).await {
-            // A statement that cannot be read is posted by nobody.
+        // The outbox is read before the record: a statement is recorded and removed from the outbox in one batch, so it is found in one of them.
+        let in_delivery = match self.in_delivery(&channel_key).await {
+            // An unreadable outbox entry is not being posted.
             Err(error) if error.is_damage() => Vec::new(),
-            read => read.map_err(unread)?,
+            read => read.map_err(read_error)?,
         };
         let (mut messages, mut unknown, mut illegible) = (BTreeSet::new(), Vec::new(), None);
         for id in ids {
             match reader.message(&channel_key, id).await {
                 Ok(Some(seq)) => drop(messages.insert(seq)),
                 Ok(None) => unknown.push(id),
-                // It keeps no other from being taken back.
+                // An unreadable entry must not prevent the deletion of the others.
                 Err(error) if error.is_damage() => illegible = Some(error),
-                Err(error) => return Err(unread(error)),
+                Err(error) => return Err(read_error(error)),
             }
         }
         if !messages.is_empty() {
             delete_messages(&self.context, &channel_key, &messages).await.map_err(rewrite_error)?;
         }
-        let may_be_known_soon = |part: &PartRecord| match part {
+        let may_be_recorded_soon = |part: &PartRecord| match part {
             PartRecord::Sent { id } => unknown.contains(&id),
             PartRecord::Sending { .. } => !unknown.is_empty(),
             PartRecord::Owed | PartRecord::Unconfirmed => false,
         };
-        if on_its_way.iter().any(may_be_known_soon) {
-            let detail = "a statement is on its way, which this may be a part of".into();
+        if in_delivery.iter().any(may_be_recorded_soon) {
+            let detail = "this may be a part of a statement that is being posted".into();
             return Err(InboundError::Later { after: RETRY_AFTER, detail });
         }
-        illegible.map_or(Ok(()), |error| Err(unread(error)))
+        illegible.map_or(Ok(()), |error| Err(read_error(error)))
     }
 
     async fn caught_up(&self, channel_ref: &ChannelRef, read: u32, missed: Option<Missed>) -> Result<(), InboundError> {
@@ -147,7 +151,7 @@ impl InboundEvents for Inbound {
         if !is_kept || (read == 0 && missed.is_none()) {
             return Ok(());
         }
-        // A gap is told once, however often it is read up to it.
+        // The id makes sure that a gap is recorded once, however often it is reported.
         let id = missed.as_ref().map(|missed| Arc::from(format!("gap:{}-{}", missed.after, missed.before)));
         let missed = missed.map(|Missed { after, before, why }| Gap { after, before, why: why.into() });
         self.accept(&channel_key_of(channel_ref), Event::CaughtUp { read, missed }, id).await.map(drop).map_err(refused)
@@ -159,14 +163,14 @@ impl InboundEvents for Inbound {
 
     async fn guild_gone(&self, guild: &GuildId) -> Result<(), InboundError> {
         let all = self.context.memberships.all().into_iter();
-        let actor_keys: Vec<_> = all
+        let channel_keys: Vec<_> = all
             .filter(|(_, membership)| membership.guild == *guild)
             .map(|(channel, membership)| ChannelKey::new(&membership.guild, &channel))
             .collect();
         let clear = |channel_key: ChannelKey| async move {
             self.accept(&channel_key, Event::Cleared, None).await.map(drop).map_err(refused)
         };
-        stream::iter(actor_keys).map(clear).buffer_unordered(CLEARED_AT_ONCE).try_collect().await
+        stream::iter(channel_keys).map(clear).buffer_unordered(MAX_CONCURRENT_CLEARS).try_collect().await
     }
 
     fn guilds(&self, channels: Serves) -> Vec<GuildId> {
@@ -182,7 +186,7 @@ impl Inbound {
         Reader::new(&*self.context.store)
     }
 
-    /// Nothing of one guild gets into another, whatever a platform tells.
+    /// Whether the channel belongs to the guild that the platform names. Events of one guild must never get into another.
     fn is_of_its_guild(&self, channel_ref: &ChannelRef) -> bool {
         self.context.memberships.guild_of(&channel_ref.channel).is_none_or(|guild| guild == channel_ref.guild)
     }
@@ -191,19 +195,19 @@ impl Inbound {
         self.context.opt_outs.holds(&channel_ref.guild, &PersonId::from(author))
     }
 
-    /// Since when somebody lives there, or in the channel that a thread is in, by which it would. In a direct message that is none yet,
-    /// nobody does before now.
+    /// Since when the channel, or the parent channel that a thread inherits from, has members. A direct message that is no room yet has members
+    /// from now on.
     fn since(&self, channel_ref: &ChannelRef) -> Option<Moment> {
         let memberships = &self.context.memberships;
         let own = memberships.get(&channel_ref.channel);
         let within = own.as_ref().map_or(channel_ref.parent.as_ref(), Membership::inherits_from);
         let parent = within.and_then(|parent| memberships.get(parent));
-        let has_members = [&own, &parent].into_iter().flatten().map(Membership::lived_in_since).max();
-        has_members.or_else(|| Some(changes::would_be(&self.context, channel_ref)?.created_at))
+        let has_members = [&own, &parent].into_iter().flatten().map(Membership::members_since).max();
+        has_members.or_else(|| Some(changes::default_membership(&self.context, channel_ref)?.created_at))
     }
 
-    /// The id of the newest message that was heard; one whose words were taken out has no id any more. What companions said tells nothing:
-    /// it is on record as soon as it is posted, though what was said before it may still have to be read.
+    /// The platform's id of the newest inbound message. Redacted messages have no id. Statements of companions do not count: they are on record as
+    /// soon as they are posted, although earlier messages of others may not have been read yet.
     async fn newest_id(&self, channel_key: &ChannelKey) -> Result<Option<Arc<str>>, ReadError> {
         let mut before = None;
         loop {
@@ -220,9 +224,9 @@ impl Inbound {
         }
     }
 
-    /// The parts of statements that are being posted: they are on record, and known by their ids, once all of a statement is. Nobody posts
-    /// anything where the channel sleeps, or is kept away.
-    async fn on_its_way(&self, channel_key: &ChannelKey) -> Result<Vec<PartRecord>, ReadError> {
+    /// The parts of statements that are being posted. They can be found by their ids once the whole statement is on record. Nothing is being
+    /// posted if the channel is not running.
+    async fn in_delivery(&self, channel_key: &ChannelKey) -> Result<Vec<PartRecord>, ReadError> {
         if self.context.directory.find(&ChannelActorKey(channel_key.channel.clone())).is_none() {
             return Ok(Vec::new());
         }
@@ -236,7 +240,7 @@ impl Inbound {
         answers: &Answers,
     ) -> Result<Option<crate::actors::inbound::Replied>, ReadError> {
         let on_record = match self.on_record(channel_key, &answers.message).await {
-            // What is said to it is heard all the same.
+            // The answer itself is accepted even if the message that it answers cannot be read.
             Err(ReadError::Illegible { .. }) => None,
             read => read?,
         };
@@ -269,7 +273,7 @@ fn refused(error: writer::Refused) -> InboundError {
 
 fn write_error(lost: WriteError) -> InboundError {
     match lost {
-        // A backup that is put back takes it in.
+        // An unreadable record may become readable again by restoring a backup.
         WriteError::Unknown | WriteError::Unavailable(_) | WriteError::Unreadable(_) | WriteError::Deleted => {
             InboundError::Later { after: RETRY_AFTER, detail: lost.to_string() }
         }
@@ -280,28 +284,28 @@ fn write_error(lost: WriteError) -> InboundError {
 fn membership_error(error: MembershipError) -> InboundError {
     match error {
         MembershipError::SharedName(_) => InboundError::Broken(error.to_string()),
-        MembershipError::Unstored(MetaWriteError::WriteError(lost)) => write_error(lost),
-        MembershipError::Unstored(meta_write_error @ MetaWriteError::Exists { .. }) => broken(&meta_write_error.to_string()),
-        MembershipError::Unheard(error) => refused(error),
+        MembershipError::Metadata(MetaWriteError::WriteError(lost)) => write_error(lost),
+        MembershipError::Metadata(meta_write_error @ MetaWriteError::Exists { .. }) => broken(&meta_write_error.to_string()),
+        MembershipError::Journal(error) => refused(error),
     }
 }
 
 fn rewrite_error(error: RewriteError) -> InboundError {
     match error {
-        RewriteError::Unread(error) => unread(error),
-        RewriteError::Unstored(error) => refused(error),
+        RewriteError::Read(error) => read_error(error),
+        RewriteError::Write(error) => refused(error),
     }
 }
 
-/// A store that does not answer may answer again; what is damaged stays so.
-fn unread(error: ReadError) -> InboundError {
+/// A store that does not answer may answer later. Damage is permanent.
+fn read_error(error: ReadError) -> InboundError {
     let detail = error.to_string();
     if error.is_damage() { broken(&detail) } else { InboundError::Later { after: RETRY_AFTER, detail } }
 }
 
-/// Something of ours is wrong; it is logged here.
+/// An internal error. Logs it.
 fn broken(detail: &str) -> InboundError {
-    tracing::error!(detail, "what was heard cannot be put on record");
+    tracing::error!(detail, "an inbound event cannot be put on record");
     InboundError::Broken("the record cannot be read or written; the server's log says more".into())
 }
 
@@ -311,7 +315,7 @@ mod tests {
     use crate::ports::store::StoreError;
 
     #[test]
-    fn what_may_succeed_later_is_told_apart_from_what_never_will() {
+    fn temporary_errors_are_distinguished_from_permanent_ones() {
         let after = Duration::from_secs(7);
         let channel_key = ChannelKey::new(&"home".into(), &"discord:1".into());
         for (error, later) in [
@@ -320,18 +324,18 @@ mod tests {
             (refused(WriteError::Unavailable("the disk is full".into()).into()), Some(RETRY_AFTER)),
             (refused(WriteError::Deleted.into()), Some(RETRY_AFTER)),
             (refused(WriteError::Unfit("nonsense").into()), None),
-            (membership_error(MembershipError::Unstored(WriteError::Unknown.into())), Some(RETRY_AFTER)),
-            (membership_error(MembershipError::Unheard(WriteError::Unknown.into())), Some(RETRY_AFTER)),
-            (rewrite_error(RewriteError::Unstored(WriteError::Unknown.into())), Some(RETRY_AFTER)),
-            (unread(StoreError::Failed("gone".into()).into()), Some(RETRY_AFTER)),
-            (unread(StoreError::Damaged("torn".into()).into()), None),
-            (unread(ReadError::Gap { channel_key, expected: Seq(1), found: Seq(2) }), None),
+            (membership_error(MembershipError::Metadata(WriteError::Unknown.into())), Some(RETRY_AFTER)),
+            (membership_error(MembershipError::Journal(WriteError::Unknown.into())), Some(RETRY_AFTER)),
+            (rewrite_error(RewriteError::Write(WriteError::Unknown.into())), Some(RETRY_AFTER)),
+            (read_error(StoreError::Failed("gone".into()).into()), Some(RETRY_AFTER)),
+            (read_error(StoreError::Damaged("torn".into()).into()), None),
+            (read_error(ReadError::Gap { channel_key, expected: Seq(1), found: Seq(2) }), None),
         ] {
-            let told = match &error {
+            let retry_after = match &error {
                 InboundError::Later { after, .. } => Some(*after),
                 InboundError::Broken(_) => None,
             };
-            assert_eq!(told, later, "{error}");
+            assert_eq!(retry_after, later, "{error}");
         }
     }
 }

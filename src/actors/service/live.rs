@@ -1,4 +1,4 @@
-//! A room's events as they happen: first how it stands, then what was missed, then what comes.
+//! A room's events as they happen: first its current state, then the missed events, then new ones.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use futures_util::{StreamExt, stream};
 use serde_json::json;
 
 use super::ActorBackend;
-use super::telling::Teller;
+use super::event_view::EventView;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::hub::{self, Missed, Watcher};
 use crate::domain::id::Seq;
@@ -19,17 +19,17 @@ use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::rfc3339;
 use crate::telemetry::instruments::NONE;
 
-/// Events that are read at once of what was missed.
+/// Missed events that are read at once.
 const PAGE: usize = 128;
 
 impl ActorBackend {
     pub(super) async fn watch(&self, room: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused> {
         let (channel_key, membership) = self.room_of(room)?;
-        // Watched before the record is read, so that nothing falls between the two.
+        // Watch before reading the record, so that no event is missed between the two.
         let watcher = self.context.hub.watch(&channel_key);
         let last = self.fence(&channel_key).await?;
-        // The state is asked for after the fence: it contains everything up to `last`.
-        let state = self.look_into(room).await?;
+        // The state is read after the fence, so it contains everything up to `last`.
+        let state = self.room_state(room).await?;
         let hello = json!({
             "event": "hello",
             "at": rfc3339(self.context.clock.now()),
@@ -40,9 +40,9 @@ impl ActorBackend {
         let subscription = Subscription {
             context: self.context.clone(),
             watcher,
-            teller: Teller::new(channel_key, room.clone()),
-            born: membership.created_at,
-            told: after.unwrap_or(last).min(last),
+            view: EventView::new(channel_key, room.clone()),
+            created_at: membership.created_at,
+            sent: after.unwrap_or(last).min(last),
             last,
             ready: VecDeque::from([Live { seq: None, json: Arc::from(hello.to_string()) }]),
         };
@@ -61,24 +61,24 @@ impl ActorBackend {
 struct Subscription {
     context: ActorContext,
     watcher: Watcher,
-    teller: Teller,
-    /// Since when the room is there: one that was made anew is another.
-    born: Moment,
-    /// The number of the last event that was told.
-    told: Seq,
-    /// Up to here the record is read; what follows comes from the hub.
+    view: EventView,
+    /// When the room was created. A room that was deleted and created again is another room.
+    created_at: Moment,
+    /// The number of the last event that was sent.
+    sent: Seq,
+    /// Events up to this number are read from the record. Later ones come from the hub.
     last: Seq,
     ready: VecDeque<Live>,
 }
 
 impl Subscription {
-    /// The next object; none when the room is gone.
+    /// The next object. None when the room was deleted.
     async fn next(&mut self) -> Result<Option<Live>, Lagged> {
         loop {
             if let Some(live) = self.ready.pop_front() {
                 return Ok(Some(live));
             }
-            if self.told < self.last {
+            if self.sent < self.last {
                 self.catch_up().await?;
                 continue;
             }
@@ -86,16 +86,16 @@ impl Subscription {
                 self.context.recorder.instruments().live_missed.add(items, NONE);
                 Lagged
             })?;
-            let membership = self.context.memberships.get(&self.teller.channel_key.channel);
-            if membership.is_none_or(|membership| membership.created_at != self.born) {
+            let membership = self.context.memberships.get(&self.view.channel_key.channel);
+            if membership.is_none_or(|membership| membership.created_at != self.created_at) {
                 return Ok(None);
             }
             match item {
                 hub::Live::Note(json) => return Ok(Some(Live { seq: None, json })),
-                hub::Live::Recorded(recorded) if recorded.seq > self.told => {
-                    self.told = recorded.seq;
+                hub::Live::Recorded(recorded) if recorded.seq > self.sent => {
+                    self.sent = recorded.seq;
                     let context = self.context.clone();
-                    self.ready.extend(self.teller.tell(&Reader::new(&*context.store), &recorded).await.map_err(unreadable)?);
+                    self.ready.extend(self.view.render(&Reader::new(&*context.store), &recorded).await.map_err(unreadable)?);
                 }
                 hub::Live::Recorded(_) => {}
             }
@@ -105,18 +105,18 @@ impl Subscription {
     async fn catch_up(&mut self) -> Result<(), Lagged> {
         let context = self.context.clone();
         let reader = Reader::new(&*context.store);
-        let range = Range { after: self.told, before: Some(self.last.next()), limit: PAGE, newest_first: false };
-        let missed = reader.events(&self.teller.channel_key, range).await.map_err(unreadable)?;
-        self.told = if missed.len() < PAGE { self.last } else { missed.last().map_or(self.last, |recorded| recorded.seq) };
+        let range = Range { after: self.sent, before: Some(self.last.next()), limit: PAGE, newest_first: false };
+        let missed = reader.events(&self.view.channel_key, range).await.map_err(unreadable)?;
+        self.sent = if missed.len() < PAGE { self.last } else { missed.last().map_or(self.last, |recorded| recorded.seq) };
         for recorded in &missed {
-            self.ready.extend(self.teller.tell(&reader, recorded).await.map_err(unreadable)?);
+            self.ready.extend(self.view.render(&reader, recorded).await.map_err(unreadable)?);
         }
         Ok(())
     }
 }
 
-/// Whoever watches connects again, and is told then what is wrong.
+/// Ends the stream. The watcher reconnects, and gets the error then.
 fn unreadable(error: crate::journal::reader::ReadError) -> Lagged {
-    tracing::error!(%error, "what happened in a room cannot be read");
+    tracing::error!(%error, "events of a room cannot be read");
     Lagged
 }

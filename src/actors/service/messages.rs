@@ -1,10 +1,10 @@
-//! What is said in a room, changed, taken back, and cleared.
+//! Posts, edits and deletes messages of a room, and clears rooms.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::ActorBackend;
-use super::desk::{broken, invalid, refused, rewrite_error, unread};
+use super::actor_calls::{broken, invalid, read_error, refused, rewrite_error};
 use crate::actors::erasure::deletion::{delete_messages, replace_words};
 use crate::actors::inbound::{Replied, Speech};
 use crate::actors::writer::requests::fence;
@@ -13,16 +13,16 @@ use crate::domain::event::Event;
 use crate::domain::id::Seq;
 use crate::domain::message::{Author, Role};
 use crate::journal::channel_key::ChannelKey;
-use crate::journal::redaction::is_wordless;
+use crate::journal::redaction::is_redacted;
 use crate::ports::backend::Refused;
 use crate::ports::backend::messages::NewMessage;
 use crate::ports::backend::room::RoomId;
 
 impl ActorBackend {
-    pub(super) async fn take_in(&self, room: &RoomId, message: NewMessage) -> Result<Seq, Refused> {
+    pub(super) async fn accept_message(&self, room: &RoomId, message: NewMessage) -> Result<Seq, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         self.check_writable(room)?;
-        // The first to come with this id counts, whatever the second says.
+        // The first message with an id counts, whatever the text of a second one.
         if let Some(id) = &message.id
             && let Some(known) = self.known_as(&channel_key, id).await?
         {
@@ -47,10 +47,10 @@ impl ActorBackend {
             said_at: None,
         };
         let accepted = self.inbound.say(&channel_key, speech).await.map_err(refused)?;
-        accepted.map(|accepted| accepted.seq).ok_or_else(|| broken("what a person says was not admitted"))
+        accepted.map(|accepted| accepted.seq).ok_or_else(|| broken("a person's message was not admitted"))
     }
 
-    pub(super) async fn replace_words(&self, room: &RoomId, seq: Seq, text: Arc<str>) -> Result<Seq, Refused> {
+    pub(super) async fn edit_message(&self, room: &RoomId, seq: Seq, text: Arc<str>) -> Result<Seq, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         self.check_writable(room)?;
         if replace_words(&self.context, &channel_key, seq, text).await.map_err(rewrite_error)? {
@@ -60,39 +60,39 @@ impl ActorBackend {
         }
     }
 
-    pub(super) async fn delete_in(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused> {
+    pub(super) async fn delete_one(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         self.check_writable(room)?;
-        let recorded = self.reader().event(&channel_key, seq).await.map_err(unread)?;
+        let recorded = self.reader().event(&channel_key, seq).await.map_err(read_error)?;
         recorded.filter(|recorded| matches!(recorded.event, Event::Said { .. })).ok_or_else(|| no_message(room, seq))?;
         delete_messages(&self.context, &channel_key, &BTreeSet::from([seq])).await.map_err(rewrite_error)?;
         Ok(seq)
     }
 
-    pub(super) async fn drop_what_goes_on(&self, room: &RoomId) -> Result<(), Refused> {
+    pub(super) async fn clear_room(&self, room: &RoomId) -> Result<(), Refused> {
         let (channel_key, _) = self.room_of(room)?;
         self.accept(&channel_key, Event::Cleared, None).await.map(drop)
     }
 
-    /// The number of the message with this id, once that is settled: what can be read may not be stored for good yet.
+    /// The number of the message with this id. Waits for a fence, because what can be read may not be durable yet.
     async fn known_as(&self, channel_key: &ChannelKey, id: &str) -> Result<Option<Seq>, Refused> {
-        if self.reader().message(channel_key, id).await.map_err(unread)?.is_none() {
+        if self.reader().message(channel_key, id).await.map_err(read_error)?.is_none() {
             return Ok(None);
         }
         fence(&self.context, channel_key).await.map_err(|lost| refused(lost.into()))?;
-        // What was lost after all is not there any more, and is taken in as new.
-        self.reader().message(channel_key, id).await.map_err(unread)
+        // If the message was lost after all, it is no longer there, and is accepted as new.
+        self.reader().message(channel_key, id).await.map_err(read_error)
     }
 
     async fn answered(&self, channel_key: &ChannelKey, seq: Seq) -> Result<Replied, Refused> {
-        let recorded = self.reader().event(channel_key, seq).await.map_err(unread)?;
+        let recorded = self.reader().event(channel_key, seq).await.map_err(read_error)?;
         match recorded.map(|recorded| recorded.event) {
-            Some(Event::Said { message, .. }) if !is_wordless(&message) => {
+            Some(Event::Said { message, .. }) if !is_redacted(&message) => {
                 Ok(Replied { seq: Some(seq), author: message.from.id, role: message.from.role })
             }
             _ => Err(invalid(
                 "reply_to",
-                format!("there is no message {seq} in this room; leave it out, or name one that is there"),
+                format!("there is no message {seq} in this room; leave it out, or name an existing message"),
             )),
         }
     }

@@ -1,4 +1,4 @@
-//! What platforms have to remember over restarts, in the store.
+//! Stores the notes that platforms need after a restart.
 
 use async_trait::async_trait;
 
@@ -8,16 +8,16 @@ use crate::domain::id::{GuildId, Ward};
 use crate::journal::key;
 use crate::journal::reader::Reader;
 use crate::journal::record::{decode_bytes, encode_bytes};
-use crate::ports::notes::{Notes, Unkept};
+use crate::ports::notes::{NoteError, Notes};
 use crate::ports::store::Write;
 
-/// The notes of one system. They lie in the ward of their guild, those of none in ward 0; nothing else that is deleted takes them along.
+/// The notes of one system. They are stored in the ward of their guild, or in ward 0 if they belong to none. Deleting rooms or messages does
+/// not delete them.
 pub struct StoredNotes {
     context: ActorContext,
 }
 
 impl StoredNotes {
-    /// The notes in the store of this system.
     pub fn new(context: ActorContext) -> Self {
         Self { context }
     }
@@ -25,36 +25,37 @@ impl StoredNotes {
 
 #[async_trait]
 impl Notes for StoredNotes {
-    async fn read(&self, guild: Option<&GuildId>, name: &str) -> Result<Option<Vec<u8>>, Unkept> {
+    async fn read(&self, guild: Option<&GuildId>, name: &str) -> Result<Option<Vec<u8>>, NoteError> {
         let key = key::note(guild, name);
-        let value = self.context.store.get(key.clone()).await.map_err(unkept)?;
-        value.map(|value| decode_bytes(&key, &value)).transpose().map_err(unkept)
+        let value = self.context.store.get(key.clone()).await.map_err(note_error)?;
+        value.map(|value| decode_bytes(&key, &value)).transpose().map_err(note_error)
     }
 
-    async fn all(&self, guild: Option<&GuildId>, beginning: &str) -> Result<Vec<(String, Vec<u8>)>, Unkept> {
-        let stored = Reader::new(&*self.context.store).all(key::notes_beginning(guild, beginning)).await.map_err(unkept)?;
+    async fn all(&self, guild: Option<&GuildId>, beginning: &str) -> Result<Vec<(String, Vec<u8>)>, NoteError> {
+        let stored = Reader::new(&*self.context.store).all(key::notes_beginning(guild, beginning)).await.map_err(note_error)?;
         let mut notes = Vec::with_capacity(stored.len());
         for (key, value) in stored {
-            let name = key::name_of_note(guild, &key).ok_or_else(|| Unkept(format!("the key {key} names none")))?;
-            notes.push((name, decode_bytes(&key, &value).map_err(unkept)?));
+            let name =
+                key::name_of_note(guild, &key).ok_or_else(|| NoteError(format!("the key {key} is not the key of a note")))?;
+            notes.push((name, decode_bytes(&key, &value).map_err(note_error)?));
         }
         Ok(notes)
     }
 
-    async fn write(&self, guild: Option<&GuildId>, notes: Vec<(String, Option<Vec<u8>>)>) -> Result<(), Unkept> {
+    async fn write(&self, guild: Option<&GuildId>, notes: Vec<(String, Option<Vec<u8>>)>) -> Result<(), NoteError> {
         if notes.is_empty() {
             return Ok(());
         }
         let ward = guild.map_or(Ward(0), Ward::of);
-        let written = |(name, note): (String, Option<Vec<u8>>)| {
+        let to_write = |(name, note): (String, Option<Vec<u8>>)| {
             let key = key::note(guild, &name);
             note.map_or_else(|| Write::Remove(key.clone()), |note| Write::Put(key.clone(), encode_bytes(&note)))
         };
-        let writes = notes.into_iter().map(written).collect();
-        write_meta(&self.context, ward, writes).await.map_err(unkept)
+        let writes = notes.into_iter().map(to_write).collect();
+        write_meta(&self.context, ward, writes).await.map_err(note_error)
     }
 }
 
-fn unkept(error: impl std::fmt::Display) -> Unkept {
-    Unkept(error.to_string())
+fn note_error(error: impl std::fmt::Display) -> NoteError {
+    NoteError(error.to_string())
 }

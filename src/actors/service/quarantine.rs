@@ -1,7 +1,7 @@
-//! Guilds that are kept away, channels that are left alone, and messages that were set aside because they killed their handler.
+//! Quarantined guilds, suspended channels, and dead letters.
 //!
-//! A message that was set aside is passed over whenever its channel is restored, and stays so: trying it again means hearing it once more, as a
-//! new event at the end of the journal, and taking the old one back. Giving it up hides the entry and nothing else.
+//! A dead letter is skipped whenever its channel is restored, for good. Retrying it appends a copy as a new inbound event at the end of the
+//! journal, and deletes the old message. Dropping it only hides the entry.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use ractor::RpcReplyPort;
 use tokio::sync::oneshot;
 
 use super::ActorBackend;
-use super::desk::{rewrite_error, unavailable, unread};
-use crate::actors::erasure::deletion::take_messages_out;
+use super::actor_calls::{read_error, rewrite_error, unavailable};
+use crate::actors::erasure::deletion::redact_messages;
 use crate::actors::messages::guilds::{Cause, GuildsMessage, Quarantined, Suspended};
 use crate::actors::runtime::actor_keys::GuildsKey;
 use crate::domain::event::Event;
@@ -21,7 +21,7 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::ReadError;
 use crate::journal::record::{DeadLetterRecord, decode, encode};
-use crate::journal::redaction::without_words;
+use crate::journal::redaction::redact;
 use crate::ports::backend::Refused;
 use crate::ports::backend::keeping::{DeadLetter, Quarantine, QuarantinedGuild, SuspendedChannel};
 use crate::ports::backend::room::RoomId;
@@ -29,13 +29,13 @@ use crate::ports::backend::state::OutOfService;
 use crate::ports::store::Write;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 
-/// How long it is waited for who is kept away, where something else is asked for.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a request for something else waits for the list of quarantined guilds and suspended channels.
+const LIST_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the entry of a channel begins with: a guild may have the same id as one of its channels.
-const CHANNEL: &str = "channel:";
+/// The prefix of the id of a suspended channel. It is needed because a guild may have the same id as one of its channels.
+const CHANNEL_PREFIX: &str = "channel:";
 
-/// How an entry is named outside: by where it is kept.
+/// The id of a dead letter in the API: its ward, channel number and event number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct EntryId {
     ward: Ward,
@@ -72,15 +72,15 @@ impl fmt::Display for EntryId {
 
 impl ActorBackend {
     pub(super) async fn list_quarantine(&self) -> Result<Quarantine, Refused> {
-        let kept_away = self.ask_guilds(GuildsMessage::OutOfService).await?;
-        let guilds = kept_away.guilds.into_iter().map(|entry| QuarantinedGuild {
+        let out_of_service = self.ask_guilds(GuildsMessage::OutOfService).await?;
+        let guilds = out_of_service.guilds.into_iter().map(|entry| QuarantinedGuild {
             id: entry.guild,
             since: entry.since.into(),
             until: entry.until.into(),
             detail: entry.reason,
         });
-        let channels = kept_away.channels.into_iter().map(|entry| SuspendedChannel {
-            id: format!("{CHANNEL}{}", entry.channel).into(),
+        let channels = out_of_service.channels.into_iter().map(|entry| SuspendedChannel {
+            id: format!("{CHANNEL_PREFIX}{}", entry.channel).into(),
             room: room_of(&entry.channel),
             guild: entry.guild,
             since: entry.since.into(),
@@ -89,102 +89,104 @@ impl ActorBackend {
         });
         let mut messages = Vec::new();
         for ward in (0..=u8::MAX).map(Ward) {
-            messages.extend(self.dead_letters_in(ward).await.map_err(unread)?);
+            messages.extend(self.dead_letters_in(ward).await.map_err(read_error)?);
         }
         messages.sort_by_key(|entry| entry.at);
         Ok(Quarantine { guilds: guilds.collect(), channels: channels.collect(), messages })
     }
 
-    /// Why nothing goes on in a channel, if it is left alone, or its guild is kept away; none as well, if nobody says so in time.
-    pub(super) async fn kept_away(&self, channel_key: &ChannelKey) -> Option<OutOfService> {
-        let asked = tokio::time::timeout(PATIENCE, self.ask_guilds(GuildsMessage::OutOfService)).await;
-        let crate::actors::messages::guilds::OutOfService { guilds, channels } = asked.ok()?.ok()?;
+    /// Why a channel is out of service: it is suspended, or its guild is quarantined. None also if the supervisor does not answer in time.
+    pub(super) async fn out_of_service(&self, channel_key: &ChannelKey) -> Option<OutOfService> {
+        let listed = tokio::time::timeout(LIST_TIMEOUT, self.ask_guilds(GuildsMessage::OutOfService)).await;
+        let crate::actors::messages::guilds::OutOfService { guilds, channels } = listed.ok()?.ok()?;
         if let Some(Quarantined { guild, until, reason, .. }) = guilds.into_iter().find(|entry| entry.guild == channel_key.guild)
         {
-            let detail = format!("its guild is kept away for a while, because it kept failing ({reason}); release it or wait");
+            let detail = format!("its guild is quarantined for a while, because it kept failing ({reason}); release it or wait");
             return Some(OutOfService { id: Some(guild.as_str().into()), until: Some(until.into()), detail });
         }
         let Suspended { channel, cause, until, reason, .. } =
             channels.into_iter().find(|entry| entry.channel == channel_key.channel)?;
         let detail = match cause {
             Cause::Died => format!(
-                "it is left alone for a while, because it died whenever it went on from its record ({reason}); release it or wait, and if \
-                 that goes on, go back to a backup, or delete the room"
+                "it is suspended for a while, because it died whenever it continued from its record ({reason}); release it or wait, and if it \
+                 keeps failing, restore a backup, or delete the room"
             ),
             Cause::Unreadable => {
                 format!(
-                    "it is left alone, and tried again after a while or when it is released, because its record cannot be read: {reason}"
+                    "it is suspended, and tried again after a while or when it is released, because its record cannot be read: {reason}"
                 )
             }
         };
-        Some(OutOfService { id: Some(format!("{CHANNEL}{channel}").into()), until: Some(until.into()), detail })
+        Some(OutOfService { id: Some(format!("{CHANNEL_PREFIX}{channel}").into()), until: Some(until.into()), detail })
     }
 
     pub(super) async fn release_entry(&self, entry: &str) -> Result<(), Refused> {
         if self.ask_guilds(|reply| GuildsMessage::Release(entry.into(), reply)).await? {
             return Ok(());
         }
-        let Some(channel) = entry.strip_prefix(CHANNEL) else {
+        let Some(channel) = entry.strip_prefix(CHANNEL_PREFIX) else {
             return Err(Refused::NotFound(format!("guild {entry} is not in quarantine")));
         };
-        let was_alone = self.ask_guilds(|reply| GuildsMessage::TryAgain(channel.into(), reply)).await?;
-        if was_alone { Ok(()) } else { Err(Refused::NotFound(format!("channel {channel} is not left alone"))) }
+        let was_suspended = self.ask_guilds(|reply| GuildsMessage::TryAgain(channel.into(), reply)).await?;
+        if was_suspended { Ok(()) } else { Err(Refused::NotFound(format!("channel {channel} is not suspended"))) }
     }
 
     pub(super) async fn retry_entry(&self, entry: &str) -> Result<(), Refused> {
         let (id, record) = self.entry(entry).await?;
         let channel_key = ChannelKey::new(&record.guild, &record.channel);
-        if let Some(old) = self.reader().event(&channel_key, record.seq).await.map_err(unread)? {
-            if !old.event.is_heard() {
+        if let Some(old) = self.reader().event(&channel_key, record.seq).await.map_err(read_error)? {
+            if !old.event.is_inbound() {
                 let (seq, channel) = (record.seq, &record.channel);
                 let detail =
-                    format!("event {seq} of {channel} is nothing that was heard, so it cannot be heard again; drop it instead");
+                    format!("event {seq} of {channel} is not an inbound event, so it cannot be retried; drop it instead");
                 return Err(Refused::Conflict(detail));
             }
-            // With an id, so that trying again after a failure in the middle hears it once only.
-            let again: Arc<str> = again_as(id.ward, id.no, id.seq).into();
-            let accepted = self.accept(&channel_key, heard_again(&old.event), Some(again)).await?;
+            // The id makes the retry idempotent: if this fails halfway and is repeated, the message is accepted only once.
+            let retry_id: Arc<str> = retry_id(id.ward, id.no, id.seq).into();
+            let accepted = self.accept(&channel_key, retried(&old.event), Some(retry_id)).await?;
             if let Event::Said { message, .. } = &old.event {
-                let _turn = self.context.rewrite_locks.of(&channel_key).await;
-                // Whoever changes or takes back the message where it was said means the one that is read now.
-                if let Some(its_own) = &message.id {
-                    let key = key::message_id(id.ward, id.no, its_own);
+                let _lock = self.context.rewrite_locks.lock(&channel_key).await;
+                // Edits and deletions on the platform must affect the copy from now on.
+                if let Some(platform_id) = &message.id {
+                    let key = key::message_id(id.ward, id.no, platform_id);
                     self.write_meta(id.ward, vec![Write::Put(key, encode(&accepted.seq))]).await?;
                 }
                 self.accept(&channel_key, Event::Deleted { messages: vec![old.seq] }, None).await?;
-                // With the words goes what was set aside.
-                let bare = vec![without_words(&old)];
-                return take_messages_out(&self.context, &channel_key, &[old.seq], bare, Vec::new()).await.map_err(rewrite_error);
+                // Redacting the message closes its dead letter, too.
+                let redacted = vec![redact(&old)];
+                return redact_messages(&self.context, &channel_key, &[old.seq], redacted, Vec::new())
+                    .await
+                    .map_err(rewrite_error);
             }
         }
         self.hide(id, record).await
     }
 
-    pub(super) async fn give_up_entry(&self, entry: &str) -> Result<(), Refused> {
+    pub(super) async fn hide_entry(&self, entry: &str) -> Result<(), Refused> {
         let (id, record) = self.entry(entry).await?;
         self.hide(id, record).await
     }
 
-    /// The record stays: it says that the message must never be handled.
+    /// Hides the entry. The record stays, because it says that the message must never be handled.
     async fn hide(&self, id: EntryId, record: DeadLetterRecord) -> Result<(), Refused> {
         let hidden = DeadLetterRecord { is_closed: true, ..record };
         self.write_meta(id.ward, vec![Write::Put(id.key(), encode(&hidden))]).await
     }
 
     async fn entry(&self, entry: &str) -> Result<(EntryId, DeadLetterRecord), Refused> {
-        let missing = || Refused::NotFound(format!("nothing is set aside as {entry}"));
+        let missing = || Refused::NotFound(format!("there is no dead letter {entry}"));
         let id = EntryId::parse(entry).ok_or_else(missing)?;
-        let value = self.context.store.get(id.key()).await.map_err(|error| unread(error.into()))?.ok_or_else(missing)?;
-        let record: DeadLetterRecord = decode(&id.key(), &value).map_err(|error| unread(error.into()))?;
+        let value = self.context.store.get(id.key()).await.map_err(|error| read_error(error.into()))?.ok_or_else(missing)?;
+        let record: DeadLetterRecord = decode(&id.key(), &value).map_err(|error| read_error(error.into()))?;
         if record.is_closed { Err(missing()) } else { Ok((id, record)) }
     }
 
     async fn dead_letters_in(&self, ward: Ward) -> Result<Vec<DeadLetter>, ReadError> {
         let mut entries = Vec::new();
         for (key, value) in self.reader().all(Key::new(ward, Kind::DeadLetter)).await? {
-            // Nobody can do anything about it here; its room cannot go on from it, and is told of.
+            // An operator cannot act on an unreadable entry here. Its room cannot continue, and is reported.
             let Ok(record) = decode::<DeadLetterRecord>(&key, &value)
-                .inspect_err(|error| tracing::debug!(%error, "what was set aside is not listed"))
+                .inspect_err(|error| tracing::debug!(%error, "a dead letter cannot be read and is not listed"))
             else {
                 continue;
             };
@@ -211,25 +213,25 @@ impl ActorBackend {
     }
 }
 
-/// How the room of an entry is called outside.
+/// The name of the room in the API.
 fn room_of(channel: &ChannelId) -> Arc<str> {
     RoomId::of(channel).map_or_else(|| channel.as_str().into(), |room| room.as_str().into())
 }
 
-/// The id under which a message that was set aside is heard again.
-pub(super) fn again_as(ward: Ward, no: ChannelNo, seq: Seq) -> String {
+/// The message id under which a dead letter is retried.
+pub(super) fn retry_id(ward: Ward, no: ChannelNo, seq: Seq) -> String {
     format!("retry:{}", EntryId { ward, no, seq })
 }
 
-/// The same event, to be heard once more.
-fn heard_again(event: &Event) -> Event {
-    let mut again = event.clone();
-    if let Event::Said { message, reply, said_at, .. } = &mut again {
-        // It would be taken for the newest of its platform, a reply is fulfilled only once, and however long ago it was said, it is to be
-        // handled now.
+/// A copy of the event that can be accepted again.
+fn retried(event: &Event) -> Event {
+    let mut copy = event.clone();
+    if let Event::Said { message, reply, said_at, .. } = &mut copy {
+        // With its id, it would be taken for the newest message of its platform. A reply is fulfilled only once. And it must be handled now,
+        // however long ago it was said.
         message.id = None;
         *reply = None;
         *said_at = None;
     }
-    again
+    copy
 }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::ActorBackend;
-use super::desk::unread;
+use super::actor_calls::read_error;
 use crate::domain::decision::Decision;
 use crate::domain::event::{Decided, Event, Recorded, RoundClosed};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Message, Role};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
-use crate::journal::redaction::is_wordless;
+use crate::journal::redaction::is_redacted;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{DecisionQuery, DecisionRecord, Decisions};
 use crate::ports::backend::messages::{History, HistoryMessage, HistoryQuery};
@@ -22,19 +22,21 @@ use crate::ports::backend::stamp::Stamp;
 
 /// Events read at once.
 const PAGE: usize = 512;
-/// Events that are read at most where all rooms are looked through: in each of them, and about as many in all, but always some.
-const NEWEST_OF_EACH: usize = 4_096;
-const NEWEST_OF_ALL: usize = 400_000;
-const NEWEST_AT_LEAST: usize = 64;
-/// Texts that are kept at hand.
-const TEXTS: usize = 1_024;
+/// How many of the newest events are read when all rooms are searched: at most this many per room, about this many in all, and in each room
+/// at least some.
+const MAX_PER_ROOM: usize = 4_096;
+const MAX_IN_ALL: usize = 400_000;
+const MIN_PER_ROOM: usize = 64;
+/// How many message texts are cached.
+const MAX_TEXTS: usize = 1_024;
 
 impl ActorBackend {
     pub(super) async fn read_history(&self, room: &RoomId, query: HistoryQuery) -> Result<History, Refused> {
         let (channel_key, _) = self.room_of(room)?;
-        let wanted = Wanted { after: query.after, before: query.before, limit: query.limit, most: usize::MAX };
-        let messages = found(&self.reader(), &channel_key, wanted, |recorded| told_message(recorded).into_iter().collect()).await;
-        Ok(History { messages: messages.map_err(unread)? })
+        let wanted = Wanted { after: query.after, before: query.before, limit: query.limit, max_read: usize::MAX };
+        let messages =
+            find(&self.reader(), &channel_key, wanted, |recorded| history_message(recorded).into_iter().collect()).await;
+        Ok(History { messages: messages.map_err(read_error)? })
     }
 
     pub(super) async fn read_decisions(&self, query: DecisionQuery) -> Result<Decisions, Refused> {
@@ -48,21 +50,21 @@ impl ActorBackend {
                 }));
             }
         }
-        let share = (NEWEST_OF_ALL / channel_keys.len().max(1)).clamp(NEWEST_AT_LEAST, NEWEST_OF_EACH);
-        let most = if query.room.is_some() { usize::MAX } else { share };
+        let share = (MAX_IN_ALL / channel_keys.len().max(1)).clamp(MIN_PER_ROOM, MAX_PER_ROOM);
+        let max_read = if query.room.is_some() { usize::MAX } else { share };
         let (mut all, mut unreadable) = (Vec::new(), BTreeSet::new());
-        // What cannot be read of one room keeps nobody from what was decided in the others.
-        let is_passed_over = |error: &ReadError| query.room.is_none() && error.is_damage();
+        // An unreadable room must not hide the decisions of the others.
+        let is_skipped = |error: &ReadError| query.room.is_none() && error.is_damage();
         for (at, (_, channel_key)) in channel_keys.iter().enumerate() {
-            let wanted = Wanted { after: query.after, before: None, limit: query.limit, most };
+            let wanted = Wanted { after: query.after, before: None, limit: query.limit, max_read };
             let found =
-                found(&self.reader(), channel_key, wanted, |recorded| decisions_in(recorded, query.companion.as_ref())).await;
+                find(&self.reader(), channel_key, wanted, |recorded| decisions_in(recorded, query.companion.as_ref())).await;
             match found {
-                Err(error) if is_passed_over(&error) => drop(unreadable.insert(at)),
-                found => all.extend(found.map_err(unread)?.into_iter().map(|found| (at, found))),
+                Err(error) if is_skipped(&error) => drop(unreadable.insert(at)),
+                found => all.extend(found.map_err(read_error)?.into_iter().map(|found| (at, found))),
             }
         }
-        // Stable: those of one event stay in their order, and rooms are in the order of ids.
+        // The sort is stable: decisions of one event keep their order, and rooms are in the order of their ids.
         all.sort_by_key(|(at, (recorded, _))| (recorded.at, *at, recorded.seq));
         if query.after.is_none() {
             all.drain(..all.len().saturating_sub(query.limit));
@@ -73,20 +75,20 @@ impl ActorBackend {
         for (order, (at, found)) in all.into_iter().enumerate() {
             by_room.entry(at).or_default().push((order, found));
         }
-        let mut told = BTreeMap::new();
-        for (at, of_room) in by_room {
+        let mut shown = BTreeMap::new();
+        for (at, decided) in by_room {
             let (room, channel_key) = &channel_keys[at];
-            match self.told_decisions(room, channel_key, of_room).await {
-                Err(error) if is_passed_over(&error) => drop(unreadable.insert(at)),
-                decisions => told.extend(decisions.map_err(unread)?),
+            match self.decision_records(room, channel_key, decided).await {
+                Err(error) if is_skipped(&error) => drop(unreadable.insert(at)),
+                decisions => shown.extend(decisions.map_err(read_error)?),
             }
         }
         let unreadable = unreadable.into_iter().map(|at| channel_keys[at].0.clone()).collect();
-        Ok(Decisions { decisions: told.into_values().collect(), unreadable })
+        Ok(Decisions { decisions: shown.into_values().collect(), unreadable })
     }
 
-    /// Decisions of a room as they are shown, each with its place among all.
-    async fn told_decisions(
+    /// The records of a room's decisions as the API shows them, each with its position in the result.
+    async fn decision_records(
         &self,
         room: &RoomId,
         channel_key: &ChannelKey,
@@ -106,29 +108,29 @@ impl ActorBackend {
         Ok(decisions)
     }
 
-    /// When something was last said, as far as the newest page tells; with a page full of other things, when the last of them happened.
-    pub(super) async fn last_said(&self, channel_key: &ChannelKey) -> Result<Option<Stamp>, ReadError> {
-        let reading = match self.context.hub.last_said().get(channel_key) {
+    /// The time of the last message, if it is among the newest 64 events. If these contain no message, the time of the last event.
+    pub(super) async fn last_message_at(&self, channel_key: &ChannelKey) -> Result<Option<Stamp>, ReadError> {
+        let reading = match self.context.hub.last_message_times().get(channel_key) {
             Ok(at) => return Ok(at),
             Err(reading) => reading,
         };
-        let at = match self.read_last_said(channel_key).await {
-            // What cannot be read of one room keeps nobody from the list of all.
+        let at = match self.read_last_message_time(channel_key).await {
+            // An unreadable room must not break the list of all rooms.
             Err(error) if error.is_damage() => None,
             read => read?,
         };
-        self.context.hub.last_said().read(channel_key, reading, at);
+        self.context.hub.last_message_times().loaded(channel_key, reading, at);
         Ok(at)
     }
 
-    async fn read_last_said(&self, channel_key: &ChannelKey) -> Result<Option<Stamp>, ReadError> {
+    async fn read_last_message_time(&self, channel_key: &ChannelKey) -> Result<Option<Stamp>, ReadError> {
         let mut newest = Vec::new();
-        // Mostly it is among the first few.
+        // It is usually among the newest few events.
         for limit in [8, 64] {
             let page =
                 self.reader().legible(channel_key, Range { after: Seq::NONE, before: None, limit, newest_first: true }).await?;
-            if let Some(said) = page.events.iter().find_map(told_message) {
-                return Ok(Some(said.at));
+            if let Some(message) = page.events.iter().find_map(history_message) {
+                return Ok(Some(message.at));
             }
             if page.looked_at() < limit {
                 return Ok(None);
@@ -139,28 +141,28 @@ impl ActorBackend {
     }
 }
 
-/// Which entries of a journal are wanted: without `after` the newest, with it the first ones after it.
+/// Which entries of a journal are wanted: with `after` the first ones after it, without it the newest ones.
 pub(super) struct Wanted {
     pub(super) after: Option<Seq>,
     pub(super) before: Option<Seq>,
     pub(super) limit: usize,
-    /// Events that are read at most.
-    pub(super) most: usize,
+    /// How many events are read at most.
+    pub(super) max_read: usize,
 }
 
-/// What is found in the journal's events, oldest first. An event with several finds gives all of them, or none.
-pub(super) async fn found<T>(
+/// Collects what `take` finds in the journal's events, oldest first. The finds of one event are returned together or not at all.
+pub(super) async fn find<T>(
     reader: &Reader<'_>,
     channel_key: &ChannelKey,
     wanted: Wanted,
     take: impl Fn(&Recorded) -> Vec<T>,
 ) -> Result<Vec<T>, ReadError> {
     let newest_first = wanted.after.is_none();
-    let limit = PAGE.min(wanted.most);
+    let limit = PAGE.min(wanted.max_read);
     let mut range = Range { after: wanted.after.unwrap_or(Seq::NONE), before: wanted.before, limit, newest_first };
     let mut found: Vec<Vec<T>> = Vec::new();
     let (mut count, mut read) = (0, 0);
-    'pages: while read < wanted.most {
+    'pages: while read < wanted.max_read {
         let page = reader.events(channel_key, range).await?;
         read += page.len();
         let is_last = page.len() < limit;
@@ -190,10 +192,10 @@ pub(super) async fn found<T>(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// A message as history shows it. None for what is none, or was taken back.
-pub(super) fn told_message(recorded: &Recorded) -> Option<HistoryMessage> {
+/// A message as the history shows it. None if the event is no message, or the message was deleted.
+pub(super) fn history_message(recorded: &Recorded) -> Option<HistoryMessage> {
     let Event::Said { message, reply_to, said_at, .. } = &recorded.event else { return None };
-    (!is_wordless(message)).then(|| HistoryMessage {
+    (!is_redacted(message)).then(|| HistoryMessage {
         seq: recorded.seq,
         id: message.id.clone(),
         from: shown_author(message),
@@ -205,18 +207,18 @@ pub(super) fn told_message(recorded: &Recorded) -> Option<HistoryMessage> {
     })
 }
 
-/// A person's name, a companion's id.
+/// The name of a person, or the id of a companion.
 pub(super) fn shown_author(message: &Message) -> Arc<str> {
     if message.from.role == Role::Companion { message.from.id.clone() } else { message.from.name.clone() }
 }
 
-fn decisions_in(recorded: &Recorded, of: Option<&CompanionId>) -> Vec<(Recorded, CompanionId)> {
+fn decisions_in(recorded: &Recorded, companion: Option<&CompanionId>) -> Vec<(Recorded, CompanionId)> {
     let Event::Decided(decided) = &recorded.event else { return Vec::new() };
-    let companions = decided.companions.iter().filter(|companion| of.is_none_or(|of| of == *companion));
-    companions.map(|companion| (recorded.clone(), companion.clone())).collect()
+    let companions = decided.companions.iter().filter(|id| companion.is_none_or(|wanted| wanted == *id));
+    companions.map(|id| (recorded.clone(), id.clone())).collect()
 }
 
-/// A companion's decision as it is shown.
+/// A companion's decision as the API shows it.
 pub(super) fn record(
     recorded: &Recorded,
     decided: &Decided,
@@ -267,18 +269,18 @@ pub(super) fn record(
     }
 }
 
-/// The number of a decision that is a wish to speak in a round.
+/// The number of the event, if it is a vote to speak in a round.
 pub(super) fn ballot_in(recorded: &Recorded) -> Option<Seq> {
     let Event::Decided(decided) = &recorded.event else { return None };
     (decided.decision == Decision::Yes && decided.vote.is_some()).then_some(recorded.seq)
 }
 
-/// How rounds ended: by the number of the event that ended each, and whom it selected. One that was cleared has no outcome.
+/// How rounds ended, by the number of the event that ended each. A round that was cleared has no outcome.
 #[derive(Default)]
 pub(super) struct Elections(BTreeMap<Seq, Option<RoundClosed>>);
 
 impl Elections {
-    /// How the rounds ended that these decisions were made in, as far as they have.
+    /// Reads how the rounds of these votes ended, as far as they have ended.
     pub(super) async fn read(
         reader: &Reader<'_>,
         channel_key: &ChannelKey,
@@ -288,7 +290,7 @@ impl Elections {
         let mut elections = Self::default();
         let mut range = Range { after: Seq::NONE, before: None, limit: PAGE, newest_first: false };
         for ballot in ballots {
-            // The one before it may have been in the same round.
+            // The previous vote may have been in the same round.
             while elections.0.range(ballot..).next().is_none() {
                 range.after = range.after.max(ballot);
                 let page = reader.events(channel_key, range).await?;
@@ -329,7 +331,7 @@ impl Elections {
         Ok(elections)
     }
 
-    /// Whether a companion got the floor with the wish that has this number: `won` or `lost`, once it is known.
+    /// Whether a companion got the floor with the vote of this number: `won` or `lost`, once the round has ended.
     pub(super) fn floor(&self, ballot: Seq, companion: &CompanionId) -> Option<&'static str> {
         let (_, closed) = self.0.range(ballot..).next()?;
         let is_selected = closed.as_ref()?.selected.as_ref() == Some(companion);
@@ -337,20 +339,20 @@ impl Elections {
     }
 }
 
-/// The texts of messages: the newest that were asked for are kept at hand, the others are looked up.
+/// A cache of message texts. Texts that are missing are read from the record.
 #[derive(Default)]
 pub(super) struct Texts(BTreeMap<Seq, Arc<str>>);
 
 impl Texts {
-    /// A message was said, or says something else now, or nothing.
-    pub(super) fn learn(&mut self, seq: Seq, text: &Arc<str>) {
+    /// Stores the text of a message that was posted, edited or deleted.
+    pub(super) fn insert(&mut self, seq: Seq, text: &Arc<str>) {
         self.0.insert(seq, text.clone());
-        while self.0.len() > TEXTS {
+        while self.0.len() > MAX_TEXTS {
             self.0.pop_first();
         }
     }
 
-    /// What these messages say, without those that were taken back.
+    /// The texts of these messages, without deleted ones.
     pub(super) async fn of(
         &mut self,
         reader: &Reader<'_>,
@@ -376,10 +378,10 @@ impl Texts {
                 }
             }
         }
-        let known = messages.iter().filter_map(|seq| self.0.get(seq)).filter(|text| !text.is_empty()).cloned().collect();
-        while self.0.len() > TEXTS {
+        let texts = messages.iter().filter_map(|seq| self.0.get(seq)).filter(|text| !text.is_empty()).cloned().collect();
+        while self.0.len() > MAX_TEXTS {
             self.0.pop_first();
         }
-        Ok(known)
+        Ok(texts)
     }
 }

@@ -1,4 +1,4 @@
-//! Which rooms there are, who is in them, and what is changed about them at run time.
+//! The rooms, their members, and changes of their settings at run time.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,9 +7,9 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::ActorBackend;
-use super::desk::{invalid, membership_error, unread};
+use super::actor_calls::{invalid, membership_error, read_error};
 use crate::actors::membership::changes::{self, MembershipError};
-use crate::actors::membership::memberships::{CompanionSet, ReloadError, played};
+use crate::actors::membership::memberships::{CompanionSet, ReloadError, external_companion};
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::runtime::actor_keys::GuildKey;
 use crate::actors::runtime::context::ActorContext;
@@ -35,66 +35,69 @@ use crate::telemetry::plain::Plain;
 /// A title is cut after this many characters.
 const LONGEST_TITLE: usize = 200;
 
-/// Why the rooms could not be made ready.
+/// Why the rooms could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadRoomsError {
-    /// What is stored of them cannot be read.
+    /// Their stored records cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// Two companions of one guild share a name.
-    #[error("room {room}: {shared}; give one of them another name, or take it out of the guild")]
+    #[error("room {room}: {shared}; give one of them another name, or remove it from the guild")]
     SharedName {
-        /// Which room could not be taken.
+        /// The room that could not be loaded.
         room: ChannelId,
-        /// Who shares what.
         shared: SharedName,
     },
-    /// A room of the settings could not be made.
+    /// A room of the settings could not be created.
     #[error("room {room}: {error}")]
-    MembershipError {
-        /// Which one.
-        room: ChannelId,
-        /// Why.
-        error: MembershipError,
-    },
+    MembershipError { room: ChannelId, error: MembershipError },
 }
 
-/// Takes in who is not to be heard, every room that is stored, and then the rooms of the settings that are not; what is stored wins. Needs the writer.
+/// Loads the opt-outs and all stored rooms, then creates the rooms of the settings that are not stored. A stored room takes precedence over the
+/// settings. Needs the writer.
 ///
-/// Companions that are no longer configured stay on record, and are told in the log.
+/// Companions that are no longer configured stay on record, and are logged.
 ///
 /// # Errors
-/// [`LoadRoomsError`]; a room that was stored and cannot be taken for a shared name is told in the log, and left out.
+/// [`LoadRoomsError`]. A stored room that cannot be loaded because of a shared name is logged and skipped.
 pub async fn load_rooms(context: &ActorContext, rooms: &[console::Room]) -> Result<(), LoadRoomsError> {
     let reader = Reader::new(&*context.store);
     context.opt_outs.read(&reader).await?;
     let cast = context.memberships.companions();
-    // A ward at a time: each by itself would be a way to the disk and back for each room.
+    // One read per ward: one read per room would need a disk access for each.
     let mut wards = BTreeMap::new();
     for RoomRecord { room, guild, .. } in reader.rooms().await? {
         let channel_key = ChannelKey::new(&guild, &room);
         let memberships = match wards.entry(channel_key.ward()) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(reader.memberships(channel_key.ward()).await?),
+            Entry::Occupied(loaded) => loaded.into_mut(),
+            Entry::Vacant(vacant) => vacant.insert(reader.memberships(channel_key.ward()).await?),
         };
         let key = membership::key(&channel_key);
         let Some(value) = memberships.remove(&key) else { continue };
         let membership: Membership = decode(&key, &value).map_err(ReadError::from)?;
         for companion in &membership.companions {
-            let (room, named) = (Plain(room.as_str()), Plain(companion.as_str()));
+            let (room, plain_companion) = (Plain(room.as_str()), Plain(companion.as_str()));
             match (membership.is_external(companion), cast.contains_key(companion)) {
                 (false, false) => {
-                    tracing::warn!(%room, companion = %named, "a companion of this room is not configured any more; the room goes on without it");
+                    tracing::warn!(
+                        %room,
+                        companion = %plain_companion,
+                        "a companion of this room is no longer configured; the room continues without it"
+                    );
                 }
                 (true, true) => {
-                    tracing::warn!(%room, companion = %named, "a companion of this id is configured now, and stays external in this room");
+                    tracing::warn!(
+                        %room,
+                        companion = %plain_companion,
+                        "a companion with this id is configured now, but stays external in this room"
+                    );
                 }
                 _ => {}
             }
         }
         if let Err(shared) = context.memberships.put(&room, membership) {
             let (room, guild) = (Plain(room.as_str()), Plain(guild.as_str()));
-            tracing::error!(%room, %guild, %shared, "this room cannot be opened; give one of the two another name");
+            tracing::error!(%room, %guild, %shared, "this room cannot be loaded; give one of the two companions another name");
         }
     }
     for room in rooms {
@@ -113,18 +116,18 @@ pub async fn load_rooms(context: &ActorContext, rooms: &[console::Room]) -> Resu
     Ok(())
 }
 
-/// Takes other companions from now on: whoever is configured no more leaves the rooms, whoever is again comes back. Nothing changes on an
-/// error.
+/// Replaces the configured companions. Companions that are no longer configured leave the rooms; those that are configured again return.
+/// Nothing changes on an error.
 ///
 /// # Errors
-/// Two that live in one guild would share a name, or a program outside plays one of them.
+/// Two companions of one guild would share a name, or one of them is external in a room.
 pub fn reload_companions(context: &ActorContext, cast: CompanionSet) -> Result<(), ReloadError> {
     context.memberships.reload_companions(cast)?;
     let guilds: BTreeSet<_> = context.memberships.all().into_iter().map(|(_, membership)| membership.guild).collect();
     for guild in guilds {
         if let Some(actor) = context.directory.find(&GuildKey(guild)) {
-            // A guild that is gone reads it when it is back, and so does a channel that sleeps.
-            let _ = actor.cast(GuildMessage::ResidenceChanged(None));
+            // A guild that is being restarted reads the change when it starts, and so does a channel that is not running.
+            let _ = actor.cast(GuildMessage::MembershipChanged(None));
         }
     }
     Ok(())
@@ -135,7 +138,7 @@ impl ActorBackend {
         let mut rooms = Vec::new();
         for (channel, membership) in self.context.memberships.all() {
             if let Some(room) = RoomId::of(&channel) {
-                rooms.push(self.viewed(room, &membership).await?);
+                rooms.push(self.room_view(room, &membership).await?);
             }
         }
         Ok(Rooms { rooms })
@@ -143,29 +146,29 @@ impl ActorBackend {
 
     pub(super) async fn view_room(&self, room: &RoomId) -> Result<Room, Refused> {
         let (_, membership) = self.room_of(room)?;
-        self.viewed(room.clone(), &membership).await
+        self.room_view(room.clone(), &membership).await
     }
 
-    pub(super) async fn make_room(&self, room: &RoomId, plan: RoomPlan) -> Result<(Room, bool), Refused> {
+    pub(super) async fn create_room(&self, room: &RoomId, plan: RoomPlan) -> Result<(Room, bool), Refused> {
         let lock = self.context.memberships.lock().await;
         let channel = room.channel();
-        let known = self.context.memberships.get(&channel);
-        if known.is_none() && !self.is_written_here(room) {
+        let existing = self.context.memberships.get(&channel);
+        if existing.is_none() && !self.is_written_here(room) {
             return Err(Refused::Conflict(format!(
-                "{room} is a channel of {}, and nobody lives in it: {}",
+                "{room} is a channel of {} without companions: {}",
                 self.platform(room),
-                self.way_in(room)
+                self.how_to_create(room)
             )));
         }
-        self.check_plan(&plan, known.as_ref(), room)?;
-        let is_new = known.is_none();
-        let mut membership = known.unwrap_or_else(|| Membership::empty(plan.guild.clone(), self.context.clock.now()));
+        self.check_plan(&plan, existing.as_ref(), room)?;
+        let is_new = existing.is_none();
+        let mut membership = existing.unwrap_or_else(|| Membership::empty(plan.guild.clone(), self.context.clock.now()));
         membership.companions = plan.companions.iter().map(|invited| invited.id.clone()).collect();
         membership.externals = plan.companions.into_iter().filter_map(as_external).collect();
         membership.overrides.retain(|companion, _| membership.companions.contains(companion));
         membership.stands_alone = membership.within.is_some();
         changes::update_membership(&self.context, &lock, &channel, membership.clone()).await.map_err(membership_error)?;
-        Ok((self.viewed(room.clone(), &membership).await?, is_new))
+        Ok((self.room_view(room.clone(), &membership).await?, is_new))
     }
 
     pub(super) async fn change_room(&self, room: &RoomId, patch: RoomPatch) -> Result<Room, Refused> {
@@ -173,16 +176,16 @@ impl ActorBackend {
         let (channel_key, mut membership) = self.room_of(room)?;
         match patch.paused {
             Override::Keep => {}
-            Override::TakeBack => membership.paused = false,
+            Override::Reset => membership.paused = false,
             Override::Set(paused) => membership.paused = paused,
         }
-        let mut tempered = Vec::new();
+        let mut changed = Vec::new();
         for (id, patch) in &patch.companions {
             let companion = CompanionId::from(&**id);
             if !membership.companions.contains(&companion) {
                 return Err(invalid(
                     format!("companions.{id}"),
-                    format!("{id} is not in room {room}; who is in it is set by PUT"),
+                    format!("{id} is not in room {room}; set its companions with PUT"),
                 ));
             }
             let mut overrides = membership.overrides.remove(&companion).unwrap_or_default();
@@ -190,7 +193,7 @@ impl ActorBackend {
             apply(patch, &mut overrides, id)?;
             overrides.check().map_err(|problem| invalid(format!("companions.{id}.{}", problem.key), problem.message))?;
             if (Overrides { paused: None, ..overrides.clone() }) != before {
-                tempered.push(companion.clone());
+                changed.push(companion.clone());
             }
             if overrides != Overrides::default() {
                 membership.overrides.insert(companion, overrides);
@@ -204,9 +207,9 @@ impl ActorBackend {
             std::iter::once(channel_key.channel.clone()).chain(self.context.memberships.inheriting_from(&channel_key.channel))
         {
             let channel_key = ChannelKey::new(&channel_key.guild, &channel);
-            tempered.iter().for_each(|companion| self.show_tempered(&channel_key, companion));
+            changed.iter().for_each(|companion| self.publish_policy(&channel_key, companion));
         }
-        self.viewed(room.clone(), &membership).await
+        self.room_view(room.clone(), &membership).await
     }
 
     pub(super) async fn close_room(&self, room: &RoomId) -> Result<(), Refused> {
@@ -229,45 +232,47 @@ impl ActorBackend {
         Companions { companions: companions.collect() }
     }
 
-    fn check_plan(&self, plan: &RoomPlan, known: Option<&Membership>, room: &RoomId) -> Result<(), Refused> {
-        if let Some(known) = known.filter(|known| known.guild != plan.guild) {
+    fn check_plan(&self, plan: &RoomPlan, existing: Option<&Membership>, room: &RoomId) -> Result<(), Refused> {
+        if let Some(existing) = existing.filter(|existing| existing.guild != plan.guild) {
             return Err(Refused::Conflict(format!(
-                "room {room} belongs to guild {}, for good; name that guild, or make another room",
-                known.guild
+                "room {room} belongs to guild {}, which cannot change; name that guild, or create another room",
+                existing.guild
             )));
         }
-        // Which guild a channel of another platform belongs to, that platform has said.
+        // The guild of a channel of another platform comes from that platform.
         if self.is_written_here(room) {
             console::check_room_name(plan.guild.as_str())
                 .map_err(|message| invalid("guild", message.strip_prefix("= ").unwrap_or(&message)))?;
         }
         let cast = self.context.memberships.companions();
-        for (channel_key, invited) in plan.companions.iter().enumerate() {
-            let field = format!("companions[{channel_key}]");
+        for (index, invited) in plan.companions.iter().enumerate() {
+            let field = format!("companions[{index}]");
             if invited.external && !self.is_written_here(room) {
                 let id = &invited.id;
                 let detail = format!(
-                    "{id} is external, which companions in channels of {} cannot be yet; name one of this server, or invite {id} to a room of the console",
+                    "{id} is external, and external companions cannot be in channels of {} yet; name one of this server's companions, or add {id} to \
+                     a room of the console",
                     self.platform(room)
                 );
                 return Err(Refused::Conflict(format!("{field}: {detail}")));
             }
             match (invited.external, cast.contains_key(&invited.id)) {
                 (false, true) => {}
-                // What is stored wins over what was configured since.
-                (true, true) if known.is_some_and(|known| known.is_external(&invited.id)) => {}
+                // The stored room takes precedence over a companion that was configured later.
+                (true, true) if existing.is_some_and(|existing| existing.is_external(&invited.id)) => {}
                 (true, true) => {
                     return Err(Refused::Conflict(format!(
-                        "{field}: {id} is one of the companions of this server, and cannot be external; leave external out, or take another id",
+                        "{field}: {id} is one of this server's companions and cannot be external; leave external out, or choose another id",
                         id = invited.id
                     )));
                 }
                 (true, false) => self.check_external(&field, invited)?,
                 (false, false) => {
-                    let known = cast.keys().map(CompanionId::as_str).collect::<Vec<_>>().join(", ");
+                    let configured = cast.keys().map(CompanionId::as_str).collect::<Vec<_>>().join(", ");
                     let id = &invited.id;
                     let detail = format!(
-                        "there is no companion {id}, there are {known}; one that a program outside plays is {{\"id\": \"{id}\", \"external\": true}}"
+                        "there is no companion {id}, there are {configured}; an external companion is given as {{\"id\": \"{id}\", \"external\": \
+                         true}}"
                     );
                     return Err(invalid(field, detail));
                 }
@@ -282,7 +287,7 @@ impl ActorBackend {
 
     fn check_external(&self, field: &str, invited: &Invited) -> Result<(), Refused> {
         let Some((id, external)) = as_external(invited.clone()) else { return Ok(()) };
-        let problems = match played(&id, &external, &self.context.settings.companion_defaults) {
+        let problems = match external_companion(&id, &external, &self.context.settings.companion_defaults) {
             Ok(companion) => return self.check_looks(field, &companion),
             Err(problems) => problems,
         };
@@ -295,14 +300,14 @@ impl ActorBackend {
         }
     }
 
-    /// Whether people could take a companion that a program outside plays for one of this server's, wherever that lives. One with the very id is
-    /// looked for by guild, where the room is settled.
+    /// Rejects an external companion that people could mistake for one of this server's companions, whatever room that is in. A companion with
+    /// the same id is not compared here: shared names within the guild are checked when the membership is stored.
     fn check_looks(&self, field: &str, external: &Companion) -> Result<(), Refused> {
         for ours in self.context.memberships.companions().values() {
-            for (name, known) in external.names().flat_map(|name| ours.names().map(move |known| (name, known))) {
-                if external.id != ours.id && look_alike(name, known) {
+            for (name, taken) in external.names().flat_map(|name| ours.names().map(move |taken| (name, taken))) {
+                if external.id != ours.id && look_alike(name, taken) {
                     return Err(Refused::Conflict(format!(
-                        "{field}: {name:?}, a name of {}, looks like {known:?}, a name of this server's companion {}; take another name",
+                        "{field}: {name:?}, a name of {}, looks like {taken:?}, a name of this server's companion {}; choose another name",
                         external.id, ours.id
                     )));
                 }
@@ -311,7 +316,8 @@ impl ActorBackend {
         Ok(())
     }
 
-    fn show_tempered(&self, channel_key: &ChannelKey, companion: &CompanionId) {
+    /// Shows watchers a companion's new interjection policy.
+    fn publish_policy(&self, channel_key: &ChannelKey, companion: &CompanionId) {
         if !self.context.hub.is_watched(channel_key) {
             return;
         }
@@ -329,7 +335,7 @@ impl ActorBackend {
         self.context.hub.publish(channel_key, Live::Note(note.to_string().into()));
     }
 
-    pub(super) async fn viewed(&self, id: RoomId, membership: &Membership) -> Result<Room, Refused> {
+    pub(super) async fn room_view(&self, id: RoomId, membership: &Membership) -> Result<Room, Refused> {
         let channel = id.channel();
         let companion = |companion: &CompanionId| {
             let settings = self.context.memberships.companion(&channel, companion)?;
@@ -342,7 +348,7 @@ impl ActorBackend {
                 paused: membership.is_paused(companion),
             })
         };
-        let last_at = self.last_said(&ChannelKey::new(&membership.guild, &channel)).await.map_err(unread)?;
+        let last_at = self.last_message_at(&ChannelKey::new(&membership.guild, &channel)).await.map_err(read_error)?;
         let title = self.context.platforms.of(&channel).and_then(|platform| platform.title(&channel));
         let title = title.map(|title| one_line(&title, LONGEST_TITLE)).filter(|title| !title.is_empty());
         Ok(Room {
@@ -364,8 +370,8 @@ fn as_external(invited: Invited) -> Option<(CompanionId, External)> {
 fn apply(patch: &CompanionPatch, overrides: &mut Overrides, id: &str) -> Result<(), Refused> {
     let interjection = match &patch.interjection {
         Override::Keep => Override::Keep,
-        Override::TakeBack => Override::TakeBack,
-        Override::Set(tier) => Override::Set(tier_of(tier, id)?),
+        Override::Reset => Override::Reset,
+        Override::Set(level) => Override::Set(level_of(level, id)?),
     };
     change(&interjection, &mut overrides.interjection);
     change(&patch.chattiness, &mut overrides.chattiness);
@@ -375,17 +381,17 @@ fn apply(patch: &CompanionPatch, overrides: &mut Overrides, id: &str) -> Result<
     Ok(())
 }
 
-fn change<T: Clone>(by: &Override<T>, value: &mut Option<T>) {
-    match by {
+fn change<T: Clone>(patch: &Override<T>, value: &mut Option<T>) {
+    match patch {
         Override::Keep => {}
-        Override::TakeBack => *value = None,
+        Override::Reset => *value = None,
         Override::Set(new) => *value = Some(new.clone()),
     }
 }
 
-fn tier_of(tier: &Arc<str>, id: &str) -> Result<Interjection, Refused> {
-    Interjection::ALL.into_iter().find(|known| known.as_str() == &**tier).ok_or_else(|| {
-        let known = Interjection::ALL.map(Interjection::as_str).join(", ");
-        invalid(format!("companions.{id}.interjection"), format!("{tier:?} is not one of {known}"))
+fn level_of(level: &Arc<str>, id: &str) -> Result<Interjection, Refused> {
+    Interjection::ALL.into_iter().find(|each| each.as_str() == &**level).ok_or_else(|| {
+        let levels = Interjection::ALL.map(Interjection::as_str).join(", ");
+        invalid(format!("companions.{id}.interjection"), format!("{level:?} is not one of {levels}"))
     })
 }

@@ -1,13 +1,13 @@
-//! How a room stands at this moment.
+//! The current state of a room.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use super::ActorBackend;
-use super::desk::unread;
+use super::actor_calls::read_error;
 use crate::actors::channel::folded::folded;
-use crate::actors::messages::channel::Look;
+use crate::actors::messages::channel::Inspection;
 use crate::actors::messages::switchboard::SwitchboardMessage;
 use crate::actors::runtime::actor_keys::SwitchboardKey;
 use crate::domain::conversation::{Rules, Turn};
@@ -23,24 +23,24 @@ use crate::ports::backend::state::{
 };
 use crate::settings::companion::Companion;
 
-/// How a room stands, and why nothing goes on in it, if that is so.
-pub(super) struct Stand {
-    pub(super) look: Look,
-    pub(super) kept_away: Option<OutOfService>,
-    /// What is on record of it cannot be read to its end.
-    pub(super) is_cut_short: bool,
+/// The current state of a channel, and why it is out of service, if it is.
+pub(super) struct CurrentState {
+    pub(super) inspection: Inspection,
+    pub(super) out_of_service: Option<OutOfService>,
+    /// Its record cannot be read to its end.
+    pub(super) is_incomplete: bool,
 }
 
 impl ActorBackend {
-    pub(super) async fn look_into(&self, room: &RoomId) -> Result<RoomState, Refused> {
+    pub(super) async fn room_state(&self, room: &RoomId) -> Result<RoomState, Refused> {
         let (channel_key, membership) = self.room_of(room)?;
-        let Stand { look, kept_away, .. } = self.stand(&channel_key).await.map_err(unread)?;
-        let conversation = &look.conversation;
+        let CurrentState { inspection, out_of_service, .. } = self.current_state(&channel_key).await.map_err(read_error)?;
+        let conversation = &inspection.conversation;
         let companions = membership
             .companions
             .iter()
             .filter_map(|id| Some((id, self.context.memberships.companion(&channel_key.channel, id)?)))
-            .map(|(id, settings)| self.companion_state(id, &settings, &membership, &look))
+            .map(|(id, settings)| self.companion_state(id, &settings, &membership, &inspection))
             .collect();
         let floor = conversation.floor().map(|floor| Floor {
             companion: floor.companion.clone(),
@@ -55,7 +55,7 @@ impl ActorBackend {
         Ok(RoomState {
             companions,
             floor,
-            round: conversation.round().map(|round| round_state(round, &look.asked)),
+            round: conversation.round().map(|round| round_state(round, &inspection.asked)),
             turn: conversation.turn().map(turn_state),
             streak: tally.streak,
             max_companion_streak: rules.turn_taking.max_companion_streak,
@@ -67,42 +67,49 @@ impl ActorBackend {
                 judging: conversation.open_judgement().is_some(),
             },
             episode: episode.map(|episode| Episode { began_at: episode.began_at.into() }),
-            kept_away,
+            kept_away: out_of_service,
             at: now.into(),
         })
     }
 
-    /// How a channel stands: asked, or folded from the record when it sleeps. One that has something to do is woken.
-    pub(super) async fn stand(&self, channel_key: &ChannelKey) -> Result<Stand, ReadError> {
-        if let Some(look) = self.look(&channel_key.channel).await {
-            return Ok(Stand { look, kept_away: None, is_cut_short: false });
+    /// The current state of a channel: reported by the channel, or folded from the record if it is not running. A channel with pending work
+    /// is woken.
+    pub(super) async fn current_state(&self, channel_key: &ChannelKey) -> Result<CurrentState, ReadError> {
+        if let Some(inspection) = self.inspect(&channel_key.channel).await {
+            return Ok(CurrentState { inspection, out_of_service: None, is_incomplete: false });
         }
         let RestoredSoFar { mut restored, wrong } = self.reader().restore_so_far(channel_key).await?;
         let asked = std::mem::take(&mut restored.asked);
         let snapshot = restored.snapshot.as_ref().map(|snapshot| snapshot.conversation.clone());
-        // What kills its channel may kill whoever else follows the same record.
-        let followed = catch_unwind(AssertUnwindSafe(|| folded(&self.context, channel_key, restored)));
-        let mut kept_away = self.kept_away(channel_key).await;
-        let conversation = followed.unwrap_or_else(|_| {
-            kept_away.get_or_insert_with(not_followed);
+        // A record that kills its channel may panic here, too.
+        let conversation = catch_unwind(AssertUnwindSafe(|| folded(&self.context, channel_key, restored)));
+        let mut out_of_service = self.out_of_service(channel_key).await;
+        let conversation = conversation.unwrap_or_else(|_| {
+            out_of_service.get_or_insert_with(fold_panicked);
             snapshot.unwrap_or_default()
         });
         if let Some(error) = &wrong {
-            kept_away.get_or_insert_with(|| cut_short(error)).detail.push_str("; what is shown is older, up to there");
+            out_of_service.get_or_insert_with(|| incomplete(error)).detail.push_str("; the state up to there is shown");
         }
-        // One whose record cannot be read says so, and is listed then.
+        // A channel whose record cannot be read is woken as well, so that it fails and is listed as suspended.
         if (wrong.is_some() || !conversation.is_at_rest())
             && let Some(switchboard) = self.context.directory.find(&SwitchboardKey())
         {
-            // One that is being restarted misses nothing for good: what is accepted is pending.
+            // If the switchboard is being restarted, nothing is lost: accepted events are pending.
             let _ = switchboard.cast(SwitchboardMessage::Wake(channel_key.guild.clone(), channel_key.channel.clone()));
         }
-        let look = Look { conversation, asked, since: HashMap::new() };
-        Ok(Stand { look, kept_away, is_cut_short: wrong.is_some() })
+        let inspection = Inspection { conversation, asked, since: HashMap::new() };
+        Ok(CurrentState { inspection, out_of_service, is_incomplete: wrong.is_some() })
     }
 
-    fn companion_state(&self, id: &CompanionId, settings: &Companion, membership: &Membership, look: &Look) -> CompanionState {
-        let conversation = &look.conversation;
+    fn companion_state(
+        &self,
+        id: &CompanionId,
+        settings: &Companion,
+        membership: &Membership,
+        inspection: &Inspection,
+    ) -> CompanionState {
+        let conversation = &inspection.conversation;
         let view = conversation.companions().find(|view| view.companion == id);
         let gate = view.as_ref().map(|view| view.gate);
         let paused = membership.is_paused(id) || gate.is_some_and(|gate| gate.paused);
@@ -122,7 +129,7 @@ impl ActorBackend {
             Doing::BackOff => gate.and_then(|gate| gate.waiting).map(|waiting| waiting.trigger),
             Doing::Listening | Doing::Closing | Doing::Closed | Doing::Paused => None,
         };
-        let since = ticket.map(|ticket| look.since.get(&ticket).copied().unwrap_or_else(|| self.context.clock.now()));
+        let since = ticket.map(|ticket| inspection.since.get(&ticket).copied().unwrap_or_else(|| self.context.clock.now()));
         let text_of = |entry: &crate::domain::window::Entry| entry.message.text.clone();
         CompanionState {
             id: id.clone(),
@@ -149,16 +156,15 @@ impl ActorBackend {
     }
 }
 
-/// Nobody keeps it away yet, or any more.
-fn not_followed() -> OutOfService {
-    let detail = "what is on record of it kills whoever goes on from it, which is a fault of this program (see the log): what is shown is \
-                  older, up to its last snapshot"
+/// The channel is not suspended, but its record cannot be folded.
+fn fold_panicked() -> OutOfService {
+    let detail = "continuing from its record panics, which is a bug of this program (see the log): the state of its last snapshot is shown"
         .to_owned();
     OutOfService { id: None, until: None, detail }
 }
 
-/// Nobody has tried it yet, or is about to again.
-fn cut_short(error: &ReadError) -> OutOfService {
+/// The channel is not suspended, but its record cannot be read to its end.
+fn incomplete(error: &ReadError) -> OutOfService {
     OutOfService { id: None, until: None, detail: format!("its record cannot be read to its end: {error}") }
 }
 

@@ -1,10 +1,10 @@
-//! What guilds used, counted from the record.
+//! The usage of guilds, counted from the record.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::ActorBackend;
-use super::desk::{invalid, unread};
+use super::actor_calls::{invalid, read_error};
 use crate::domain::budget::{DAY, OfDay, PIECE};
 use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
@@ -14,14 +14,14 @@ use crate::journal::record::{UsageRecord, Used as Record};
 use crate::ports::backend::Refused;
 use crate::ports::backend::usage::{Calls, Cap, Caps, GuildUsage, Usage, UsageBy, UsageQuery, Used};
 
-/// Times are told in whole ones.
+/// The API reports times in whole milliseconds.
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// What was used of one thing within a day.
+/// The usage of one resource within a day.
 struct Counted {
     used: u64,
     limit: Option<u64>,
-    /// As the budget counts it.
+    /// Counts like the budget does.
     window: OfDay,
 }
 
@@ -31,31 +31,31 @@ impl ActorBackend {
         let to = query.to.unwrap_or_else(|| end_of_millisecond(now));
         let from = query.from.unwrap_or(to - DAY);
         if from >= to {
-            return Err(invalid("from", "has to lie before to (without to: before now)"));
+            return Err(invalid("from", "must be earlier than to (without to: earlier than now)"));
         }
-        // One count after the other, since each reads a lot.
-        let _turn = self.counting.lock().await;
+        // One count at a time, because each reads many records.
+        let _lock = self.counting.lock().await;
         let guilds = match &query.guild {
             Some(guild) => {
                 self.check_guild(guild).await?;
                 vec![guild.clone()]
             }
-            None => self.reader().guilds_with_usage().await.map_err(unread)?,
+            None => self.reader().guilds_with_usage().await.map_err(read_error)?,
         };
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         let mut total = Used::default();
         for guild in guilds {
-            let account = self.account(&guild, from, to).await.map_err(unread)?;
+            let account = self.account(&guild, from, to).await.map_err(read_error)?;
             if query.guild.is_none() && account.is_empty() {
                 continue;
             }
-            let caps = self.caps(&guild, now).await.map_err(unread)?;
-            let counted = self.told(guild, account, caps);
-            total.add(&counted.used);
-            told.push(counted);
+            let caps = self.caps(&guild, now).await.map_err(read_error)?;
+            let usage = self.guild_usage(guild, account, caps);
+            total.add(&usage.used);
+            reported.push(usage);
         }
         let currency = self.context.settings.models.currency.as_str().into();
-        Ok(Usage { from: from.into(), to: to.into(), currency, guilds: told, total })
+        Ok(Usage { from: from.into(), to: to.into(), currency, guilds: reported, total })
     }
 
     async fn account(&self, guild: &GuildId, from: Moment, to: Moment) -> Result<Account, ReadError> {
@@ -68,7 +68,7 @@ impl ActorBackend {
         Ok(account)
     }
 
-    /// How a guild stands with its caps, counted as the budgets are.
+    /// The state of a guild's daily caps, counted like the budgets.
     pub(super) async fn caps(&self, guild: &GuildId, now: Moment) -> Result<Caps, ReadError> {
         let settings = &self.context.settings;
         let mut tokens = Counted::with(settings.models.guild_tokens_per_day);
@@ -82,20 +82,20 @@ impl ActorBackend {
         Ok(Caps { tokens: tokens.cap(now), statements: statements.cap(now) })
     }
 
-    fn told(&self, guild: GuildId, account: Account, caps: Caps) -> GuildUsage {
-        let calls = self.told_calls(account.calls());
+    fn guild_usage(&self, guild: GuildId, account: Account, caps: Caps) -> GuildUsage {
+        let calls = self.calls(account.calls());
         let Account { statements, evaluations, addresses, by } = account;
         let by = by.into_iter().map(|(caller, sum)| UsageBy {
             companion: caller.companion,
             model: caller.model,
             provider: caller.provider,
             role: caller.role,
-            calls: self.told_calls(sum),
+            calls: self.calls(sum),
         });
         GuildUsage { guild, used: Used { statements, evaluations, addresses, calls }, by: by.collect(), caps }
     }
 
-    fn told_calls(&self, sum: Sum) -> Calls {
+    fn calls(&self, sum: Sum) -> Calls {
         let Sum { calls, failed, unpriced, input_tokens, output_tokens, mut costs } = sum;
         Calls {
             calls,
@@ -129,7 +129,8 @@ impl Counted {
     }
 }
 
-/// The end of the millisecond that this moment is in. Told, it is not cut: who asks again until then misses nothing that is on record now.
+/// The end of the current millisecond. Reported times are cut to milliseconds, so a later query up to the reported time must include everything
+/// that is on record now.
 fn end_of_millisecond(moment: Moment) -> Moment {
     let micros = moment.as_micros();
     Moment::from_micros(micros - micros % 1_000) + MILLISECOND

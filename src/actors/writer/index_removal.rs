@@ -1,4 +1,4 @@
-//! Takes people out of the index of persons of whom nothing is left.
+//! Removes people from the index of persons when nothing that they said is left.
 
 use std::collections::BTreeSet;
 
@@ -15,70 +15,71 @@ use crate::ports::store::Store;
 use crate::ports::store::key::Key;
 use crate::telemetry::plain::Plain;
 
-/// So often it is looked again, when something was said meanwhile.
-const TRIES: usize = 64;
+/// How many attempts are made when new messages arrive meanwhile.
+const ATTEMPTS: usize = 64;
 
-/// Who may have nothing left in a stretch of a journal.
+/// People of whom nothing may be left in a stretch of a journal.
 #[derive(Clone, Copy, Debug)]
-pub struct Leaving<'a> {
+pub struct IndexRemoval<'a> {
     /// A number in the [stretch](speakers).
     pub stretch: Seq,
-    /// What comes before this number is theirs no more.
+    /// Events below this number no longer count.
     pub below: Seq,
-    /// Who.
     pub people: &'a BTreeSet<PersonId>,
-    /// Notes that this is to be looked at, which go once it was.
+    /// Stored reminders of this removal. They are removed once it is done.
     pub notes: &'a [Key],
 }
 
-/// Takes people out of the index for a stretch, if nothing in it is theirs any more. Where something in it cannot be read, it may be theirs:
-/// they stay, and the notes with them, so that it is looked at again.
+/// Removes people from the index for a stretch if nothing that they said is left in it. If something in it cannot be read, they may have said it.
+/// Then they stay in the index, and the notes stay too, so that the removal is tried again.
 ///
 /// # Errors
-/// Some of them may still be listed: the same again goes on.
+/// Some of the people may still be in the index. Calling this again continues.
 pub async fn remove_from_index(
     store: &dyn Store,
     writer: &ActorRef<WriterMessage>,
     channel_key: &ChannelKey,
-    leaving: Leaving<'_>,
+    removal: IndexRemoval<'_>,
 ) -> Result<(), WriteError> {
-    let Leaving { stretch, below, people, notes } = leaving;
+    let IndexRemoval { stretch, below, people, notes } = removal;
     let reader = Reader::new(store);
     let first = speakers::stretch(stretch);
-    for _ in 0..TRIES {
-        // Whatever is said after this is seen below, or by the writer.
+    for _ in 0..ATTEMPTS {
+        // Messages that arrive after this are seen by the read below, or by the writer.
         let head = reader.head(channel_key).await?;
         let Some(no) = head.no else { return Ok(()) };
-        let (there, illegible) = match reader.speakers(channel_key.ward(), no, below.max(first), after_stretch(stretch)).await {
-            Err(error) if error.is_damage() => {
-                tell_unreadable(channel_key, &error);
-                return Ok(());
-            }
-            read => read?,
-        };
-        if !illegible.is_empty() {
-            tell_illegible(channel_key, &illegible);
+        let (remaining, unreadable) =
+            match reader.speakers(channel_key.ward(), no, below.max(first), after_stretch(stretch)).await {
+                Err(error) if error.is_damage() => {
+                    warn_unreadable(channel_key, &error);
+                    return Ok(());
+                }
+                read => read?,
+            };
+        if !unreadable.is_empty() {
+            warn_unreadable_entries(channel_key, &unreadable);
             return Ok(());
         }
         let mut keys = notes.to_vec();
-        for person in people.difference(&there) {
+        for person in people.difference(&remaining) {
             let entries = key::person_in(&channel_key.guild, person, no, stretch);
             let found = store.scan(entries.start, entries.end, false, STRETCH as usize).await;
             let found = found.map_err(|error| ReadError::from(error).of(channel_key))?;
             keys.extend(found.into_iter().map(|(key, _)| key));
         }
-        if keys.is_empty() || strike(writer, channel_key, stretch, keys, head.last).await? {
+        if keys.is_empty() || remove_index_entries(writer, channel_key, stretch, keys, head.last).await? {
             return Ok(());
         }
     }
-    Err(WriteError::Unavailable("too much is said there to take anybody out of the index of persons; do the same again".into()))
+    Err(WriteError::Unavailable("messages arrive too fast to remove anybody from the index of persons; try again".into()))
 }
 
-/// Takes entries out of the index of stretches up to this one. Not done, if it was not full at a number and something was said since.
+/// Removes entries of this stretch and earlier ones from the index. Returns false and removes nothing if the stretch was not full at `as_of`
+/// and messages have arrived since.
 ///
 /// # Errors
-/// They may still be there.
-pub async fn strike(
+/// The entries may still be there.
+pub async fn remove_index_entries(
     writer: &ActorRef<WriterMessage>,
     channel_key: &ChannelKey,
     stretch: Seq,
@@ -96,24 +97,24 @@ pub async fn strike(
     done.await.unwrap_or(Err(WriteError::Unknown))
 }
 
-fn tell_unreadable(channel_key: &ChannelKey, error: &ReadError) {
+fn warn_unreadable(channel_key: &ChannelKey, error: &ReadError) {
     let (guild, channel) = (Plain(channel_key.guild.as_str()), Plain(channel_key.channel.as_str()));
     tracing::warn!(
         %guild,
         %channel,
         %error,
-        "a part of this journal cannot be read, and may be of somebody of whom nothing else is left: they stay in the index of persons"
+        "a part of this journal cannot be read, so nobody in it is removed from the index of persons"
     );
 }
 
-fn tell_illegible(channel_key: &ChannelKey, illegible: &BTreeSet<Seq>) {
+fn warn_unreadable_entries(channel_key: &ChannelKey, unreadable: &BTreeSet<Seq>) {
     let (guild, channel) = (Plain(channel_key.guild.as_str()), Plain(channel_key.channel.as_str()));
-    let (entries, first) = (illegible.len(), illegible.first().copied().unwrap_or_default());
+    let (entries, first) = (unreadable.len(), unreadable.first().copied().unwrap_or_default());
     tracing::warn!(
         %guild,
         %channel,
         entries,
         %first,
-        "entries of this journal cannot be read, and may be of somebody of whom nothing else is left: they stay in the index of persons"
+        "entries of this journal cannot be read, so nobody in it is removed from the index of persons"
     );
 }

@@ -1,4 +1,4 @@
-//! Which journals are at hand: where each stands, and which may be put away.
+//! The cache of journal positions, so that the writer need not read them from the store for each request.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,12 +6,12 @@ use super::plan::JournalPosition;
 use super::request::Request;
 use crate::journal::channel_key::ChannelKey;
 
-/// The journals at hand. Those that nobody writes to are put away when there are too many, the longest unused first.
+/// The cached journals. Over the capacity, idle journals are evicted, the longest unused first.
 #[derive(Debug)]
 pub(super) struct JournalCache {
-    /// Ordered, so that what waits is given up in order.
+    /// Ordered, so that waiting requests are given up in a fixed order.
     journals: BTreeMap<ChannelKey, Journal>,
-    /// Journals that nobody writes to, by when they were used last.
+    /// Journals without requests in progress, by their last use.
     idle: BTreeMap<u64, ChannelKey>,
     uses: u64,
     capacity: usize,
@@ -19,25 +19,25 @@ pub(super) struct JournalCache {
 
 #[derive(Debug)]
 enum Journal {
-    /// It is being looked up where it stands; these wait for that, in order.
+    /// The position is being read from the store. These requests wait for it, in order.
     Opening(VecDeque<Request>),
     Open {
         position: JournalPosition,
-        /// Requests that wait or are in flight.
+        /// The number of requests that wait or are in flight.
         busy: usize,
-        /// Its place among the idle ones.
+        /// The journal's key in `idle`.
         idle_since: Option<u64>,
     },
 }
 
-/// What becomes of a request.
+/// The result of enqueueing a request.
 #[derive(Debug)]
 pub(super) enum Admission {
-    /// Its journal stands open: it was put with what can be written.
+    /// Its journal is open: the request was added to the ready ones.
     Ready,
-    /// It waits for its journal.
+    /// The request waits for its journal.
     Waits,
-    /// It waits for its journal, which has to be looked up.
+    /// The request waits for its journal, whose position must be read.
     First(ChannelKey),
 }
 
@@ -46,7 +46,7 @@ impl JournalCache {
         Self { journals: BTreeMap::new(), idle: BTreeMap::new(), uses: 0, capacity }
     }
 
-    /// Takes in a request for a journal.
+    /// Adds a request to the ready ones if its journal is open. Otherwise the request waits for its journal.
     pub(super) fn enqueue(&mut self, request: Request, channel_key: ChannelKey, ready: &mut VecDeque<Request>) -> Admission {
         match self.journals.get_mut(&channel_key) {
             Some(Journal::Open { busy, idle_since, .. }) => {
@@ -68,7 +68,7 @@ impl JournalCache {
         }
     }
 
-    /// A journal was looked up; what waited for it can be written.
+    /// Notes a journal's position. Returns the requests that waited for it, which can be written now.
     pub(super) fn open(&mut self, channel_key: ChannelKey, position: JournalPosition) -> VecDeque<Request> {
         let waiting = self.give_up(&channel_key);
         let busy = waiting.len();
@@ -76,7 +76,7 @@ impl JournalCache {
         waiting
     }
 
-    /// A journal cannot be looked up; what waited for it is handed back.
+    /// Removes a journal whose position cannot be read. Returns the requests that waited for it.
     pub(super) fn give_up(&mut self, channel_key: &ChannelKey) -> VecDeque<Request> {
         match self.journals.remove(channel_key) {
             Some(Journal::Opening(waiting)) => waiting,
@@ -84,7 +84,7 @@ impl JournalCache {
         }
     }
 
-    /// Everything that waits for a journal to be looked up.
+    /// Removes all journals that are being opened. Returns the requests that waited for them.
     pub(super) fn give_up_all(&mut self) -> Vec<Request> {
         let channel_keys: Vec<_> = self
             .journals
@@ -95,7 +95,7 @@ impl JournalCache {
         channel_keys.iter().flat_map(|channel_key| self.give_up(channel_key)).collect()
     }
 
-    /// Where a journal stands.
+    /// The position of an open journal.
     pub(super) fn position(&self, channel_key: &ChannelKey) -> Option<&JournalPosition> {
         match self.journals.get(channel_key)? {
             Journal::Open { position, .. } => Some(position),
@@ -103,14 +103,14 @@ impl JournalCache {
         }
     }
 
-    /// A journal stands elsewhere now.
+    /// Moves a journal to a new position.
     pub(super) fn advance(&mut self, channel_key: &ChannelKey, to: JournalPosition) {
         if let Some(Journal::Open { position, .. }) = self.journals.get_mut(channel_key) {
             *position = to;
         }
     }
 
-    /// A request for a journal was answered.
+    /// Notes that a request for a journal was answered, and evicts idle journals over the capacity.
     pub(super) fn release(&mut self, channel_key: &ChannelKey) {
         if let Some(Journal::Open { busy, idle_since, .. }) = self.journals.get_mut(channel_key) {
             *busy = busy.saturating_sub(1);
@@ -127,7 +127,6 @@ impl JournalCache {
         }
     }
 
-    /// How many journals are at hand.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.journals.len()
@@ -141,7 +140,7 @@ mod tests {
     use crate::actors::messages::writer::Fence;
 
     #[test]
-    fn the_longest_unused_journal_is_put_away_first() {
+    fn the_longest_unused_journal_is_evicted_first() {
         let mut journal_cache = JournalCache::new(2);
 
         for name in ["one", "two", "one", "three"] {
@@ -154,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_that_somebody_waits_for_is_never_put_away() {
+    fn a_journal_with_requests_in_progress_is_never_evicted() {
         let mut journal_cache = JournalCache::new(1);
 
         for name in ["one", "two", "three"] {
@@ -167,7 +166,7 @@ mod tests {
     }
 
     fn request(journal_cache: &mut JournalCache, name: &str) {
-        let fence = Request::Fence(Fence { channel_key: channel_key(name), reply: Reply::unheard() });
+        let fence = Request::Fence(Fence { channel_key: channel_key(name), reply: Reply::ignored() });
         if let Admission::First(channel_key) = journal_cache.enqueue(fence, channel_key(name), &mut VecDeque::new()) {
             journal_cache.open(channel_key, JournalPosition::default());
         }

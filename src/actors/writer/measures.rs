@@ -1,6 +1,6 @@
-//! Measures what goes on record: only once it is there, and each event once, whoever dies afterwards.
+//! The metrics of journaled events. Each event is counted once, after it was committed.
 //!
-//! What is on its way to the store when the writer dies may be stored and is not counted: nothing is counted twice.
+//! Events that are in flight to the store when the writer dies may be stored without being counted. No event is counted twice.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::domain::message::Role;
 use crate::ports::chat_platform::Platforms;
 use crate::telemetry::instruments::{Instruments, NONE, platform_label};
 
-/// A request's events are committed.
+/// Counts a request's events, which are committed.
 pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: &Platforms, instruments: &Instruments) {
     let (Some(channel_key), false) = (request.channel_key(), events.is_empty()) else { return };
     instruments.journal_events.add(events.len() as u64, NONE);
-    if let Some(handed_over) = request.handed_over() {
-        instruments.append_duration.record(handed_over.elapsed().as_secs_f64(), NONE);
+    if let Some(sent_at) = request.sent_at() {
+        instruments.append_duration.record(sent_at.elapsed().as_secs_f64(), NONE);
     }
     for recorded in events {
         match &recorded.event {
@@ -50,7 +50,7 @@ pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: 
             | Event::Summarised { .. } => {}
         }
     }
-    // Whoever would have been asked in a round is refused in one step, which is one request.
+    // All companions that a round would have asked are refused in one step, so in one request. That counts as one trip.
     if events.iter().any(|recorded| is_loop_guard(&recorded.event)) {
         instruments.loop_guard_trips.add(1, NONE);
     }

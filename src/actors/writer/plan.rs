@@ -1,4 +1,4 @@
-//! Works out the batch that a request comes to, given where its journal stands.
+//! Plans the batch of a request from the position of its journal.
 
 use std::sync::Arc;
 
@@ -15,34 +15,35 @@ use crate::journal::reader::Head;
 use crate::journal::record::{
     ChannelRecord, PendingRecord, UsageRecord, Used, encode, encode_event, encode_number, encode_snapshot,
 };
-use crate::journal::speakers::{self, Listed, speaker};
+use crate::journal::speakers::{self, IndexedPeople, speaker};
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Append, Batch, Value, Write};
 
-/// Where a journal stands, as far as writing needs to know.
+/// The position of a journal: the data about it that writing needs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct JournalPosition {
     pub(super) no: Option<ChannelNo>,
     pub(super) last: Seq,
     pub(super) at: Moment,
-    /// The newest event from outside, while something is pending.
-    heard: Seq,
+    /// The newest inbound event, while the channel is pending.
+    newest_inbound: Seq,
     is_pending: bool,
-    /// Everything that the channel made itself up to here is contained in the conversation that it runs.
+    /// The last event that the channel itself made, or the end of the journal when it was opened. The running conversation contains all of the
+    /// channel's own events up to here.
     made: Seq,
-    /// Everything below was deleted with the whole channel.
+    /// Events below this number were deleted with the whole channel.
     deleted_below: Seq,
-    /// What is missing below was deleted, or let go.
+    /// The low-water mark. Events that are missing below it were deleted or have expired.
     lowest: Seq,
-    /// Who is known to be in the index of persons.
-    listed: Listed,
+    /// The people that are known to be in the index of persons.
+    listed: IndexedPeople,
 }
 
-/// What a request comes to.
+/// The batch of a request, and its events.
 pub(super) struct Plan {
-    /// None: nothing needs to be written.
+    /// `None`: nothing needs to be written.
     pub(super) batch: Option<Batch>,
-    /// What happened, once it is committed.
+    /// The events that exist once the batch is committed.
     pub(super) events: Vec<Arc<Recorded>>,
 }
 
@@ -52,30 +53,30 @@ impl From<Head> for JournalPosition {
             no: head.no,
             last: head.last,
             at: head.at,
-            heard: head.pending.map_or(Seq::NONE, |pending| pending.heard),
+            newest_inbound: head.pending.map_or(Seq::NONE, |pending| pending.heard),
             is_pending: head.pending.is_some(),
             made: head.last,
             deleted_below: head.swept_below,
             lowest: head.lowest,
-            listed: Listed::default(),
+            listed: IndexedPeople::default(),
         }
     }
 }
 
-/// Works out what a request comes to, and where its journal stands after it.
+/// Plans the batch of a request, and moves the position behind it.
 pub(super) fn plan(request: &Request, ward: &mut Held, position: &mut JournalPosition) -> Result<Plan, WriteError> {
     match request {
         Request::Accept(Accept { channel_key, at, event, id, .. }) => {
             let mut draft = Draft::of(channel_key, ward, position);
-            draft.hear(at.unwrap_or_default(), event, None, id.as_ref())?;
+            draft.append_inbound(at.unwrap_or_default(), event, None, id.as_ref())?;
             Ok(draft.finish())
         }
         Request::Post(Post { channel_key, at, event, turn, ids, ticket, usage, .. }) => {
             let mut draft = Draft::of(channel_key, ward, position);
-            draft.hear(at.unwrap_or_default(), event, *turn, ids.first())?;
-            ids.iter().skip(1).for_each(|id| draft.name(id));
-            draft.fulfil(*ticket);
-            draft.count(draft.position.at, usage);
+            draft.append_inbound(at.unwrap_or_default(), event, *turn, ids.first())?;
+            ids.iter().skip(1).for_each(|id| draft.add_message_id(id));
+            draft.remove_from_outbox(*ticket);
+            draft.record_usage(draft.position.at, usage);
             Ok(draft.finish())
         }
         Request::Record(record) => plan_record(record, ward, position),
@@ -102,22 +103,22 @@ pub(super) fn plan(request: &Request, ward: &mut Held, position: &mut JournalPos
                 return Ok(Plan::nothing());
             }
             let mut draft = Draft::of(channel_key, ward, position);
-            draft.let_go(*below, snapshot.as_ref());
+            draft.expire(*below, snapshot.as_ref());
             Ok(draft.finish())
         }
         Request::RemoveFromIndex(RemoveFromIndex { channel_key, stretch, keys, as_of, .. }) => {
-            // While it was open, somebody may have been heard again in it since, who is listed already.
+            // The stretch was not full then. A person who has spoken in it since would be listed already and must stay listed.
             let was_open = speakers::stretch(as_of.next()) <= speakers::stretch(*stretch);
             if position.no.is_none() || (was_open && position.last != *as_of) {
                 return Ok(Plan::nothing());
             }
             let mut draft = Draft::of(channel_key, ward, position);
-            draft.position.listed = Listed::default();
+            draft.position.listed = IndexedPeople::default();
             draft.batch.writes.extend(keys.iter().cloned().map(Write::Remove));
             Ok(draft.finish())
         }
         Request::Swept { channel_key, below, .. } => {
-            // A later deletion has a sweep of its own, and its mark stays until that is done.
+            // A later deletion has its own sweep, and its mark stays until that is done.
             if position.no.is_none() || position.deleted_below != *below {
                 return Ok(Plan::nothing());
             }
@@ -126,15 +127,15 @@ pub(super) fn plan(request: &Request, ward: &mut Held, position: &mut JournalPos
             Ok(draft.finish())
         }
         Request::Fence(_) => Ok(Plan::nothing()),
-        Request::WriteMeta(WriteMeta { ward: name, writes, fresh, .. }) => {
+        Request::WriteMeta(WriteMeta { ward: number, writes, fresh, .. }) => {
             let (fresh, writes) = (fresh.clone(), writes.clone());
-            let batch = Batch { ward: *name, term: ward.term, append: None, fresh, writes };
+            let batch = Batch { ward: *number, term: ward.term, append: None, fresh, writes };
             Ok(Plan { batch: Some(batch), events: Vec::new() })
         }
     }
 }
 
-/// How many bytes a batch carries, about.
+/// The approximate size of a batch in bytes.
 pub(super) fn weight(batch: &Batch) -> usize {
     let records = batch.append.iter().flat_map(|append| &append.records).map(Vec::len).sum::<usize>();
     let writes = batch.writes.iter().map(|write| match write {
@@ -146,8 +147,8 @@ pub(super) fn weight(batch: &Batch) -> usize {
 
 fn plan_record(record: &Record, ward: &mut Held, position: &mut JournalPosition) -> Result<Plan, WriteError> {
     let Record { channel_key, at, made, quiet, snapshot, outbox, usage, .. } = record;
-    if made.iter().any(|made| made.event.is_heard()) {
-        return Err(WriteError::Unfit("an event from outside is accepted, not made"));
+    if made.iter().any(|made| made.event.is_inbound()) {
+        return Err(WriteError::Unfit("a channel cannot record an inbound event; inbound events are accepted"));
     }
     let handled = made.iter().map(|made| made.handled).chain(snapshot.iter().map(|snapshot| snapshot.handled()));
     if handled.min().is_some_and(|handled| handled < position.deleted_below) {
@@ -155,7 +156,7 @@ fn plan_record(record: &Record, ward: &mut Held, position: &mut JournalPosition)
     }
     let mut draft = Draft::of(channel_key, ward, position);
     for made in made {
-        draft.make(*at, made);
+        draft.append_made(*at, made);
     }
     draft.mark_pending(*quiet, !made.is_empty());
     if let Some(conversation) = snapshot {
@@ -167,10 +168,10 @@ fn plan_record(record: &Record, ward: &mut Held, position: &mut JournalPosition)
             OutboxWrite::Put(ticket, record) => {
                 draft.batch.writes.push(Write::Put(key::outbox(draft.batch.ward, draft.no, *ticket), encode(record)));
             }
-            OutboxWrite::Remove(ticket) => draft.fulfil(*ticket),
+            OutboxWrite::Remove(ticket) => draft.remove_from_outbox(*ticket),
         }
     }
-    draft.count(*at, usage);
+    draft.record_usage(*at, usage);
     Ok(draft.finish())
 }
 
@@ -180,7 +181,7 @@ impl Plan {
     }
 }
 
-/// A batch for one channel, in the making.
+/// A batch for one channel while it is being built.
 struct Draft<'a> {
     channel_key: &'a ChannelKey,
     no: ChannelNo,
@@ -193,10 +194,10 @@ struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// For this channel, which gets its number now if it has none.
+    /// A draft for this channel. The channel gets its number now if it has none.
     fn of(channel_key: &'a ChannelKey, ward: &'a mut Held, position: &'a mut JournalPosition) -> Self {
-        let name = channel_key.ward();
-        let mut batch = Batch { ward: name, term: ward.term, append: None, fresh: Vec::new(), writes: Vec::new() };
+        let number = channel_key.ward();
+        let mut batch = Batch { ward: number, term: ward.term, append: None, fresh: Vec::new(), writes: Vec::new() };
         let no = *position.no.get_or_insert_with(|| {
             let no = ChannelNo(ward.next_channel);
             ward.next_channel += 1;
@@ -204,8 +205,8 @@ impl<'a> Draft<'a> {
             batch.fresh.push(key::channel_name(channel_key));
             batch.writes.extend([
                 Write::Put(key::channel_name(channel_key), encode(&no.0)),
-                Write::Put(key::channel_of(name, no), encode(&record)),
-                Write::Put(key::next_channel(name), encode(&ward.next_channel)),
+                Write::Put(key::channel_of(number, no), encode(&record)),
+                Write::Put(key::next_channel(number), encode(&ward.next_channel)),
             ]);
             no
         });
@@ -213,9 +214,15 @@ impl<'a> Draft<'a> {
         Self { channel_key, no, ward, position, batch, records: Vec::new(), after, events: Vec::new() }
     }
 
-    fn hear(&mut self, at: Moment, event: &Event, turn: Option<TurnId>, id: Option<&Arc<str>>) -> Result<(), WriteError> {
-        if !event.is_heard() {
-            return Err(WriteError::Unfit("only an event from outside is accepted"));
+    fn append_inbound(
+        &mut self,
+        at: Moment,
+        event: &Event,
+        turn: Option<TurnId>,
+        id: Option<&Arc<str>>,
+    ) -> Result<(), WriteError> {
+        if !event.is_inbound() {
+            return Err(WriteError::Unfit("only inbound events are accepted"));
         }
         let seq = self.position.last.next();
         if let Some(id) = id {
@@ -229,7 +236,7 @@ impl<'a> Draft<'a> {
             let entry = key::person(&self.channel_key.guild, &PersonId::from(&**person), self.no, seq);
             self.batch.writes.push(Write::Put(entry, encode(&())));
         }
-        self.position.heard = seq;
+        self.position.newest_inbound = seq;
         if !self.position.is_pending {
             self.put_pending();
         }
@@ -237,14 +244,15 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// The newest event goes by this id, too.
-    fn name(&mut self, id: &str) {
+    /// Adds a platform's id to the newest event.
+    fn add_message_id(&mut self, id: &str) {
         let seq = self.position.last;
         self.batch.writes.push(Write::Put(key::message_id(self.batch.ward, self.no, id), encode(&seq)));
     }
 
-    /// Its time is the conversation's, which may not have handled the journal's newest event yet: a fold needs just that.
-    fn make(&mut self, at: Moment, made: &Made) {
+    /// Appends an event that the channel made. Its time is the conversation's clock, which may be behind the journal's newest event. A fold needs
+    /// exactly that time.
+    fn append_made(&mut self, at: Moment, made: &Made) {
         self.append(at, made);
         self.position.made = self.position.last;
     }
@@ -259,10 +267,10 @@ impl<'a> Draft<'a> {
         self.events.push(Arc::new(recorded));
     }
 
-    /// What is heard makes a channel pending; it stays so until the channel has handled the newest and is at rest.
+    /// Updates the pending mark. An inbound event makes a channel pending, until the channel has handled the newest one and is at rest.
     fn mark_pending(&mut self, quiet: Option<Seq>, has_made: bool) {
         match quiet {
-            Some(quiet) if quiet >= self.position.heard && self.position.is_pending => {
+            Some(quiet) if quiet >= self.position.newest_inbound && self.position.is_pending => {
                 self.position.is_pending = false;
                 self.batch.writes.push(Write::Remove(key::pending(self.batch.ward, self.no)));
             }
@@ -273,15 +281,15 @@ impl<'a> Draft<'a> {
 
     fn put_pending(&mut self) {
         self.position.is_pending = true;
-        let record = PendingRecord { heard: self.position.heard };
+        let record = PendingRecord { heard: self.position.newest_inbound };
         self.batch.writes.push(Write::Put(key::pending(self.batch.ward, self.no), encode(&record)));
     }
 
-    fn fulfil(&mut self, ticket: Ticket) {
+    fn remove_from_outbox(&mut self, ticket: Ticket) {
         self.batch.writes.push(Write::Remove(key::outbox(self.batch.ward, self.no, ticket)));
     }
 
-    fn count(&mut self, at: Moment, usage: &[Used]) {
+    fn record_usage(&mut self, at: Moment, usage: &[Used]) {
         for used in usage {
             self.ward.usages = self.ward.usages.wrapping_add(1);
             let number = (self.ward.term.0 << 32) | u64::from(self.ward.usages);
@@ -290,11 +298,11 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Everything so far counts as gone at once; a sweep takes it away after.
+    /// Marks all events so far as deleted. A sweep removes them afterwards.
     fn delete_all(&mut self) {
         let (ward, no) = (self.batch.ward, self.no);
         let lowest = self.position.last.next();
-        self.position.heard = Seq::NONE;
+        self.position.newest_inbound = Seq::NONE;
         self.position.is_pending = false;
         self.position.deleted_below = lowest;
         self.position.lowest = lowest;
@@ -307,7 +315,7 @@ impl<'a> Draft<'a> {
         ]);
     }
 
-    fn let_go(&mut self, below: Seq, snapshot: Option<&Value>) {
+    fn expire(&mut self, below: Seq, snapshot: Option<&Value>) {
         let (ward, no) = (self.batch.ward, self.no);
         self.position.lowest = below;
         self.batch.writes.push(Write::Put(key::tombstone(ward, no), encode_number(below)));
@@ -315,9 +323,9 @@ impl<'a> Draft<'a> {
     }
 
     fn rewrite(&mut self, events: &[Recorded]) {
-        // What a sweep has taken away of what was let go comes back without words, to be swept again; of a deleted channel nothing does.
-        let there = self.position.deleted_below.max(Seq(1))..=self.position.last;
-        for recorded in events.iter().filter(|recorded| there.contains(&recorded.seq)) {
+        // An expired event that a sweep has removed is stored again, without its words, and swept again. Events of a deleted channel are not.
+        let stored = self.position.deleted_below.max(Seq(1))..=self.position.last;
+        for recorded in events.iter().filter(|recorded| stored.contains(&recorded.seq)) {
             self.batch.writes.push(Write::Put(Key::event(self.batch.ward, self.no, recorded.seq), encode_event(recorded)));
         }
     }
@@ -326,8 +334,8 @@ impl<'a> Draft<'a> {
         if self.records.is_empty() && self.batch.writes.is_empty() {
             return Plan::nothing();
         }
-        // Even an append of nothing names the number that it follows: when something before it in the group is refused, so is this, and
-        // the order stays.
+        // Even an empty append names the number that it follows. If a batch before it in the group is refused, this one is refused too, and the
+        // order stays.
         self.batch.append = Some(Append { channel: self.no, after: self.after, records: self.records });
         Plan { batch: Some(self.batch), events: self.events }
     }

@@ -1,4 +1,4 @@
-//! What the writer has before it: what waits, what is on its way to the store, and what follows from the store's answer.
+//! The writer's queue: the requests that wait, the groups in flight to the store, and the handling of the store's answers.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -24,86 +24,85 @@ use crate::ports::store::{Batch, Refusal, Store, StoreError, Value};
 use crate::telemetry::instruments::NONE;
 use crate::telemetry::plain::Plain;
 
-/// Something that has to wait for the store.
+/// A task that waits for the store.
 pub(super) enum StoreTask {
     /// Take a ward.
     Take(Ward),
-    /// Look up where a journal stands.
+    /// Read the position of a journal.
     Open(ChannelKey),
-    /// Commit a group, by its number. Groups are handed to the store in the order of numbers.
+    /// Commit a group, by its number. Groups are handed to the store in the order of their numbers.
     Commit(u64, Vec<Batch>),
-    /// Take away what remains of a deleted channel.
+    /// Remove the remains of a deleted channel.
     Sweep { channel_key: ChannelKey, no: ChannelNo, below: Seq, reply: Reply<()> },
 }
 
-/// The writer's desk.
 pub(super) struct WriteQueue {
-    with: Arguments,
-    /// Ordered, so that those who wait are told in order when all is over.
-    wards: BTreeMap<Ward, Hold>,
+    arguments: Arguments,
+    /// Ordered, so that waiting requests fail in a fixed order when the store has failed.
+    wards: BTreeMap<Ward, WardState>,
     journal_cache: JournalCache,
-    /// What can be written, in order.
+    /// The requests that can be written, in order.
     ready: VecDeque<Request>,
     /// How many requests wait for a ward or for their journal.
     waiting: usize,
-    /// The groups on their way, the oldest first.
+    /// The groups in flight, the oldest first.
     in_flight: VecDeque<Group>,
     /// How many groups were formed.
     groups: u64,
-    /// Journals that cannot be read: each is told of once, however often it is tried.
+    /// Journals that cannot be read. Each is logged once, however often it is tried.
     unreadable: HashSet<ChannelKey>,
-    /// Why nothing is written any more.
+    /// The failure of the store, after which nothing is written.
     broken: Option<Arc<str>>,
-    /// What is to be done next.
+    /// The tasks to start next.
     pub(super) tasks: Vec<StoreTask>,
 }
 
-enum Hold {
-    /// It is being taken; these wait for that.
+enum WardState {
+    /// The ward is being taken. These wait for it.
     Taking(Vec<Waiter>),
     Held(Held),
 }
 
 enum Waiter {
-    /// A journal to be looked up.
+    /// A journal to be opened.
     Journal(ChannelKey),
     /// A request that concerns no journal.
     Request(Box<Request>),
 }
 
-/// So many groups are on their way at a time: while the store has the one, the next is made and answered.
+/// How many groups can be in flight at a time. While the store commits the first, the next is formed.
 const MAX_GROUPS_IN_FLIGHT: usize = 2;
 
-/// A group on its way.
+/// A group in flight.
 struct Group {
     number: u64,
     planned: Vec<Planned>,
-    /// Where journals stand once it is committed.
+    /// The positions of its journals once it is committed.
     positions: HashMap<ChannelKey, JournalPosition>,
-    /// Journals for which something was refused in a group before it, which this one did not know.
+    /// Journals for which the group before refused something after this group was formed.
     behind: HashSet<ChannelKey>,
-    /// What is to be done again of that group: before what is to be done again of this one.
+    /// The requests of the group before that must be retried. They go before the retries of this group.
     retry: VecDeque<Request>,
-    /// What came of it, while one before it is not answered.
+    /// The store's answer, while the group before is not answered.
     outcome: Option<Outcome>,
 }
 
 type Outcome = Result<Vec<Result<(), Refusal>>, StoreError>;
 
-/// A request whose batch, if it needs one, is on its way.
+/// A request in a group. Its batch, if it needs one, is in flight.
 struct Planned {
     request: Request,
     has_batch: bool,
-    /// Where its journal stands once it is committed.
+    /// The position of its journal once it is committed.
     position: JournalPosition,
     events: Vec<Arc<Recorded>>,
 }
 
 impl WriteQueue {
-    pub(super) fn new(with: Arguments) -> Self {
+    pub(super) fn new(arguments: Arguments) -> Self {
         Self {
             wards: BTreeMap::new(),
-            journal_cache: JournalCache::new(with.bounds.journals),
+            journal_cache: JournalCache::new(arguments.bounds.journals),
             ready: VecDeque::new(),
             waiting: 0,
             in_flight: VecDeque::new(),
@@ -111,35 +110,35 @@ impl WriteQueue {
             unreadable: HashSet::new(),
             broken: None,
             tasks: Vec::new(),
-            with,
+            arguments,
         }
     }
 
     pub(super) fn store(&self) -> &Arc<dyn Store> {
-        &self.with.store
+        &self.arguments.store
     }
 
     pub(super) fn accept(&mut self, mut accept: Accept) {
-        if self.broken.is_none() && self.load() >= self.with.bounds.waiting {
-            let retry_after = self.with.bounds.retry_after;
+        if self.broken.is_none() && self.load() >= self.arguments.bounds.waiting {
+            let retry_after = self.arguments.bounds.retry_after;
             return accept.reply.send(Err(Refused::Busy { retry_after }));
         }
-        accept.at.get_or_insert_with(|| self.with.clock.now());
-        self.take_in(Request::Accept(accept));
+        accept.at.get_or_insert_with(|| self.arguments.clock.now());
+        self.enqueue(Request::Accept(accept));
     }
 
     pub(super) fn post(&mut self, mut post: Post) {
-        post.at.get_or_insert_with(|| self.with.clock.now());
-        self.take_in(Request::Post(post));
+        post.at.get_or_insert_with(|| self.arguments.clock.now());
+        self.enqueue(Request::Post(post));
     }
 
-    /// Takes in a request: to be written now, or once its ward is held and its journal is at hand.
-    pub(super) fn take_in(&mut self, request: Request) {
-        if let Some(why) = &self.broken {
-            return request.fail(WriteError::Unavailable(why.clone()));
+    /// Takes in a request. It becomes ready once its ward is held and its journal is open.
+    pub(super) fn enqueue(&mut self, request: Request) {
+        if let Some(reason) = &self.broken {
+            return request.fail(WriteError::Unavailable(reason.clone()));
         }
         let Some(channel_key) = request.channel_key().cloned() else {
-            return self.take_in_administrative(request);
+            return self.enqueue_administrative(request);
         };
         match self.journal_cache.enqueue(request, channel_key, &mut self.ready) {
             Admission::Ready => {}
@@ -154,7 +153,7 @@ impl WriteQueue {
         }
     }
 
-    fn take_in_administrative(&mut self, request: Request) {
+    fn enqueue_administrative(&mut self, request: Request) {
         match self.waiters(request.ward()) {
             Some(waiters) => {
                 waiters.push(Waiter::Request(Box::new(request)));
@@ -164,26 +163,26 @@ impl WriteQueue {
         }
     }
 
-    /// Those who wait for a ward, which is asked for with the first; none: it is held.
+    /// The list of waiters for a ward. The first call starts to take the ward. `None`: the ward is held.
     fn waiters(&mut self, ward: Ward) -> Option<&mut Vec<Waiter>> {
         let tasks = &mut self.tasks;
-        let hold = self.wards.entry(ward).or_insert_with(|| {
+        let state = self.wards.entry(ward).or_insert_with(|| {
             tasks.push(StoreTask::Take(ward));
-            Hold::Taking(Vec::new())
+            WardState::Taking(Vec::new())
         });
-        match hold {
-            Hold::Taking(waiters) => Some(waiters),
-            Hold::Held(_) => None,
+        match state {
+            WardState::Taking(waiters) => Some(waiters),
+            WardState::Held(_) => None,
         }
     }
 
-    /// A ward was taken, or could not be.
-    pub(super) fn hold(&mut self, ward: Ward, held: Result<Held, ReadError>) {
+    /// Handles the result of taking a ward.
+    pub(super) fn ward_taken(&mut self, ward: Ward, held: Result<Held, ReadError>) {
         let held = match held {
             Ok(held) => held,
-            Err(error) => return self.break_off(&format!("ward {} cannot be taken: {error}", ward.0)),
+            Err(error) => return self.fail_store(&format!("ward {} cannot be taken: {error}", ward.0)),
         };
-        let Some(Hold::Taking(waiters)) = self.wards.insert(ward, Hold::Held(held)) else { return };
+        let Some(WardState::Taking(waiters)) = self.wards.insert(ward, WardState::Held(held)) else { return };
         for waiter in waiters {
             match waiter {
                 Waiter::Journal(channel_key) => self.tasks.push(StoreTask::Open(channel_key)),
@@ -195,13 +194,13 @@ impl WriteQueue {
         }
     }
 
-    /// It was looked up where a journal stands. One that cannot be read is no harm to the others.
-    pub(super) fn open(&mut self, channel_key: ChannelKey, head: Result<Head, ReadError>) {
+    /// Handles the result of opening a journal. A journal that cannot be read fails its own requests only.
+    pub(super) fn journal_opened(&mut self, channel_key: ChannelKey, head: Result<Head, ReadError>) {
         match head {
             Ok(head) => {
                 self.unreadable.remove(&channel_key);
                 if let (Some(no), below @ Seq(1..)) = (head.no, head.swept_below) {
-                    self.tasks.push(StoreTask::Sweep { channel_key: channel_key.clone(), no, below, reply: Reply::unheard() });
+                    self.tasks.push(StoreTask::Sweep { channel_key: channel_key.clone(), no, below, reply: Reply::ignored() });
                 }
                 let requests = self.journal_cache.open(channel_key, head.into());
                 self.waiting = self.waiting.saturating_sub(requests.len());
@@ -209,55 +208,60 @@ impl WriteQueue {
             }
             Err(error) => {
                 if self.unreadable.insert(channel_key.clone()) {
-                    tracing::error!(guild = %Plain(channel_key.guild.as_str()), channel = %Plain(channel_key.channel.as_str()), %error, "a journal cannot be opened");
+                    tracing::error!(
+                        guild = %Plain(channel_key.guild.as_str()),
+                        channel = %Plain(channel_key.channel.as_str()),
+                        %error,
+                        "a journal cannot be opened"
+                    );
                 }
                 let requests = self.journal_cache.give_up(&channel_key);
                 self.waiting = self.waiting.saturating_sub(requests.len());
-                let lost = WriteError::from(error);
-                requests.into_iter().for_each(|request| request.fail(lost.clone()));
+                let error = WriteError::from(error);
+                requests.into_iter().for_each(|request| request.fail(error.clone()));
             }
         }
     }
 
-    /// Whether a group can follow those that are on their way. One more than one has to be worth it.
-    fn is_free(&self) -> bool {
+    /// Whether another group can be sent. A second one is sent only if enough requests wait.
+    fn can_send_group(&self) -> bool {
         match self.in_flight.back() {
             None => true,
-            // What it is about to hand back comes before whatever waits.
+            // Its requests that must be retried come before all that wait.
             Some(last) if !last.behind.is_empty() => false,
             Some(last) => {
                 self.in_flight.len() < MAX_GROUPS_IN_FLIGHT
-                    && self.ready.len() >= self.with.bounds.ahead.max(last.planned.len() / 2)
+                    && self.ready.len() >= self.arguments.bounds.ahead.max(last.planned.len() / 2)
             }
         }
     }
 
-    /// Where a journal stands once all is committed that is on its way.
+    /// The position of a journal once all groups in flight are committed.
     fn position(&self, channel_key: &ChannelKey) -> Option<&JournalPosition> {
-        let on_its_way = self.in_flight.iter().rev().find_map(|group| group.positions.get(channel_key));
-        on_its_way.or_else(|| self.journal_cache.position(channel_key))
+        let in_flight = self.in_flight.iter().rev().find_map(|group| group.positions.get(channel_key));
+        in_flight.or_else(|| self.journal_cache.position(channel_key))
     }
 
-    /// The next group and its number, if there is way for it and something can be written.
+    /// Forms the next group, if it can be sent now and something can be written. Returns it with its number.
     pub(super) fn form_group(&mut self) -> Option<(u64, Vec<Batch>)> {
-        if self.broken.is_some() || !self.is_free() {
+        if self.broken.is_some() || !self.can_send_group() {
             return None;
         }
         let mut positions: HashMap<ChannelKey, JournalPosition> = HashMap::new();
         let (mut planned, mut batches, mut bytes) = (Vec::new(), Vec::new(), 0);
-        while batches.len() < self.with.bounds.group_batches
-            && bytes < self.with.bounds.group_bytes
+        while batches.len() < self.arguments.bounds.group_batches
+            && bytes < self.arguments.bounds.group_bytes
             && let Some(request) = self.ready.pop_front()
         {
-            // Only what lies in a ward that is held becomes ready; a reply that is dropped answers all the same.
+            // Requests become ready only when their ward is held. If it is not, the request is dropped, and that answers it.
             let channel_key = request.channel_key();
             let known = channel_key.and_then(|channel_key| positions.get(channel_key).or_else(|| self.position(channel_key)));
             let mut position = known.cloned().unwrap_or_default();
-            let Some(Hold::Held(ward)) = self.wards.get_mut(&request.ward()) else { continue };
+            let Some(WardState::Held(ward)) = self.wards.get_mut(&request.ward()) else { continue };
             match plan(&request, ward, &mut position) {
                 Ok(mut plan) => {
                     if let Some(batch) = plan.batch.as_mut().filter(|_| request.erases()) {
-                        batch.writes.push(erased::mark(batch.ward, self.with.clock.now()));
+                        batch.writes.push(erased::mark(batch.ward, self.arguments.clock.now()));
                     }
                     if let Some(channel_key) = channel_key {
                         positions.insert(channel_key.clone(), position.clone());
@@ -267,19 +271,19 @@ impl WriteQueue {
                     batches.extend(plan.batch);
                     planned.push(Planned { request, has_batch, position, events: plan.events });
                 }
-                Err(lost) => self.fail(request, lost),
+                Err(error) => self.fail(request, error),
             }
         }
         if batches.is_empty() {
             if self.in_flight.is_empty() {
                 planned.into_iter().for_each(|planned| self.finish(planned));
             } else {
-                // They wait for what was asked before them.
+                // Requests without a batch wait until the groups in flight are answered.
                 planned.into_iter().rev().for_each(|planned| self.ready.push_front(planned.request));
             }
             return None;
         }
-        self.with.instruments.group_size.record(batches.len() as f64, NONE);
+        self.arguments.instruments.group_size.record(batches.len() as f64, NONE);
         self.groups += 1;
         let number = self.groups;
         self.in_flight.push_back(Group {
@@ -293,7 +297,7 @@ impl WriteQueue {
         Some((number, batches))
     }
 
-    /// The store has answered what came of a group. Groups are concluded in the order of their numbers.
+    /// Handles the store's answer for a group. Groups are concluded in the order of their numbers.
     pub(super) fn conclude(&mut self, number: u64, outcome: Outcome) {
         if let Some(group) = self.in_flight.iter_mut().find(|group| group.number == number) {
             group.outcome = Some(outcome);
@@ -305,19 +309,20 @@ impl WriteQueue {
                 Ok(results) => self.conclude_each(planned, behind, retry, results),
                 Err(error) => {
                     self.ready.extend(retry);
-                    let why: Arc<str> = error.to_string().into();
-                    let lost = match error {
-                        StoreError::Failed(_) => WriteError::Unavailable(why.clone()),
+                    let reason: Arc<str> = error.to_string().into();
+                    let error = match error {
+                        StoreError::Failed(_) => WriteError::Unavailable(reason.clone()),
                         StoreError::Unknown(_) | StoreError::Damaged(_) => WriteError::Unknown,
                     };
-                    planned.into_iter().for_each(|planned| planned.request.fail(lost.clone()));
-                    self.break_off(&why);
+                    planned.into_iter().for_each(|planned| planned.request.fail(error.clone()));
+                    self.fail_store(&reason);
                 }
             }
         }
     }
 
-    /// `refused` are the journals for which something was refused before, `retry` is what is to be done again of that.
+    /// Answers the requests of a committed group. `refused` are the journals for which the group before refused something, `retry` the requests of
+    /// that group that must be retried.
     fn conclude_each(
         &mut self,
         group: Vec<Planned>,
@@ -339,19 +344,19 @@ impl WriteQueue {
                     if let Some(channel_key) = channel_key {
                         refused.insert(channel_key.clone());
                     }
-                    if let Err(why) = self.answer_existing(planned, &key, value) {
-                        broken.get_or_insert(why);
+                    if let Err(reason) = self.answer_existing_key(planned, &key, value) {
+                        broken.get_or_insert(reason);
                     }
                 }
                 Err(refusal @ (Refusal::Gap { .. } | Refusal::OldTerm { .. })) => {
-                    // Somebody else writes here.
-                    let why = refusal.to_string();
-                    self.fail(planned.request, WriteError::Unavailable(why.as_str().into()));
-                    broken.get_or_insert(why);
+                    // Another writer uses this ward.
+                    let reason = refusal.to_string();
+                    self.fail(planned.request, WriteError::Unavailable(reason.as_str().into()));
+                    broken.get_or_insert(reason);
                 }
             }
         }
-        // They were before everything that waits, and stay so; their numbers are given anew.
+        // The retries stay before all waiting requests, and get new numbers.
         if let Some(next) = self.in_flight.front_mut().filter(|_| !refused.is_empty()) {
             (next.behind, next.retry) = (refused, retry);
         } else {
@@ -359,20 +364,21 @@ impl WriteQueue {
             self.ready = retry;
         }
         match broken {
-            Some(why) => self.break_off(&why),
-            None => self.give_up_if_broken(),
+            Some(reason) => self.fail_store(&reason),
+            None => self.fail_ready_if_broken(),
         }
     }
 
-    /// A group may be answered after one before it has failed: what would be done again is not done any more.
-    fn give_up_if_broken(&mut self) {
-        if let Some(why) = self.broken.clone() {
-            self.ready.drain(..).for_each(|request| request.fail(WriteError::Unavailable(why.clone())));
+    /// A group may be answered after the group before it has failed. Then its retries fail, too.
+    fn fail_ready_if_broken(&mut self) {
+        if let Some(reason) = self.broken.clone() {
+            self.ready.drain(..).for_each(|request| request.fail(WriteError::Unavailable(reason.clone())));
         }
     }
 
-    /// A key that had to be new is there: a duplicate, if it is the message's id; a contest, if whoever asked expects one.
-    fn answer_existing(&mut self, planned: Planned, key: &Key, value: Value) -> Result<(), String> {
+    /// Answers a request whose key exists already. If the key is the message's id, the message is a duplicate. An administrative write gets the
+    /// existing value. Anything else means that another writer uses this store.
+    fn answer_existing_key(&mut self, planned: Planned, key: &Key, value: Value) -> Result<(), String> {
         let Planned { request, position, .. } = planned;
         if let (Some(channel_key), Some(id), Some(no)) = (request.channel_key(), request.message_id(), position.no)
             && is_message_id(key, channel_key.ward(), no, id)
@@ -394,17 +400,17 @@ impl WriteQueue {
                 Ok(())
             }
             request => {
-                let why = format!("the key {key} exists already: somebody else writes to this store");
-                self.fail(request, WriteError::Unavailable(why.as_str().into()));
-                Err(why)
+                let reason = format!("the key {key} exists already: another writer uses this store");
+                self.fail(request, WriteError::Unavailable(reason.as_str().into()));
+                Err(reason)
             }
         }
     }
 
-    /// What was asked is done: it is published, handed on, and answered.
+    /// Finishes a committed request: publishes and dispatches its events, and answers it.
     fn finish(&mut self, planned: Planned) {
         let Planned { request, has_batch, position, events } = planned;
-        measures::committed(&request, &events, &self.with.platforms, &self.with.instruments);
+        measures::committed(&request, &events, &self.arguments.platforms, &self.arguments.instruments);
         let Some(channel_key) = request.channel_key().cloned() else {
             if let Request::WriteMeta(WriteMeta { reply, .. }) = request {
                 reply.send(Ok(()));
@@ -413,11 +419,11 @@ impl WriteQueue {
         };
         self.journal_cache.advance(&channel_key, position.clone());
         for recorded in events {
-            self.with.hub.publish(&channel_key, Live::Recorded(recorded.clone()));
-            if recorded.event.is_heard() {
-                let committed = self.with.clock.now();
-                // Where nobody watches, nobody else has it.
-                (self.with.deliver)(&channel_key.guild, &channel_key.channel, Arc::unwrap_or_clone(recorded), committed);
+            self.arguments.hub.publish(&channel_key, Live::Recorded(recorded.clone()));
+            if recorded.event.is_inbound() {
+                let committed = self.arguments.clock.now();
+                // Nobody else has the event, unless somebody watches the channel. So this mostly needs no copy.
+                (self.arguments.deliver)(&channel_key.guild, &channel_key.channel, Arc::unwrap_or_clone(recorded), committed);
             }
         }
         let last = position.last;
@@ -442,38 +448,38 @@ impl WriteQueue {
         self.journal_cache.release(&channel_key);
     }
 
-    fn fail(&mut self, request: Request, lost: WriteError) {
+    fn fail(&mut self, request: Request, error: WriteError) {
         if let Some(channel_key) = request.channel_key().cloned() {
             self.journal_cache.release(&channel_key);
         }
-        request.fail(lost);
+        request.fail(error);
     }
 
-    /// Writes nothing any more, tells everybody who waits, and says why.
-    fn break_off(&mut self, why: &str) {
+    /// Stops writing for good: fails all waiting requests and reports the failure of the store.
+    fn fail_store(&mut self, reason: &str) {
         if self.broken.is_some() {
-            return self.give_up_if_broken();
+            return self.fail_ready_if_broken();
         }
-        let why: Arc<str> = why.into();
-        self.broken = Some(why.clone());
+        let reason: Arc<str> = reason.into();
+        self.broken = Some(reason.clone());
         self.waiting = 0;
-        let administrative = std::mem::take(&mut self.wards).into_values().filter_map(|hold| match hold {
-            Hold::Taking(waiters) => Some(waiters),
-            Hold::Held(_) => None,
+        let administrative = std::mem::take(&mut self.wards).into_values().filter_map(|state| match state {
+            WardState::Taking(waiters) => Some(waiters),
+            WardState::Held(_) => None,
         });
         let administrative = administrative.flatten().filter_map(|waiter| match waiter {
             Waiter::Request(request) => Some(*request),
             Waiter::Journal(_) => None,
         });
-        let unwritten: Vec<_> = administrative.chain(self.ready.drain(..)).chain(self.journal_cache.give_up_all()).collect();
-        for request in unwritten {
-            request.fail(WriteError::Unavailable(why.clone()));
+        let waiting: Vec<_> = administrative.chain(self.ready.drain(..)).chain(self.journal_cache.give_up_all()).collect();
+        for request in waiting {
+            request.fail(WriteError::Unavailable(reason.clone()));
         }
-        self.with.instruments.store_failures.add(1, NONE);
-        (self.with.report)(Fate::StoreFailed(why.to_string()));
+        self.arguments.instruments.store_failures.add(1, NONE);
+        (self.arguments.report)(Fate::StoreFailed(reason.to_string()));
     }
 
-    /// How many requests were taken in and not answered.
+    /// The number of unanswered requests.
     fn load(&self) -> usize {
         self.ready.len() + self.waiting + self.in_flight.iter().map(|group| group.planned.len()).sum::<usize>()
     }

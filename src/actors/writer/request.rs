@@ -1,4 +1,4 @@
-//! A request to the writer on its way.
+//! The requests to the writer, as its queue stores them.
 
 use std::sync::Arc;
 
@@ -13,7 +13,6 @@ use crate::journal::channel_key::ChannelKey;
 use crate::ports::store::Write;
 use crate::ports::store::key::Kind;
 
-/// A request on its way.
 #[derive(Debug)]
 pub(super) enum Request {
     Accept(Accept),
@@ -25,7 +24,7 @@ pub(super) enum Request {
     DeleteExpired(DeleteExpired),
     RemoveFromIndex(RemoveFromIndex),
     Fence(Fence),
-    /// The remains of a deleted channel below this number are gone.
+    /// The remains of a deleted channel below this number are removed.
     Swept {
         channel_key: ChannelKey,
         below: Seq,
@@ -34,7 +33,7 @@ pub(super) enum Request {
 }
 
 impl Request {
-    /// Which channel it is for; administrative writes are for none.
+    /// The channel of the request. Administrative writes have none.
     pub(super) fn channel_key(&self) -> Option<&ChannelKey> {
         match self {
             Self::Accept(Accept { channel_key, .. })
@@ -50,20 +49,20 @@ impl Request {
         }
     }
 
-    /// Whether it takes words or names out of what is stored already.
+    /// Whether it removes words or names from stored data.
     pub(super) fn erases(&self) -> bool {
         match self {
             Self::Delete(_) | Self::RedactEvents(_) | Self::DeleteExpired(_) | Self::RemoveFromIndex(_) => true,
             Self::WriteMeta(WriteMeta { writes, .. }) => writes.iter().any(|write| {
                 let (Write::Put(key, _) | Write::Remove(key)) = write;
-                key.kind().is_some_and(is_rewritten_to_erase)
+                key.kind().is_some_and(is_written_to_erase)
             }),
             Self::Accept(_) | Self::Record(_) | Self::Post(_) | Self::Fence(_) | Self::Swept { .. } => false,
         }
     }
 
-    /// When it was handed to the writer, if it puts events on record.
-    pub(super) const fn handed_over(&self) -> Option<Instant> {
+    /// When it was sent to the writer, if it journals events.
+    pub(super) const fn sent_at(&self) -> Option<Instant> {
         match self {
             Self::Accept(Accept { reply, .. }) => Some(reply.since()),
             Self::Record(Record { reply, .. }) => Some(reply.since()),
@@ -72,7 +71,7 @@ impl Request {
         }
     }
 
-    /// Where its keys lie.
+    /// The ward of its keys.
     pub(super) fn ward(&self) -> Ward {
         match self {
             Self::WriteMeta(write_meta) => write_meta.ward,
@@ -80,7 +79,7 @@ impl Request {
         }
     }
 
-    /// The platform's id of the message, which has to be new.
+    /// The platform's id of the message, which must be new.
     pub(super) fn message_id(&self) -> Option<&Arc<str>> {
         match self {
             Self::Accept(Accept { id, .. }) => id.as_ref(),
@@ -89,26 +88,26 @@ impl Request {
         }
     }
 
-    /// Answers that it was not done.
-    pub(super) fn fail(self, lost: WriteError) {
+    /// Answers with this error.
+    pub(super) fn fail(self, error: WriteError) {
         match self {
-            Self::Accept(Accept { reply, .. }) => reply.send(Err(lost.into())),
-            Self::WriteMeta(WriteMeta { reply, .. }) => reply.send(Err(lost.into())),
-            Self::Record(Record { reply, .. }) => reply.send(Err(lost)),
-            Self::Post(Post { reply, .. }) => reply.send(Err(lost)),
+            Self::Accept(Accept { reply, .. }) => reply.send(Err(error.into())),
+            Self::WriteMeta(WriteMeta { reply, .. }) => reply.send(Err(error.into())),
+            Self::Record(Record { reply, .. }) => reply.send(Err(error)),
+            Self::Post(Post { reply, .. }) => reply.send(Err(error)),
             Self::Delete(DeleteChannel { reply, .. })
             | Self::RedactEvents(RedactEvents { reply, .. })
             | Self::DeleteExpired(DeleteExpired { reply, .. })
-            | Self::Swept { reply, .. } => reply.send(Err(lost)),
-            Self::RemoveFromIndex(RemoveFromIndex { reply, .. }) => reply.send(Err(lost)),
-            Self::Fence(Fence { reply, .. }) => reply.send(Err(lost)),
+            | Self::Swept { reply, .. } => reply.send(Err(error)),
+            Self::RemoveFromIndex(RemoveFromIndex { reply, .. }) => reply.send(Err(error)),
+            Self::Fence(Fence { reply, .. }) => reply.send(Err(error)),
         }
     }
 }
 
-/// Whether whoever writes such a record by itself takes words or names out of it. Sweeps remove events. Usage is recorded with events; written
-/// alone it loses a name.
-const fn is_rewritten_to_erase(kind: Kind) -> bool {
+/// Whether an administrative write of such a record removes words or names. Sweeps remove events this way. Usage is otherwise recorded with events;
+/// it is written alone to remove a name.
+const fn is_written_to_erase(kind: Kind) -> bool {
     match kind {
         Kind::Journal | Kind::Usage => true,
         Kind::Head

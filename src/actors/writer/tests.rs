@@ -22,19 +22,19 @@ use crate::journal::erased;
 use crate::journal::key;
 use crate::journal::reader::{Pending, Range};
 use crate::journal::record::{OutboxRecord, Used, encode, encode_number};
-use crate::journal::redaction::without_words;
+use crate::journal::redaction::redact;
 use crate::ports::store::Write;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 
 #[tokio::test(start_paused = true)]
-async fn every_channel_is_numbered_without_gaps_however_many_interleave() {
+async fn every_channel_is_numbered_without_gaps_when_many_interleave() {
     let world = World::new().await;
     let channels: Vec<_> = (0..40).map(|number| format!("room{number}")).collect();
 
     let mut answers = Vec::new();
     for round in 1..=25 {
         for channel in &channels {
-            answers.push((round, world.hear(channel, "hi", None)));
+            answers.push((round, world.accept(channel, "hi", None)));
             if round % 7 == 0 {
                 world.finish().await;
             }
@@ -51,12 +51,12 @@ async fn every_channel_is_numbered_without_gaps_however_many_interleave() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_arrives_during_a_commit_is_committed_together() {
+async fn requests_that_arrive_during_a_commit_are_committed_together() {
     let world = World::new().await;
-    world.hear("lobby", "first", None).await.unwrap().unwrap();
+    world.accept("lobby", "first", None).await.unwrap().unwrap();
     world.store.hold();
 
-    let answers: Vec<_> = (0..60).map(|_| world.hear("lobby", "more", None)).collect();
+    let answers: Vec<_> = (0..60).map(|_| world.accept("lobby", "more", None)).collect();
     world.finish().await;
     world.store.release();
     for answer in answers {
@@ -67,12 +67,12 @@ async fn what_arrives_during_a_commit_is_committed_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_much_waits_a_group_follows_one_that_is_not_answered_yet() {
+async fn a_second_group_is_sent_before_the_first_is_answered_when_many_requests_wait() {
     let world = World::new().await;
-    world.hear("lobby", "first", None).await.unwrap().unwrap();
+    world.accept("lobby", "first", None).await.unwrap().unwrap();
     world.store.hold();
 
-    let answers: Vec<_> = (0..300).map(|_| world.hear("lobby", "more", None)).collect();
+    let answers: Vec<_> = (0..300).map(|_| world.accept("lobby", "more", None)).collect();
     world.finish().await;
     world.store.release();
     for (answer, number) in answers.into_iter().zip(2..) {
@@ -83,14 +83,14 @@ async fn where_much_waits_a_group_follows_one_that_is_not_answered_yet() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_group_before_has_refused_is_numbered_anew_in_the_groups_that_followed_it() {
+async fn requests_behind_a_refused_one_get_new_numbers_in_later_groups() {
     let world = World::bounded(Bounds { ahead: 2, ..Bounds::default() }).await;
-    world.hear("lobby", "one", Some("a")).await.unwrap().unwrap();
+    world.accept("lobby", "one", Some("a")).await.unwrap().unwrap();
     world.store.hold();
 
-    let duplicate = world.hear("lobby", "one", Some("a"));
+    let duplicate = world.accept("lobby", "one", Some("a"));
     let (two, elsewhere, three) =
-        (world.hear("lobby", "two", None), world.hear("attic", "hi", None), world.hear("lobby", "three", None));
+        (world.accept("lobby", "two", None), world.accept("attic", "hi", None), world.accept("lobby", "three", None));
     world.finish().await;
     let fence = world.fence("lobby");
     world.store.release();
@@ -102,33 +102,33 @@ async fn what_a_group_before_has_refused_is_numbered_anew_in_the_groups_that_fol
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_a_group_fails_what_followed_it_is_answered_too() {
+async fn requests_behind_a_failed_group_are_answered() {
     let world = World::bounded(Bounds { ahead: 2, ..Bounds::default() }).await;
-    world.hear("lobby", "one", Some("a")).await.unwrap().unwrap();
+    world.accept("lobby", "one", Some("a")).await.unwrap().unwrap();
     world.store.hold();
 
-    let failing = world.hear("lobby", "two", None);
-    let (following, waiting) = (world.hear("lobby", "three", None), world.hear("lobby", "four", None));
+    let failing = world.accept("lobby", "two", None);
+    let (following, waiting) = (world.accept("lobby", "three", None), world.accept("lobby", "four", None));
     world.finish().await;
-    let late = world.hear("lobby", "five", None);
+    let late = world.accept("lobby", "five", None);
     world.store.fail_next(StoreError::Failed("no space".into()));
     world.store.release();
 
     for answer in [failing, late] {
         assert!(answer.await.unwrap().is_err());
     }
-    // The store went on, so it is there.
+    // The test store committed the group that followed the failed one.
     assert_eq!((following.await.unwrap(), waiting.await.unwrap()), (Ok(new(3)), Ok(new(4))));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_group_has_at_most_so_many_batches_and_bytes() {
+async fn a_group_is_limited_in_batches_and_bytes() {
     let world = World::bounded(Bounds { group_batches: 10, group_bytes: 100_000, ..Bounds::default() }).await;
-    world.hear("lobby", "first", None).await.unwrap().unwrap();
+    world.accept("lobby", "first", None).await.unwrap().unwrap();
     world.store.hold();
 
-    let answers: Vec<_> = (0..20).map(|_| world.hear("lobby", "short", None)).collect();
-    let large: Vec<_> = (0..2).map(|_| world.hear("lobby", &"long".repeat(30_000), None)).collect();
+    let answers: Vec<_> = (0..20).map(|_| world.accept("lobby", "short", None)).collect();
+    let large: Vec<_> = (0..2).map(|_| world.accept("lobby", &"long".repeat(30_000), None)).collect();
     world.finish().await;
     world.store.release();
     for answer in answers.into_iter().chain(large) {
@@ -139,16 +139,16 @@ async fn a_group_has_at_most_so_many_batches_and_bytes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_id_again_gives_the_first_number_whatever_the_text() {
+async fn a_duplicate_id_returns_the_first_number_whatever_the_text() {
     let world = World::new().await;
-    world.hear("lobby", "one", Some("a")).await.unwrap().unwrap();
+    world.accept("lobby", "one", Some("a")).await.unwrap().unwrap();
 
-    let stored = world.hear("lobby", "other", Some("a")).await.unwrap();
-    let elsewhere = world.hear("attic", "one", Some("a")).await.unwrap();
+    let stored = world.accept("lobby", "other", Some("a")).await.unwrap();
+    let elsewhere = world.accept("attic", "one", Some("a")).await.unwrap();
     world.store.hold();
-    let in_flight = world.hear("lobby", "two", Some("b"));
+    let in_flight = world.accept("lobby", "two", Some("b"));
     world.finish().await;
-    let same_group: Vec<_> = ["b", "c", "c", "d", "a"].map(|id| world.hear("lobby", id, Some(id))).into();
+    let same_group: Vec<_> = ["b", "c", "c", "d", "a"].map(|id| world.accept("lobby", id, Some(id))).into();
     world.finish().await;
     world.store.release();
 
@@ -164,16 +164,16 @@ async fn the_same_id_again_gives_the_first_number_whatever_the_text() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_follows_a_duplicate_is_numbered_anew_in_its_order() {
+async fn requests_behind_a_duplicate_get_new_numbers_in_order() {
     let world = World::new().await;
-    world.hear("lobby", "one", Some("a")).await.unwrap().unwrap();
+    world.accept("lobby", "one", Some("a")).await.unwrap().unwrap();
     world.store.hold();
-    world.hear("attic", "blocks the store", None);
+    world.accept("attic", "blocks the store", None);
     world.finish().await;
 
-    let duplicate = world.hear("lobby", "one", Some("a"));
-    let next = world.hear("lobby", "two", None);
-    let owed = OutboxRecord {
+    let duplicate = world.accept("lobby", "one", Some("a"));
+    let next = world.accept("lobby", "two", None);
+    let outbox_record = OutboxRecord {
         companion: "aria".into(),
         trigger: Trigger::Lull,
         messages: vec![Seq(1)],
@@ -184,11 +184,11 @@ async fn what_follows_a_duplicate_is_numbered_anew_in_its_order() {
     };
     let made = world.record(|record| {
         record.made = vec![made_event(Seq(1), jitter(9))];
-        record.outbox = vec![OutboxWrite::Put(Ticket(1), owed)];
+        record.outbox = vec![OutboxWrite::Put(Ticket(1), outbox_record)];
     });
     let removed = world.record(|record| record.outbox = vec![OutboxWrite::Remove(Ticket(1))]);
     let fence = world.fence("lobby");
-    let last = world.hear("lobby", "three", None);
+    let last = world.accept("lobby", "three", None);
     world.finish().await;
     world.store.release();
 
@@ -202,24 +202,24 @@ async fn what_follows_a_duplicate_is_numbered_anew_in_its_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_outcome_is_lost_to_everybody_and_ends_all_writing() {
+async fn an_unknown_outcome_fails_all_requests_and_ends_all_writing() {
     let world = World::new().await;
-    world.hear("lobby", "one", None).await.unwrap().unwrap();
+    world.accept("lobby", "one", None).await.unwrap().unwrap();
     world.store.hold();
     world.store.fail_next(StoreError::Unknown("no answer".into()));
-    let in_flight = world.hear("lobby", "two", None);
+    let in_flight = world.accept("lobby", "two", None);
     world.finish().await;
     let made = world.record(|record| record.made = vec![made_event(Seq(1), jitter(9))]);
-    let elsewhere = world.hear("attic", "hi", None);
+    let elsewhere = world.accept("attic", "hi", None);
     world.finish().await;
     world.store.release();
 
     assert_eq!(in_flight.await.unwrap(), Err(WriteError::Unknown.into()));
     assert!(matches!(made.await.unwrap(), Err(WriteError::Unavailable(_))));
     assert!(matches!(elsewhere.await.unwrap(), Err(Refused::WriteError(WriteError::Unavailable(_)))));
-    let later = world.hear("lobby", "three", None).await.unwrap();
+    let later = world.accept("lobby", "three", None).await.unwrap();
     assert!(matches!(later, Err(Refused::WriteError(WriteError::Unavailable(_)))));
-    assert!(matches!(&world.fates.lock().unwrap()[..], [Fate::StoreFailed(why)] if why.contains("no answer")));
+    assert!(matches!(&world.failures.lock().unwrap()[..], [Fate::StoreFailed(why)] if why.contains("no answer")));
 }
 
 #[tokio::test(start_paused = true)]
@@ -227,32 +227,32 @@ async fn a_failed_store_is_not_an_unknown_outcome() {
     let world = World::new().await;
     world.store.fail_next(StoreError::Failed("disk full".into()));
 
-    let answer = world.hear("lobby", "one", None).await.unwrap();
+    let answer = world.accept("lobby", "one", None).await.unwrap();
 
     assert!(matches!(answer, Err(Refused::WriteError(WriteError::Unavailable(why))) if why.contains("disk full")));
-    assert_eq!(world.fates.lock().unwrap().len(), 1);
+    assert_eq!(world.failures.lock().unwrap().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_ward_that_somebody_else_took_ends_all_writing() {
+async fn a_ward_taken_by_another_writer_ends_all_writing() {
     let world = World::new().await;
-    world.hear("lobby", "one", None).await.unwrap().unwrap();
+    world.accept("lobby", "one", None).await.unwrap().unwrap();
     world.store.take(channel_key("lobby").ward()).await.unwrap();
 
-    let answer = world.hear("lobby", "two", None).await.unwrap();
+    let answer = world.accept("lobby", "two", None).await.unwrap();
 
     assert!(matches!(answer, Err(Refused::WriteError(WriteError::Unavailable(_)))));
-    assert_eq!(world.fates.lock().unwrap().len(), 1);
+    assert_eq!(world.failures.lock().unwrap().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_killed_writer_answers_everybody_and_its_successor_goes_on_with_the_numbers() {
+async fn a_killed_writer_answers_all_requests_and_its_successor_continues_the_numbers() {
     let world = World::new().await;
-    world.hear("lobby", "one", None).await.unwrap().unwrap();
+    world.accept("lobby", "one", None).await.unwrap().unwrap();
     world.store.hold();
-    let in_flight = world.hear("lobby", "two", None);
+    let in_flight = world.accept("lobby", "two", None);
     world.finish().await;
-    let waiting = world.hear("lobby", "three", None);
+    let waiting = world.accept("lobby", "three", None);
     world.finish().await;
 
     world.writer.kill();
@@ -260,7 +260,7 @@ async fn a_killed_writer_answers_everybody_and_its_successor_goes_on_with_the_nu
     assert_eq!(in_flight.await.unwrap(), Err(WriteError::Unknown.into()));
     assert_eq!(waiting.await.unwrap(), Err(WriteError::Unknown.into()));
     let successor = World::on(world.store.clone(), Bounds::default()).await;
-    let first = successor.hear("lobby", "four", None);
+    let first = successor.accept("lobby", "four", None);
     successor.finish().await;
     world.store.release();
     assert_eq!(first.await.unwrap(), Ok(new(2)));
@@ -268,7 +268,7 @@ async fn a_killed_writer_answers_everybody_and_its_successor_goes_on_with_the_nu
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_to_a_writer_that_is_gone_is_answered() {
+async fn a_message_to_a_stopped_writer_is_answered() {
     let world = World::new().await;
     world.writer.stop_and_wait(None, None).await.unwrap();
 
@@ -280,10 +280,10 @@ async fn a_message_to_a_writer_that_is_gone_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_is_pending_until_it_is_quiet_after_the_newest_it_heard() {
+async fn a_channel_is_pending_until_it_is_quiet_after_its_newest_inbound_event() {
     let world = World::new().await;
 
-    world.hear("lobby", "one", None).await.unwrap().unwrap();
+    world.accept("lobby", "one", None).await.unwrap().unwrap();
     let after_one = world.is_pending("lobby").await;
     world.record(|record| record.quiet = Some(Seq(1))).await.unwrap().unwrap();
     let after_quiet = world.is_pending("lobby").await;
@@ -294,12 +294,12 @@ async fn a_channel_is_pending_until_it_is_quiet_after_the_newest_it_heard() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_accepted_while_a_quiet_record_is_on_its_way_stays_pending() {
+async fn a_message_accepted_while_a_quiet_record_is_in_flight_stays_pending() {
     let world = World::new().await;
-    world.hear("lobby", "one", None).await.unwrap().unwrap();
+    world.accept("lobby", "one", None).await.unwrap().unwrap();
     world.store.hold();
 
-    let before = world.hear("lobby", "two", None);
+    let before = world.accept("lobby", "two", None);
     let quiet = world.record(|record| record.quiet = Some(Seq(1)));
     world.finish().await;
     world.store.release();
@@ -314,10 +314,10 @@ async fn a_message_accepted_while_a_quiet_record_is_on_its_way_stays_pending() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pending_is_known_again_after_a_restart() {
+async fn the_pending_mark_survives_a_restart() {
     let world = World::new().await;
-    world.hear("lobby", "one", None).await.unwrap().unwrap();
-    world.hear("lobby", "two", None).await.unwrap().unwrap();
+    world.accept("lobby", "one", None).await.unwrap().unwrap();
+    world.accept("lobby", "two", None).await.unwrap().unwrap();
     let successor = World::on(world.store.clone(), Bounds::default()).await;
 
     successor.record(|record| record.quiet = Some(Seq(1))).await.unwrap().unwrap();
@@ -329,21 +329,21 @@ async fn pending_is_known_again_after_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_channel_is_empty_and_goes_on_with_its_numbers() {
+async fn a_deleted_channel_is_empty_and_continues_its_numbers() {
     let world = World::new().await;
     for number in 0..1_100 {
         let id = format!("id{number}");
-        world.hear("lobby", "text", Some(&id)).await.unwrap().unwrap();
+        world.accept("lobby", "text", Some(&id)).await.unwrap().unwrap();
     }
-    world.hear("attic", "stays", Some("id1")).await.unwrap().unwrap();
+    world.accept("attic", "stays", Some("id1")).await.unwrap().unwrap();
 
     let deleted = world.delete("lobby");
-    let meanwhile = world.hear("lobby", "new", Some("id1"));
+    let meanwhile = world.accept("lobby", "new", Some("id1"));
     deleted.await.unwrap().unwrap();
 
     assert_eq!(meanwhile.await.unwrap(), Ok(retry(2)));
     assert_eq!(world.texts("lobby").await, []);
-    assert_eq!(world.hear("lobby", "anew", Some("id1")).await.unwrap(), Ok(new(1_101)));
+    assert_eq!(world.accept("lobby", "anew", Some("id1")).await.unwrap(), Ok(new(1_101)));
     assert_eq!(world.texts("lobby").await, [(1_101, "anew".into())]);
     assert_eq!(world.reader().restore(&channel_key("lobby")).await.unwrap().events.len(), 1);
     assert_eq!(world.texts("attic").await.len(), 1);
@@ -355,15 +355,15 @@ async fn a_deleted_channel_is_empty_and_goes_on_with_its_numbers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_cut_short_is_finished_when_the_channel_is_used_again() {
+async fn an_interrupted_deletion_is_finished_when_the_channel_is_next_used() {
     let world = World::new().await;
     let ward = channel_key("lobby").ward();
-    world.hear("lobby", "one", None).await.unwrap().unwrap();
+    world.accept("lobby", "one", None).await.unwrap().unwrap();
     let deleted = [key::tombstone(ward, ChannelNo(0)), key::sweep(ward, ChannelNo(0))];
     deleted.into_iter().for_each(|key| world.store.put(key, encode_number(Seq(2))));
     let successor = World::on(world.store.clone(), Bounds::default()).await;
 
-    let answer = successor.hear("lobby", "two", None).await.unwrap();
+    let answer = successor.accept("lobby", "two", None).await.unwrap();
     successor.finish().await;
 
     assert_eq!(answer, Ok(new(2)));
@@ -372,9 +372,9 @@ async fn a_deletion_cut_short_is_finished_when_the_channel_is_used_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_deleted_conversation_still_makes_is_not_recorded() {
+async fn late_events_of_a_deleted_conversation_are_not_recorded() {
     let world = World::new().await;
-    world.hear("lobby", "one", None).await.unwrap().unwrap();
+    world.accept("lobby", "one", None).await.unwrap().unwrap();
     world.delete("lobby").await.unwrap().unwrap();
 
     let late = world.record(|record| record.made = vec![made_event(Seq(1), jitter(9))]).await.unwrap();
@@ -384,14 +384,14 @@ async fn what_a_deleted_conversation_still_makes_is_not_recorded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_scrubbed_event_keeps_its_number_and_loses_its_words() {
+async fn a_redacted_event_keeps_its_number_and_loses_its_words() {
     let world = World::new().await;
-    world.hear("lobby", "secret", None).await.unwrap().unwrap();
-    world.hear("lobby", "open", None).await.unwrap().unwrap();
+    world.accept("lobby", "secret", None).await.unwrap().unwrap();
+    world.accept("lobby", "open", None).await.unwrap().unwrap();
     let event = world.reader().event(&channel_key("lobby"), Seq(1)).await.unwrap().unwrap();
 
     let (reply, answer) = Reply::awaited();
-    let events = vec![without_words(&event)];
+    let events = vec![redact(&event)];
     world.send(WriterMessage::RedactEvents(RedactEvents {
         channel_key: channel_key("lobby"),
         events,
@@ -404,9 +404,9 @@ async fn a_scrubbed_event_keeps_its_number_and_loses_its_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_posted_statement_takes_its_reply_out_of_the_outbox() {
+async fn a_posted_statement_removes_its_reply_from_the_outbox() {
     let world = World::new().await;
-    let owed = OutboxRecord {
+    let outbox_record = OutboxRecord {
         companion: "aria".into(),
         trigger: Trigger::DirectAddress,
         messages: vec![Seq(1)],
@@ -415,28 +415,28 @@ async fn a_posted_statement_takes_its_reply_out_of_the_outbox() {
         parts: Vec::new(),
         name: None,
     };
-    world.hear("lobby", "Aria?", None).await.unwrap().unwrap();
-    world.record(|record| record.outbox = vec![OutboxWrite::Put(Ticket(4), owed.clone())]).await.unwrap().unwrap();
+    world.accept("lobby", "Aria?", None).await.unwrap().unwrap();
+    world.record(|record| record.outbox = vec![OutboxWrite::Put(Ticket(4), outbox_record.clone())]).await.unwrap().unwrap();
     let before = world.reader().outbox(&channel_key("lobby")).await.unwrap();
 
     let posted = world.post("Here.", Ticket(4)).await.unwrap();
 
-    assert_eq!(before, [(Ticket(4), owed)]);
+    assert_eq!(before, [(Ticket(4), outbox_record)]);
     assert_eq!(posted, Ok(new(2)));
     assert_eq!(world.reader().outbox(&channel_key("lobby")).await.unwrap(), []);
     assert_eq!(world.delivered_to("lobby"), [1, 2]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn time_never_goes_back_behind_what_a_channel_has_heard() {
+async fn event_times_never_go_back_when_the_clock_does() {
     let world = World::new().await;
     world.clock.0.store(500, Ordering::Relaxed);
-    world.hear("lobby", "one", None).await.unwrap().unwrap();
+    world.accept("lobby", "one", None).await.unwrap().unwrap();
     world.clock.0.store(100, Ordering::Relaxed);
-    world.hear("lobby", "two", None).await.unwrap().unwrap();
+    world.accept("lobby", "two", None).await.unwrap().unwrap();
 
     let restarted = World::on(world.store.clone(), Bounds::default()).await;
-    restarted.hear("lobby", "three", None).await.unwrap().unwrap();
+    restarted.accept("lobby", "three", None).await.unwrap().unwrap();
 
     let all = Range { after: Seq::NONE, before: None, limit: 10, newest_first: false };
     let events = restarted.reader().events(&channel_key("lobby"), all).await.unwrap();
@@ -444,13 +444,13 @@ async fn time_never_goes_back_behind_what_a_channel_has_heard() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn too_many_that_wait_are_refused_but_never_what_channels_make() {
+async fn inbound_events_over_the_limit_are_refused_but_never_events_that_channels_make() {
     let world = World::bounded(Bounds { waiting: 3, ..Bounds::default() }).await;
-    world.hear("lobby", "one", None).await.unwrap().unwrap();
+    world.accept("lobby", "one", None).await.unwrap().unwrap();
     world.store.hold();
-    let taken: Vec<_> = (0..3).map(|_| world.hear("lobby", "more", None)).collect();
+    let taken: Vec<_> = (0..3).map(|_| world.accept("lobby", "more", None)).collect();
 
-    let refused = world.hear("lobby", "too many", None);
+    let refused = world.accept("lobby", "too many", None);
     let made = world.record(|record| record.made = vec![made_event(Seq(1), jitter(9))]);
     world.finish().await;
     world.store.release();
@@ -463,11 +463,11 @@ async fn too_many_that_wait_are_refused_but_never_what_channels_make() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_committed_is_published_in_order_before_it_is_answered() {
+async fn committed_events_are_published_in_order_before_the_answer() {
     let world = World::new().await;
     let mut watcher = world.hub.watch(&channel_key("lobby"));
 
-    world.hear("lobby", "one", None).await.unwrap().unwrap();
+    world.accept("lobby", "one", None).await.unwrap().unwrap();
     world
         .record(|record| record.made = vec![made_event(Seq(1), jitter(9)), made_event(Seq(1), jitter(6))])
         .await
@@ -482,7 +482,7 @@ async fn what_is_committed_is_published_in_order_before_it_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_administrative_write_that_must_be_new_is_contested_by_what_is_there() {
+async fn an_administrative_write_that_must_be_new_is_refused_if_its_key_exists() {
     let world = World::new().await;
     let room = key::room(&"console:lobby".into());
     let create = |value: u32| {
@@ -499,7 +499,7 @@ async fn an_administrative_write_that_must_be_new_is_contested_by_what_is_there(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_used_is_on_record_even_at_one_moment() {
+async fn usages_at_the_same_moment_are_all_recorded() {
     let world = World::new().await;
     let used = || vec![Used::Evaluation { companion: "aria".into() }, Used::Statement { companion: "aria".into() }];
 
@@ -534,40 +534,40 @@ async fn an_event_of_the_wrong_kind_is_not_recorded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_journal_that_cannot_be_opened_is_no_harm_to_the_others() {
+async fn a_journal_that_cannot_be_opened_does_not_affect_others() {
     let world = World::new().await;
     let damaged = channel_key("lobby");
     world.store.put(key::channel_name(&damaged), b"\x09?".to_vec());
 
-    let broken = world.hear("lobby", "hi", None);
-    let sound = world.hear("attic", "hi", None);
+    let broken = world.accept("lobby", "hi", None);
+    let sound = world.accept("attic", "hi", None);
 
     let refused = broken.await.unwrap();
     assert!(matches!(refused, Err(Refused::WriteError(WriteError::Unreadable(why))) if why.contains("version 9")));
     assert_eq!(sound.await.unwrap(), Ok(new(1)));
-    assert!(world.fates.lock().unwrap().is_empty());
+    assert!(world.failures.lock().unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn journals_put_away_are_opened_again_where_they_stood() {
+async fn evicted_journals_are_opened_again_at_their_position() {
     let world = World::bounded(Bounds { journals: 3, ..Bounds::default() }).await;
 
     for round in 1..=4 {
         for number in 0..10 {
-            let answer = world.hear(&format!("room{number}"), "hi", None).await.unwrap();
+            let answer = world.accept(&format!("room{number}"), "hi", None).await.unwrap();
             assert_eq!(answer, Ok(new(round)));
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_goes_on_record_is_measured_once() {
+async fn journaled_events_are_counted_once() {
     let world = World::new().await;
-    world.hear("lobby", "one", Some("m1")).await.unwrap().unwrap();
+    world.accept("lobby", "one", Some("m1")).await.unwrap().unwrap();
     world.store.hold();
-    let late = world.hear("lobby", "two", Some("m2"));
+    let late = world.accept("lobby", "two", Some("m2"));
     world.finish().await;
-    let together = [world.hear("lobby", "one again", Some("m1")), world.hear("attic", "three", None)];
+    let together = [world.accept("lobby", "one again", Some("m1")), world.accept("attic", "three", None)];
     tokio::time::sleep(Duration::from_secs(2)).await;
     let not_yet = world.metrics.total("tertulia_messages_total", &[]);
     world.store.release();
@@ -579,7 +579,7 @@ async fn what_goes_on_record_is_measured_once() {
     world.post("hello", Ticket(9)).await.unwrap().unwrap();
 
     let total = |name: &str| world.metrics.total(name, &[]);
-    assert_eq!(not_yet, 1.0, "what is not committed is not counted");
+    assert_eq!(not_yet, 1.0, "only committed messages are counted");
     assert_eq!(total("tertulia_messages_total"), 4.0);
     assert_eq!(world.metrics.total("tertulia_messages_total", &[("platform", "other"), ("message_role", "companion")]), 1.0);
     assert_eq!(total("tertulia_journal_events_total"), 5.0);
@@ -589,32 +589,32 @@ async fn what_goes_on_record_is_measured_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_takes_words_out_marks_that_the_stores_file_still_has_them() {
+async fn every_erasing_write_marks_that_the_stores_file_still_has_the_words() {
     let world = World::new().await;
     let ward = channel_key("lobby").ward();
     let day = |days: u64| Moment::ZERO + Duration::from_secs(days * 24 * 60 * 60);
     let set = |days| world.clock.0.store(day(days).as_micros(), Ordering::Relaxed);
     set(3);
     for text in ["one", "two"] {
-        world.hear("lobby", text, None).await.unwrap().unwrap();
+        world.accept("lobby", text, None).await.unwrap().unwrap();
     }
     world.record(|record| record.usage = vec![]).await.unwrap().unwrap();
-    assert_eq!(erased::oldest(&*world.store).await, Ok(None), "what is only said erases nothing");
+    assert_eq!(erased::oldest(&*world.store).await, Ok(None), "new messages erase nothing");
     let marks = async || {
         let all = world.store.scan(Key::new(ward, Kind::Meta), Key::new(ward, Kind::Meta).end(), false, 100).await.unwrap();
         all.iter().filter(|(key, _)| erased::is_mark(key)).count()
     };
 
-    let (reply, scrubbed) = Reply::awaited();
+    let (reply, redacted) = Reply::awaited();
     let events = world.reader().restore(&channel_key("lobby")).await.unwrap().events;
-    let events = events.iter().map(without_words).collect();
+    let events = events.iter().map(redact).collect();
     world.send(WriterMessage::RedactEvents(RedactEvents {
         channel_key: channel_key("lobby"),
         events,
         writes: Vec::new(),
         reply,
     }));
-    scrubbed.await.unwrap().unwrap();
+    redacted.await.unwrap().unwrap();
     assert_eq!((erased::oldest(&*world.store).await, marks().await), (Ok(Some(day(3))), 1));
 
     set(5);

@@ -1,4 +1,4 @@
-//! Decides who is let in: programs by the admin token, browsers by a session that the token opened.
+//! Authentication: programs send the admin token, browsers have a session that was opened with it.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -12,116 +12,115 @@ use subtle::ConstantTimeEq;
 use tokio::time::Instant;
 
 use super::host::is_loopback;
-use super::limits::{Allowance, party};
+use super::limits::{RateLimiter, client_key};
 use super::problem::Problem;
 use crate::ports::rng::Rng;
 use crate::settings::server::{Server, is_unguessable};
 
-/// All strangers together may try this many times what one address may: who has many addresses gets no further with them.
-const CROWD: f64 = 60.0;
+/// How many more wrong tokens all unknown addresses together may try than a single address, so that many addresses do not help in guessing.
+const SHARED_FACTOR: f64 = 60.0;
 
-/// In whose name the crowd's attempts are counted.
-const EVERYBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+/// The address for which attempts of all unknown addresses together are counted.
+const UNKNOWN_ADDRESSES: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
-/// At most this many addresses are remembered for having shown the token.
+/// How many addresses that have presented the token are remembered.
 const MAX_TRUSTED: usize = 1_000;
 
-/// So many digits are a session.
+/// The length of a session id, in hexadecimal digits.
 const SESSION_DIGITS: usize = 64;
 
-/// So many cookies of our name that could be a session are looked at: more than a browser keeps for a site.
+/// How many cookies with our name are checked for a session: more than a browser stores for a site.
 const MOST_COOKIES: usize = 256;
 
-/// Who may come in.
 pub(super) struct Auth {
-    /// None on loopback, where none is configured: everybody on this machine may come in.
+    /// None only on loopback, if no token is configured. Then every program on this machine is admitted.
     token: Option<SecretString>,
-    attempts: Allowance,
-    /// What addresses share that have never shown the token.
-    crowd: Allowance,
-    /// Addresses that have: a crowd that guesses does not keep them out.
+    attempts: RateLimiter,
+    /// The limit that all addresses share that have never presented the token.
+    shared_attempts: RateLimiter,
+    /// Addresses that have presented the token. Guessing from other addresses does not block them.
     trusted: Mutex<HashSet<IpAddr>>,
     sessions: Mutex<HashMap<Session, Instant>>,
-    session_lasts: Duration,
+    session_length: Duration,
     max_sessions: usize,
     is_secure: bool,
     rng: Arc<dyn Rng>,
 }
 
-/// A browser that is signed in: what its cookie holds.
+/// The session of a signed-in browser: the value of its cookie.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Session(String);
 
-/// As whom a request is let in.
+/// How a request is authenticated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
-    /// No token is needed here.
+    /// No token is configured.
     Open,
-    /// It showed the token.
+    /// With the admin token.
     Program,
-    /// It has a session.
+    /// With an open session.
     Browser(Session),
-    /// It showed nothing.
-    Stranger,
+    /// Without credentials, or with a session that has ended.
+    Anonymous,
 }
 
 impl Auth {
     pub(super) fn new(token: Option<SecretString>, settings: &Server, rng: Arc<dyn Rng>) -> Self {
-        let a_minute = f64::from(settings.sign_ins_per_minute);
+        let per_minute = f64::from(settings.sign_ins_per_minute);
         Self {
             token,
-            attempts: Allowance::new(a_minute / 60.0, a_minute),
-            crowd: Allowance::new(a_minute * CROWD / 60.0, a_minute * CROWD),
+            attempts: RateLimiter::new(per_minute / 60.0, per_minute),
+            shared_attempts: RateLimiter::new(per_minute * SHARED_FACTOR / 60.0, per_minute * SHARED_FACTOR),
             trusted: Mutex::default(),
             sessions: Mutex::default(),
-            session_lasts: settings.session(),
+            session_length: settings.session(),
             max_sessions: settings.max_sessions,
             is_secure: settings.public_origin().is_some_and(|origin| origin.starts_with("https://")),
             rng,
         }
     }
 
-    /// Whether anything has to be shown.
+    /// Whether requests need a token or a session.
     pub(super) fn is_needed(&self) -> bool {
         self.token.is_some()
     }
 
-    /// As whom these headers are let in. A wrong token is refused outright, and counted.
+    /// Authenticates a request by its headers. A wrong token is counted and refused.
     pub(super) fn admit(&self, headers: &HeaderMap, address: IpAddr, now: Instant) -> Result<Admission, Problem> {
         if self.token.is_none() {
             return Ok(Admission::Open);
         }
         if headers.contains_key(AUTHORIZATION) {
             let Some(token) = bearer(headers) else {
-                return Err(Problem::new(StatusCode::UNAUTHORIZED, "show the admin token as Authorization: Bearer …"));
+                return Err(Problem::new(StatusCode::UNAUTHORIZED, "send the admin token as Authorization: Bearer …"));
             };
             return self.try_token(token, address, now).map(|()| Admission::Program);
         }
-        Ok(self.session(headers, now).map_or(Admission::Stranger, Admission::Browser))
+        Ok(self.session(headers, now).map_or(Admission::Anonymous, Admission::Browser))
     }
 
-    /// Opens a session for who knows the token; returns the cookie to set.
+    /// Opens a session if the token is right. Returns the cookie to set.
     pub(super) fn sign_in(&self, token: &str, address: IpAddr, now: Instant) -> Result<String, Problem> {
         self.try_token(token.trim(), address, now)?;
         let session = Session(format!("{:032x}{:032x}", self.rng.id(), self.rng.id()));
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.retain(|_, ends_at| *ends_at > now);
         if sessions.len() >= self.max_sessions {
-            // All last equally long, so the one that ends first is the oldest.
+            // All sessions have the same length, so the one that ends first is the oldest.
             let oldest = sessions.iter().min_by_key(|(_, ends_at)| **ends_at).map(|(session, _)| session.clone());
             oldest.and_then(|session| sessions.remove(&session));
         }
-        let cookie = self.written(&session.0, self.session_lasts);
-        sessions.insert(session, now + self.session_lasts);
+        let cookie = self.cookie(&session.0, self.session_length);
+        sessions.insert(session, now + self.session_length);
         Ok(cookie)
     }
 
-    /// Ends the sessions of these headers, if they have any; returns the cookie that takes it away.
+    /// Ends the sessions in these headers. Returns a cookie that removes the session cookie.
     pub(super) fn sign_out(&self, headers: &HeaderMap) -> String {
-        for session in self.shown(headers) {
+        for session in self.sessions_in(headers) {
             self.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(&session);
         }
-        self.written("", Duration::ZERO)
+        self.cookie("", Duration::ZERO)
     }
 
     /// Whether a session is still open.
@@ -129,45 +128,45 @@ impl Auth {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).get(session).is_some_and(|ends_at| *ends_at > now)
     }
 
-    fn try_token(&self, shown: &str, address: IpAddr, now: Instant) -> Result<(), Problem> {
+    fn try_token(&self, presented: &str, address: IpAddr, now: Instant) -> Result<(), Problem> {
         if !self.is_needed() {
             return Ok(());
         }
-        let is_right = self.is_token(shown);
+        let is_right = self.is_token(presented);
         if is_right && self.has_unguessable_token() {
             self.trust(address);
             return Ok(());
         }
-        // Once too many were wrong, a right one that could be guessed waits like the others, or guessing could go on.
+        // Over the limit, a right token that could be guessed is refused like a wrong one. Otherwise the limit would not slow down guessing.
         let is_right = || is_right;
-        // Whoever is on this machine is of no crowd, whose guessing must not keep the operator out: its own attempts are counted alone.
-        let tried = if is_loopback(address) || self.is_trusted(address) {
+        // Loopback and trusted addresses do not share a limit with others, so that guessing elsewhere does not block the operator.
+        let outcome = if is_loopback(address) || self.is_trusted(address) {
             self.attempts.take_unless(address, now, is_right)
         } else {
-            let mut crowded = None;
-            let tried = self.attempts.take_unless(address, now, || {
-                let tried = self.crowd.take_unless(EVERYBODY, now, is_right);
-                crowded = tried.err();
-                tried == Ok(true)
+            let mut shared_error = None;
+            let outcome = self.attempts.take_unless(address, now, || {
+                let shared = self.shared_attempts.take_unless(UNKNOWN_ADDRESSES, now, is_right);
+                shared_error = shared.err();
+                shared == Ok(true)
             });
-            crowded.map_or(tried, Err)
+            shared_error.map_or(outcome, Err)
         };
-        match tried {
+        match outcome {
             Ok(true) => {
                 self.trust(address);
                 Ok(())
             }
             Ok(false) => Err(Problem::new(StatusCode::UNAUTHORIZED, "this is not the admin token")),
             Err(wait) => {
-                let detail = "too many attempts with a wrong token; wait and try again, or raise server.sign_ins_per_minute";
+                let detail = "too many attempts with wrong tokens; wait and try again, or raise server.sign_ins_per_minute";
                 Err(Problem::too_many(detail, wait))
             }
         }
     }
 
-    /// How long that takes tells nothing but the token's length.
-    fn is_token(&self, shown: &str) -> bool {
-        self.token.as_ref().is_some_and(|token| token.expose_secret().as_bytes().ct_eq(shown.as_bytes()).into())
+    /// Compares in constant time, so that the duration reveals nothing but the token's length.
+    fn is_token(&self, presented: &str) -> bool {
+        self.token.as_ref().is_some_and(|token| token.expose_secret().as_bytes().ct_eq(presented.as_bytes()).into())
     }
 
     fn has_unguessable_token(&self) -> bool {
@@ -175,28 +174,28 @@ impl Auth {
     }
 
     fn is_trusted(&self, address: IpAddr) -> bool {
-        self.trusted.lock().unwrap_or_else(PoisonError::into_inner).contains(&party(address))
+        self.trusted.lock().unwrap_or_else(PoisonError::into_inner).contains(&client_key(address))
     }
 
     fn trust(&self, address: IpAddr) {
         let mut trusted = self.trusted.lock().unwrap_or_else(PoisonError::into_inner);
         if trusted.len() < MAX_TRUSTED {
-            trusted.insert(party(address));
+            trusted.insert(client_key(address));
         }
     }
 
-    /// Browsers accept the prefix only on what is Secure and holds for the whole host, so that no neighbour can set it.
+    /// Browsers accept the prefix `__Host-` only on cookies that are Secure and valid for one host, so that no other subdomain can set it.
     fn cookie_name(&self) -> &'static str {
         if self.is_secure { "__Host-tertulia" } else { "tertulia" }
     }
 
-    /// The session of these headers that is open. Whoever shares our name with us can set cookies of that name before ours.
+    /// The open session in these headers. Other servers on the same host name can set cookies with our name, so there may be several.
     fn session(&self, headers: &HeaderMap, now: Instant) -> Option<Session> {
-        self.shown(headers).find(|session| self.is_signed_in(session, now))
+        self.sessions_in(headers).find(|session| self.is_signed_in(session, now))
     }
 
-    /// What these headers show in cookies of that name.
-    fn shown(&self, headers: &HeaderMap) -> impl Iterator<Item = Session> {
+    /// The values of all cookies with our name that could be a session.
+    fn sessions_in(&self, headers: &HeaderMap) -> impl Iterator<Item = Session> {
         let name = self.cookie_name();
         headers
             .get_all(COOKIE)
@@ -209,16 +208,16 @@ impl Auth {
             .take(MOST_COOKIES)
     }
 
-    fn written(&self, value: &str, lasts: Duration) -> String {
+    fn cookie(&self, value: &str, max_age: Duration) -> String {
         let secure = if self.is_secure { "; Secure" } else { "" };
-        format!("{}={value}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{secure}", self.cookie_name(), lasts.as_secs())
+        format!("{}={value}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{secure}", self.cookie_name(), max_age.as_secs())
     }
 }
 
-/// The token that a program shows, if it shows one as it is meant.
+/// The bearer token in these headers, if the scheme is right.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let shown = headers.get(AUTHORIZATION)?.to_str().unwrap_or_default();
-    let (scheme, token) = shown.split_once(' ').unwrap_or((shown, ""));
+    let value = headers.get(AUTHORIZATION)?.to_str().unwrap_or_default();
+    let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
@@ -260,46 +259,50 @@ mod tests {
     }
 
     #[test]
-    fn a_session_lasts_until_its_end_and_no_longer() {
+    fn a_session_ends_after_its_configured_length() {
         let auth = auth(&Server { session_secs: 60.0, ..defaults() });
         let now = Instant::now();
         let headers = with_cookie(&auth.sign_in("open sesame", ANA, now).unwrap());
 
         let admissions = [0, 59, 60].map(|secs| auth.admit(&headers, ANA, now + Duration::from_secs(secs)).unwrap());
 
-        assert!(matches!(admissions, [Admission::Browser(_), Admission::Browser(_), Admission::Stranger]));
+        assert!(matches!(admissions, [Admission::Browser(_), Admission::Browser(_), Admission::Anonymous]));
     }
 
     #[test]
-    fn cookies_of_the_same_name_that_somebody_else_set_sign_nobody_out() {
+    fn foreign_cookies_with_our_name_do_not_end_a_session() {
         let auth = auth(&defaults());
         let now = Instant::now();
         let cookie = auth.sign_in("open sesame", ANA, now).unwrap();
         let ours = cookie.split(';').next().unwrap();
         let (short, long) = ("tertulia=x".to_owned(), format!("tertulia={}", "0".repeat(SESSION_DIGITS)));
-        let shown = |others: &[&String]| {
+        let headers_with = |others: &[&String]| {
             let others = others.iter().flat_map(|other| [other.as_str(), "; "]).collect::<String>();
             HeaderMap::from_iter([(COOKIE, HeaderValue::from_str(&format!("{others}{ours}; {short}")).unwrap())])
         };
-        let is_in = |headers: &HeaderMap| matches!(auth.admit(headers, ANA, now), Ok(Admission::Browser(_)));
-        let mut apart = with_cookie("tertulia=x");
-        apart.append(COOKIE, HeaderValue::from_str(ours).unwrap());
+        let is_signed_in = |headers: &HeaderMap| matches!(auth.admit(headers, ANA, now), Ok(Admission::Browser(_)));
+        let mut separate = with_cookie("tertulia=x");
+        separate.append(COOKIE, HeaderValue::from_str(ours).unwrap());
 
-        assert!(is_in(&shown(&[&short])) && is_in(&shown(&[&short, &long, &short])) && is_in(&apart));
-        assert!(is_in(&shown(&[&long; MOST_COOKIES - 1])));
-        assert!(!is_in(&shown(&[&long; MOST_COOKIES])), "they are not looked at without end");
-        auth.sign_out(&shown(&[&short]));
-        assert!(!is_in(&shown(&[])));
+        assert!(
+            is_signed_in(&headers_with(&[&short]))
+                && is_signed_in(&headers_with(&[&short, &long, &short]))
+                && is_signed_in(&separate)
+        );
+        assert!(is_signed_in(&headers_with(&[&long; MOST_COOKIES - 1])));
+        assert!(!is_signed_in(&headers_with(&[&long; MOST_COOKIES])), "the number of checked cookies is limited");
+        auth.sign_out(&headers_with(&[&short]));
+        assert!(!is_signed_in(&headers_with(&[])));
     }
 
     #[test]
-    fn over_the_limit_the_oldest_session_ends() {
+    fn a_session_over_the_limit_ends_the_oldest() {
         let auth = auth(&Server { max_sessions: 2, ..defaults() });
         let now = Instant::now();
         let cookies = [0, 1, 2].map(|secs| auth.sign_in("open sesame", ANA, now + Duration::from_secs(secs)).unwrap());
 
         let admitted = cookies
-            .map(|cookie| auth.admit(&with_cookie(&cookie), ANA, now + Duration::from_secs(3)).unwrap() != Admission::Stranger);
+            .map(|cookie| auth.admit(&with_cookie(&cookie), ANA, now + Duration::from_secs(3)).unwrap() != Admission::Anonymous);
 
         assert_eq!(admitted, [false, true, true]);
     }
@@ -329,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn many_addresses_together_run_out_of_attempts_and_do_not_keep_out_who_knows_the_token() {
+    fn guessing_from_many_addresses_is_limited_and_does_not_block_trusted_addresses() {
         let auth = auth(&Server { sign_ins_per_minute: 1, ..defaults() });
         let now = Instant::now();
         let from = |n: u32| IpAddr::V4(Ipv4Addr::from_bits(0x0A00_0000 + n));
@@ -342,13 +345,13 @@ mod tests {
         assert!(guesses[60..].iter().all(|status| *status == 429));
         assert_eq!(auth.sign_in("open sesame", from(100), now).unwrap_err().status().as_u16(), 429);
         assert!(auth.sign_in("open sesame", from(200), now).is_ok());
-        // From this machine.
+        // Loopback is not blocked.
         assert!(auth.sign_in("open sesame", ANA, now).is_ok());
         assert!(auth.sign_in("open sesame", from(100), now + Duration::from_secs(60)).is_ok());
     }
 
     #[test]
-    fn who_shows_a_token_that_nobody_can_guess_is_let_in_however_many_guess() {
+    fn an_unguessable_token_is_accepted_in_spite_of_any_number_of_guesses() {
         const LONG: &str = "9f86d081884c7d659a2feaa0c55ad015";
         let settings = Server { sign_ins_per_minute: 1, ..defaults() };
         let auth = Auth::new(Some(LONG.into()), &settings, Arc::new(Counting(AtomicU64::new(1))));

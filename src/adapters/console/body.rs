@@ -1,4 +1,4 @@
-//! Reads what a request brings: JSON bodies, query parameters and path segments, each refused by name when it does not fit.
+//! Extracts JSON bodies, query parameters and path segments. An error names the field that is invalid.
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
@@ -10,15 +10,15 @@ use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 
 use super::problem::Problem;
-use super::{Shared, words};
+use super::{Shared, validation};
 use crate::domain::id::Seq;
 use crate::ports::backend::room::RoomId;
 use crate::settings::misfit::{misfit, without_place};
 
-/// How much of a body that is too long is read all the same, so that its sender gets to read the answer.
-const DRAINED_BYTES: usize = 1 << 20;
+/// How many bytes over the limit are read and discarded, so that the client gets to read the response.
+const DRAIN_BYTES: usize = 1 << 20;
 
-/// A JSON body. No content type is taken for JSON, another one is refused: forms cannot be posted here from foreign pages.
+/// A JSON body. A missing content type counts as JSON. Any other type is refused, so that foreign pages cannot post forms here.
 pub(super) struct Json<T>(pub(super) T);
 
 impl<T: DeserializeOwned> FromRequest<Shared> for Json<T> {
@@ -27,7 +27,7 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Json<T> {
     async fn from_request(request: Request, console: &Shared) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         if media_type(&parts.headers).is_some_and(|media| media != "application/json") {
-            let detail = "the body must be JSON, send it with Content-Type: application/json";
+            let detail = "the body must be JSON; send it with Content-Type: application/json";
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
         }
         let bytes = read(&parts.headers, body, console).await?;
@@ -41,14 +41,14 @@ pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
     value.split(';').next().map(|media| media.trim().to_ascii_lowercase())
 }
 
-/// A whole body, within `server.max_body_bytes` and `server.body_timeout_secs`.
+/// Reads a whole body, within `server.max_body_bytes` and `server.body_timeout_secs`.
 pub(super) async fn read(headers: &HeaderMap, body: Body, console: &Shared) -> Result<Bytes, Problem> {
     let limit = console.settings.max_body_bytes;
     let too_large =
-        || Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body has more than {limit} bytes, send less at once"));
+        || Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body has more than {limit} bytes; send less at once"));
     let announced =
         headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()).and_then(|value| value.parse::<usize>().ok());
-    if announced.is_some_and(|bytes| bytes > limit + DRAINED_BYTES) {
+    if announced.is_some_and(|bytes| bytes > limit + DRAIN_BYTES) {
         return Err(too_large());
     }
     let whole = async {
@@ -56,22 +56,22 @@ pub(super) async fn read(headers: &HeaderMap, body: Body, console: &Shared) -> R
         let mut read = Vec::with_capacity(announced.unwrap_or(0).min(limit));
         let mut seen = 0;
         while let Some(piece) = pieces.next().await {
-            let piece = piece.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body broke off, send it again"))?;
+            let piece = piece.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body ended too early; send it again"))?;
             seen += piece.len();
             if seen <= limit {
                 read.extend_from_slice(&piece);
-            } else if seen > limit + DRAINED_BYTES {
+            } else if seen > limit + DRAIN_BYTES {
                 break;
             }
         }
         if seen > limit { Err(too_large()) } else { Ok(Bytes::from(read)) }
     };
-    let late = |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time, send it again");
+    let late = |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time; send it again");
     tokio::time::timeout(console.settings.body_timeout(), whole).await.map_err(late)?
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    // What is derived for a struct reads an array too, which would make the order of fields part of the API.
+    // Derived deserializers also accept an array for a struct. That would make the order of fields part of the API.
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|byte| *byte != b'{')
         && serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
     {
@@ -90,12 +90,12 @@ fn refusal(error: &serde_json::Error, field: Option<String>) -> Problem {
     let detail = error.to_string();
     match error.classify() {
         Category::Data => {
-            // A body is one line as often as not: the field says more than the column.
+            // Line and column are removed: most bodies are one line, and the field says more.
             let detail = without_place(&detail);
-            // serde gives the path of what is there; of what is missing, or is there twice, it gives the name alone.
-            let named = detail.strip_prefix("missing field `").or_else(|| detail.strip_prefix("duplicate field `"));
-            let missing = named.and_then(|rest| rest.split('`').next());
-            let field = match (field, missing) {
+            // For a missing or duplicate field, serde gives only the name and the path of its parent.
+            let rest = detail.strip_prefix("missing field `").or_else(|| detail.strip_prefix("duplicate field `"));
+            let name = rest.and_then(|rest| rest.split('`').next());
+            let field = match (field, name) {
                 (Some(path), Some(name)) => Some(format!("{path}.{name}")),
                 (path, name) => path.or(name.map(str::to_owned)),
             };
@@ -107,33 +107,33 @@ fn refusal(error: &serde_json::Error, field: Option<String>) -> Problem {
             Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).with_field(field)
         }
         Category::Syntax | Category::Eof | Category::Io => {
-            Problem::new(StatusCode::BAD_REQUEST, format!("the body is no JSON: {detail}"))
+            Problem::new(StatusCode::BAD_REQUEST, format!("the body is not valid JSON: {detail}"))
         }
     }
 }
 
-/// Query parameters. One with an empty value counts as absent, an unknown one is refused.
-pub(super) struct Asked<T>(pub(super) T);
+/// Query parameters. A parameter with an empty value counts as missing. An unknown parameter is refused.
+pub(super) struct QueryParams<T>(pub(super) T);
 
-impl<T: DeserializeOwned> FromRequestParts<Shared> for Asked<T> {
+impl<T: DeserializeOwned> FromRequestParts<Shared> for QueryParams<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
-        asked(parts.uri.query().unwrap_or_default()).map(Self)
+        parse_query(parts.uri.query().unwrap_or_default()).map(Self)
     }
 }
 
-const NO_NUMBER: [&str; 2] = ["invalid digit found in string", "number too large to fit in target type"];
+/// The standard library's errors for a text that is not a whole number.
+const NUMBER_ERRORS: [&str; 2] = ["invalid digit found in string", "number too large to fit in target type"];
 
-fn asked<T: DeserializeOwned>(given: &str) -> Result<T, Problem> {
+fn parse_query<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
     let is_filled = |pair: &&str| !pair.split_once('=').is_some_and(|(_, value)| value.is_empty());
-    let filled: Vec<_> = given.split('&').filter(is_filled).collect();
+    let filled: Vec<_> = query.split('&').filter(is_filled).collect();
     form(&filled.join("&")).map_err(|detail| {
         let quoted = detail.split('`').nth(1);
         let field = detail.split_once(": ").map(|(path, _)| path).or(quoted).map(str::to_owned);
         let detail = match &field {
-            // What the standard library says of a number that is none.
-            Some(field) if NO_NUMBER.iter().any(|told| detail.ends_with(told)) => {
+            Some(field) if NUMBER_ERRORS.iter().any(|error| detail.ends_with(error)) => {
                 format!("{field} is not a whole number from 0 up")
             }
             Some(field) => match misfit(detail.strip_prefix(&format!("{field}: ")).unwrap_or(&detail)) {
@@ -146,7 +146,7 @@ fn asked<T: DeserializeOwned>(given: &str) -> Result<T, Problem> {
     })
 }
 
-/// Reads `application/x-www-form-urlencoded`, as queries and forms have it.
+/// Parses `application/x-www-form-urlencoded`, the format of queries and forms.
 pub(super) fn form<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let uri = Uri::builder().path_and_query(format!("/?{text}")).build().map_err(|error| error.to_string())?;
     Query::try_from_uri(&uri).map(|Query(value)| value).map_err(|rejection| {
@@ -155,41 +155,41 @@ pub(super) fn form<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     })
 }
 
-/// The room that a path names.
-pub(super) struct InRoom(pub(super) RoomId);
+/// The room in a path.
+pub(super) struct RoomPath(pub(super) RoomId);
 
-impl FromRequestParts<Shared> for InRoom {
+impl FromRequestParts<Shared> for RoomPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
         let room: String = segments(parts).await?;
-        words::room("room", &room).map(Self)
+        validation::room("room", &room).map(Self)
     }
 }
 
-/// The message that a path names.
-pub(super) struct OfMessage(pub(super) RoomId, pub(super) Seq);
+/// The room and the message in a path.
+pub(super) struct MessagePath(pub(super) RoomId, pub(super) Seq);
 
-impl FromRequestParts<Shared> for OfMessage {
+impl FromRequestParts<Shared> for MessagePath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
         let (room, seq): (String, String) = segments(parts).await?;
-        let room = words::room("room", &room)?;
-        let seq = seq.parse().map_err(|_| Problem::invalid("seq", format!("{seq:?} is no number of a message")))?;
+        let room = validation::room("room", &room)?;
+        let seq = seq.parse().map_err(|_| Problem::invalid("seq", format!("{seq:?} is not a message number")))?;
         Ok(Self(room, Seq(seq)))
     }
 }
 
-/// An entry of the quarantine that a path names.
-pub(super) struct Entry(pub(super) String);
+/// The id of a quarantine entry in a path.
+pub(super) struct EntryPath(pub(super) String);
 
-impl FromRequestParts<Shared> for Entry {
+impl FromRequestParts<Shared> for EntryPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
         let id: String = segments(parts).await?;
-        words::opaque_id("id", &id, 128)?;
+        validation::opaque_id("id", &id, 128)?;
         Ok(Self(id))
     }
 }
@@ -209,28 +209,28 @@ mod tests {
     use crate::ports::backend::messages::NewMessage;
     use crate::ports::backend::room::{RoomPatch, RoomPlan};
 
-    fn refused<T: DeserializeOwned>(body: &str) -> (u16, serde_json::Value) {
+    fn refusal_of<T: DeserializeOwned>(body: &str) -> (u16, serde_json::Value) {
         let problem = parse::<T>(body.as_bytes()).map(drop).unwrap_err();
         let json: serde_json::Value = serde_json::from_slice(&problem.json()).unwrap();
         (problem.status().as_u16(), json["field"].clone())
     }
 
     #[test]
-    fn a_wrong_type_deep_inside_is_named_by_its_path() {
-        let refusal = refused::<RoomPatch>(r#"{"companions": {"aria": {"paused": "yes"}}}"#);
+    fn a_nested_value_of_the_wrong_type_is_named_by_its_path() {
+        let refusal = refusal_of::<RoomPatch>(r#"{"companions": {"aria": {"paused": "yes"}}}"#);
 
         assert_eq!(refusal, (422, "companions.aria.paused".into()));
     }
 
     #[test]
     fn missing_and_unknown_fields_are_named() {
-        assert_eq!(refused::<NewMessage>(r#"{"from": "Ana"}"#), (422, "text".into()));
-        assert_eq!(refused::<NewMessage>(r#"{"from": "Ana", "text": "hi", "colour": 1}"#), (422, "colour".into()));
-        assert_eq!(refused::<RoomPlan>(r#"{"guild": "home", "companions": ["aria", 7]}"#), (422, "companions[1]".into()));
+        assert_eq!(refusal_of::<NewMessage>(r#"{"from": "Ana"}"#), (422, "text".into()));
+        assert_eq!(refusal_of::<NewMessage>(r#"{"from": "Ana", "text": "hi", "colour": 1}"#), (422, "colour".into()));
+        assert_eq!(refusal_of::<RoomPlan>(r#"{"guild": "home", "companions": ["aria", 7]}"#), (422, "companions[1]".into()));
     }
 
     #[test]
-    fn a_value_of_a_wrong_kind_is_told_by_its_field_with_what_it_has_to_be() {
+    fn an_error_names_the_field_its_value_and_the_expected_type() {
         let detail = |body: &str| {
             let problem = parse::<RoomPatch>(body.as_bytes()).map(drop).unwrap_err();
             (problem.status().as_u16(), problem.detail().to_owned())
@@ -248,7 +248,7 @@ mod tests {
             detail(r#"{"companions": {"aria": {"text_lull_timeout": "x"}}}"#).1,
             "companions.aria.text_lull_timeout is \"x\", must be a number"
         );
-        assert_eq!(detail(r#"{"paused": true, "paused": false}"#).1, "paused is there twice");
+        assert_eq!(detail(r#"{"paused": true, "paused": false}"#).1, "paused appears twice");
         assert_eq!(
             detail(r#"{"companions": {"aria": {"chatiness": "x"}}}"#).1,
             "companions.aria.chatiness is not known; did you mean chattiness?"
@@ -256,15 +256,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_told_apart_from_what_does_not_fit() {
-        let bodies = ["", "{", "{\"paused\": true, }", "{} {}", "\u{0}"].map(|body| refused::<RoomPatch>(body).0);
+    fn invalid_json_and_invalid_values_have_different_statuses() {
+        let bodies = ["", "{", "{\"paused\": true, }", "{} {}", "\u{0}"].map(|body| refusal_of::<RoomPatch>(body).0);
 
         assert_eq!(bodies, [400; 5]);
-        assert_eq!(["[]", "7", "null", "\"x\""].map(|body| refused::<RoomPatch>(body).0), [422; 4]);
+        assert_eq!(["[]", "7", "null", "\"x\""].map(|body| refusal_of::<RoomPatch>(body).0), [422; 4]);
     }
 
     #[test]
-    fn a_parameter_that_does_not_fit_is_told_by_its_name_with_what_may_be_asked_for() {
+    fn an_error_in_the_query_names_the_parameter_and_the_allowed_values() {
         #[derive(Debug, Deserialize)]
         #[serde(deny_unknown_fields)]
         #[expect(dead_code)]
@@ -274,17 +274,17 @@ mod tests {
             form: Option<crate::ports::backend::keeping::ExportForm>,
             limit: Option<u64>,
         }
-        let detail = |query: &str| asked::<Fields>(query).map(drop).unwrap_err().detail().to_owned();
+        let detail = |query: &str| parse_query::<Fields>(query).map(drop).unwrap_err().detail().to_owned();
 
         assert_eq!(detail("rom=lobby"), "rom is not known; did you mean room?");
         assert_eq!(detail("room=lobby&as=x"), "as is \"x\", must be one of json, replay");
         assert_eq!(detail("as=json"), "room is missing");
-        assert_eq!(detail("room=a&room=b"), "room is there twice");
+        assert_eq!(detail("room=a&room=b"), "room appears twice");
         assert_eq!(detail("room=a&limit=x"), "limit is not a whole number from 0 up");
     }
 
     #[test]
-    fn a_form_is_read_with_its_escapes() {
+    fn escapes_in_a_form_are_decoded() {
         #[derive(Deserialize)]
         struct Fields {
             token: String,

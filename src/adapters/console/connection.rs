@@ -1,4 +1,4 @@
-//! Serves one connection: bounds how long its peer may take, and whether there is a place for it.
+//! Serves one connection, with limits on how long its peer may take, and on the number of connections.
 
 use std::convert::Infallible;
 use std::io;
@@ -25,19 +25,18 @@ use tower::ServiceExt;
 
 use super::forwarded::Proxies;
 use super::guard::{Malformed, Peer};
-use super::heads::{Heads, Seen, Watched};
+use super::heads::{HeadInfo, Heads, Inspected};
 use super::host::is_loopback;
-use super::limits::{NoPlace, Place, Places};
+use super::limits::{NoSlot, Slot, Slots};
 use super::lingering::Lingering;
 use crate::settings::server::Server;
 
-/// The longest head of a request, in bytes. About as much of it, and of a response, is held in memory at once.
+/// The longest head of a request, in bytes. About as many bytes of a request and of a response are held in memory at once.
 ///
-/// A head that is not over when so much is there is refused by hyper; what came in the same reading as its end may make it longer, which is
-/// refused by the guard.
+/// hyper refuses a head that has not ended after this many bytes. A head that ends in the same read may still be longer; the guard refuses it.
 pub(super) const HEAD_BYTES: usize = 32 << 10;
 
-/// Serves requests until the peer has no more, takes too long, or `closing` turns true: then the one in flight is finished.
+/// Serves requests until the peer closes, takes too long, or `closing` turns true. Then the request in flight is finished.
 pub(super) async fn serve(
     stream: TcpStream,
     peer: SocketAddr,
@@ -45,12 +44,12 @@ pub(super) async fn serve(
     settings: &Server,
     closing: watch::Receiver<bool>,
 ) {
-    // Small answers shall not wait for more to come.
+    // Small responses must not wait for more data.
     let _ = stream.set_nodelay(true);
     serve_stream(stream, peer, router, settings, closing).await;
 }
 
-/// The same for any stream.
+/// Like [`serve`], for any stream.
 pub(super) async fn serve_stream<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     peer: SocketAddr,
@@ -59,10 +58,10 @@ pub(super) async fn serve_stream<S: AsyncRead + AsyncWrite + Unpin + Send + 'sta
     mut closing: watch::Receiver<bool>,
 ) {
     let heads = Heads::default();
-    let watched = heads.clone();
+    let inspected = heads.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(Body::new);
-        let Seen { fault, is_last } = heads.next();
+        let HeadInfo { fault, is_last } = heads.next();
         request.extensions_mut().insert(Peer(peer.ip()));
         fault.map(|fault| request.extensions_mut().insert(Malformed(fault)));
         let router = router.clone();
@@ -75,7 +74,7 @@ pub(super) async fn serve_stream<S: AsyncRead + AsyncWrite + Unpin + Send + 'sta
         }
     });
     let stream = Lingering::new(stream, closing.clone());
-    let io = TokioIo::new(Watched::new(Patient::new(stream, settings.stall_timeout()), watched));
+    let io = TokioIo::new(Inspected::new(StallTimeout::new(stream, settings.stall_timeout()), inspected));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(settings.header_timeout())
@@ -91,49 +90,49 @@ pub(super) async fn serve_stream<S: AsyncRead + AsyncWrite + Unpin + Send + 'sta
         }
     };
     if let Err(error) = outcome {
-        tracing::debug!(%peer, %error, "connection broke off");
+        tracing::debug!(%peer, %error, "connection failed");
     }
 }
 
-/// A place for a connection. Programs and proxies of this machine speak for many: of them the total alone counts, and others leave them some.
-/// Trusted proxies of other machines speak for many, too, and leave some.
-pub(super) fn place(places: &Arc<Places>, peer: IpAddr, proxies: &Proxies) -> Result<Place, NoPlace> {
-    if is_loopback(peer) { places.take_any(peer) } else { places.take_leaving_some(peer, proxies.is_trusted(peer)) }
+/// Takes a slot for a connection. Programs and proxies on this machine may connect for many clients, so only the total limits them, and some slots
+/// are reserved for them. Trusted proxies on other machines have no limit per address either, but leave the reserved slots free.
+pub(super) fn slot(slots: &Arc<Slots>, peer: IpAddr, proxies: &Proxies) -> Result<Slot, NoSlot> {
+    if is_loopback(peer) { slots.take_any(peer) } else { slots.take_unreserved(peer, proxies.is_trusted(peer)) }
 }
 
-/// A stream whose peer may leave unread what was written for so long only.
-struct Patient<S> {
+/// A stream that fails when its peer reads nothing for `timeout` while data waits to be written.
+struct StallTimeout<S> {
     stream: S,
-    patience: Duration,
+    timeout: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Patient<S> {
-    fn new(stream: S, patience: Duration) -> Self {
-        Self { stream, patience, stalled: None }
+impl<S> StallTimeout<S> {
+    fn new(stream: S, timeout: Duration) -> Self {
+        Self { stream, timeout, stalled: None }
     }
 
-    fn wait(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        if written.is_ready() {
+    fn or_timeout(&mut self, cx: &mut Context<'_>, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if result.is_ready() {
             self.stalled = None;
-            return written;
+            return result;
         }
-        let patience = self.patience;
-        ready!(self.stalled.get_or_insert_with(|| Box::pin(sleep(patience))).as_mut().poll(cx));
+        let timeout = self.timeout;
+        ready!(self.stalled.get_or_insert_with(|| Box::pin(sleep(timeout))).as_mut().poll(cx));
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer does not read")))
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for StallTimeout<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buffer)
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for StallTimeout<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.wait(cx, written)
+        let result = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.or_timeout(cx, result)
     }
 
     fn poll_write_vectored(
@@ -141,8 +140,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         cx: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
-        self.wait(cx, written)
+        let result = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
+        self.or_timeout(cx, result)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -165,62 +164,62 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_peer_that_reads_nothing_is_given_up_and_one_that_reads_slowly_is_not() {
-        let patience = Duration::from_secs(30);
-        let (ours, mut theirs) = duplex(16);
-        let mut patient = Patient::new(ours, patience);
-        let writing = tokio::spawn(async move { patient.write_all(&[0; 48]).await.map_err(|error| error.kind()) });
+    async fn a_peer_that_reads_nothing_times_out_and_a_slow_reader_does_not() {
+        let timeout = Duration::from_secs(30);
+        let (server, mut client) = duplex(16);
+        let mut stream = StallTimeout::new(server, timeout);
+        let writing = tokio::spawn(async move { stream.write_all(&[0; 48]).await.map_err(|error| error.kind()) });
         for _ in 0..2 {
-            sleep(patience - Duration::from_secs(1)).await;
-            theirs.read_exact(&mut [0; 16]).await.unwrap();
+            sleep(timeout - Duration::from_secs(1)).await;
+            client.read_exact(&mut [0; 16]).await.unwrap();
         }
         assert_eq!(writing.await.unwrap(), Ok(()));
 
-        let (ours, _theirs) = duplex(16);
-        let outcome = Patient::new(ours, patience).write_all(&[0; 48]).await;
+        let (server, _client) = duplex(16);
+        let outcome = StallTimeout::new(server, timeout).write_all(&[0; 48]).await;
 
         assert_eq!(outcome.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 
     /// No proxy is trusted.
-    const NOBODY: Proxies = Proxies::new(Vec::new());
+    const NO_PROXIES: Proxies = Proxies::new(Vec::new());
 
     #[test]
-    fn strangers_however_many_leave_places_for_this_machine() {
-        let places = Places::new(64, 8);
-        let stranger = |n: u32| IpAddr::V4(std::net::Ipv4Addr::from_bits(0x0A00_0000 + n));
+    fn clients_of_other_machines_leave_slots_for_this_machine() {
+        let slots = Slots::new(64, 8);
+        let remote = |n: u32| IpAddr::V4(std::net::Ipv4Addr::from_bits(0x0A00_0000 + n));
 
-        let held: Vec<_> = (0..200).filter_map(|n| place(&places, stranger(n), &NOBODY).ok()).collect();
+        let taken: Vec<_> = (0..200).filter_map(|n| slot(&slots, remote(n), &NO_PROXIES).ok()).collect();
 
-        assert_eq!(held.len(), 60);
-        assert_eq!(place(&places, stranger(300), &NOBODY).err(), Some(NoPlace::Full));
-        let here: Vec<_> = (0..5).map(|_| place(&places, IpAddr::V6(std::net::Ipv6Addr::LOCALHOST), &NOBODY)).collect();
-        assert_eq!(here.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, true, true, false]);
+        assert_eq!(taken.len(), 60);
+        assert_eq!(slot(&slots, remote(300), &NO_PROXIES).err(), Some(NoSlot::Full));
+        let local: Vec<_> = (0..5).map(|_| slot(&slots, IpAddr::V6(std::net::Ipv6Addr::LOCALHOST), &NO_PROXIES)).collect();
+        assert_eq!(local.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, true, true, false]);
     }
 
     #[test]
-    fn one_address_leaves_places_for_others_and_this_machine_may_take_all() {
-        let [stranger, other, here] = ["192.0.2.1", "192.0.2.2", "::ffff:127.0.0.1"].map(|address| address.parse().unwrap());
-        let places = Places::new(4, 2);
+    fn one_address_leaves_slots_for_others_and_this_machine_may_take_all() {
+        let [client, other, loopback] = ["192.0.2.1", "192.0.2.2", "::ffff:127.0.0.1"].map(|address| address.parse().unwrap());
+        let slots = Slots::new(4, 2);
 
-        let held = [place(&places, stranger, &NOBODY), place(&places, stranger, &NOBODY)].map(Result::unwrap);
+        let taken = [slot(&slots, client, &NO_PROXIES), slot(&slots, client, &NO_PROXIES)].map(Result::unwrap);
 
-        assert_eq!(place(&places, stranger, &NOBODY).err(), Some(NoPlace::FullForAddress));
-        assert!(place(&places, other, &NOBODY).is_ok());
-        drop(held);
-        let held: Vec<_> = (0..4).map(|_| place(&places, here, &NOBODY).unwrap()).collect();
-        assert_eq!(place(&places, here, &NOBODY).err(), Some(NoPlace::Full));
-        drop(held);
+        assert_eq!(slot(&slots, client, &NO_PROXIES).err(), Some(NoSlot::FullForAddress));
+        assert!(slot(&slots, other, &NO_PROXIES).is_ok());
+        drop(taken);
+        let taken: Vec<_> = (0..4).map(|_| slot(&slots, loopback, &NO_PROXIES).unwrap()).collect();
+        assert_eq!(slot(&slots, loopback, &NO_PROXIES).err(), Some(NoSlot::Full));
+        drop(taken);
     }
 
     #[test]
-    fn a_trusted_proxy_speaks_for_many_and_leaves_places_for_this_machine() {
+    fn a_trusted_proxy_has_no_limit_per_address_and_leaves_slots_for_this_machine() {
         let proxies = Proxies::new(vec!["10.0.0.1/32".parse().unwrap()]);
-        let places = Places::new(32, 2);
+        let slots = Slots::new(32, 2);
 
-        let held: Vec<_> = (0..40).filter_map(|_| place(&places, "10.0.0.1".parse().unwrap(), &proxies).ok()).collect();
+        let taken: Vec<_> = (0..40).filter_map(|_| slot(&slots, "10.0.0.1".parse().unwrap(), &proxies).ok()).collect();
 
-        assert_eq!(held.len(), 30);
-        assert!(place(&places, "127.0.0.1".parse().unwrap(), &proxies).is_ok());
+        assert_eq!(taken.len(), 30);
+        assert!(slot(&slots, "127.0.0.1".parse().unwrap(), &proxies).is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! Decides which address a request came from: that of the connection, or, behind a proxy that is trusted, the one that the proxy forwards.
+//! Finds the client address of a request: that of the connection, or, behind a trusted proxy, the one that the proxy forwards.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -6,11 +6,11 @@ use axum::http::HeaderMap;
 use axum::http::header::FORWARDED;
 use ipnet::IpNet;
 
-/// Stands for all clients behind a trusted proxy whose two headers contradict each other. No connection comes from it, so that a client that
-/// sends a header of its own uses up nobody else's limits: not the proxy's, nor those of the machine that both may run on.
+/// The address of all clients behind a trusted proxy whose two headers contradict each other. No connection comes from this address. So a client
+/// that sends a header of its own does not use up the limits of others, neither the proxy's nor those of the machine that both may run on.
 const UNKNOWN: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
-/// The proxies whose word counts (`server.trusted_proxies`).
+/// The proxies whose headers are believed (`server.trusted_proxies`).
 pub(super) struct Proxies(Vec<IpNet>);
 
 impl Proxies {
@@ -23,18 +23,18 @@ impl Proxies {
         self.0.iter().any(|network| network.contains(&address))
     }
 
-    /// Where a request came from that arrived from `peer`.
+    /// The client address of a request that arrived from `peer`.
     ///
-    /// Every proxy appends the address that it saw, so the list is read from its end: the first address that is no trusted proxy's is the
-    /// client's, and whatever stands before it is the client's own claim. If the list cannot be read, the address of the last proxy counts.
-    /// Clients whose two headers contradict each other (a proxy passes on the one that it does not know) count as one client.
+    /// Every proxy appends the address that it saw, so the list is read from its end. The first address that is not a trusted proxy's is the
+    /// client's. Everything before it is the client's own claim. If the list cannot be read, the address of the last proxy counts. Clients whose
+    /// two headers contradict each other count as one client, because a proxy passes on a header that it does not know.
     pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         if !self.is_trusted(peer) {
             return peer;
         }
-        let by_custom = self.walk(peer, listed(headers, "x-forwarded-for").map(address));
-        let by_standard = self.walk(peer, listed(headers, FORWARDED.as_str()).map(|hop| hop_for(hop).and_then(address)));
-        match (by_custom, by_standard) {
+        let de_facto = self.walk(peer, listed(headers, "x-forwarded-for").map(address));
+        let standard = self.walk(peer, listed(headers, FORWARDED.as_str()).map(|hop| hop_for(hop).and_then(address)));
+        match (de_facto, standard) {
             (None, None) => peer,
             (Some(client), None) | (None, Some(client)) => client,
             (Some(one), Some(other)) => {
@@ -47,7 +47,7 @@ impl Proxies {
         }
     }
 
-    /// The first address from the end that is no trusted proxy's. None if nothing is listed.
+    /// The first address from the end that is not a trusted proxy's. None if the list is empty.
     fn walk(&self, peer: IpAddr, hops: impl Iterator<Item = Option<IpAddr>>) -> Option<IpAddr> {
         let mut hops = hops.peekable();
         hops.peek()?;
@@ -71,12 +71,12 @@ fn listed<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a st
     hops.into_iter()
 }
 
-/// What an element of `Forwarded` (RFC 7239) has under `for`. A comma within quotes, which no address has, makes it unreadable.
+/// The `for` parameter of an element of `Forwarded` (RFC 7239). A comma within quotes makes it unreadable, but no address has one.
 fn hop_for(element: &str) -> Option<&str> {
     let pairs = element.split(';').filter_map(|pair| pair.trim().split_once('='));
-    let mut named = pairs.filter(|(name, _)| name.eq_ignore_ascii_case("for"));
-    let (_, value) = named.next()?;
-    named.next().is_none().then(|| value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value))
+    let mut addresses = pairs.filter(|(name, _)| name.eq_ignore_ascii_case("for"));
+    let (_, value) = addresses.next()?;
+    addresses.next().is_none().then(|| value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value))
 }
 
 /// An address, with or without a port and brackets.
@@ -98,15 +98,15 @@ mod tests {
 
     fn client_at(peer: &str, headers: &[(&'static str, &'static str)]) -> String {
         let trusted = ["10.0.0.0/8", "fd00::/8"].map(|network| network.parse().unwrap());
-        let mut sent = HeaderMap::new();
+        let mut map = HeaderMap::new();
         for (name, value) in headers {
-            sent.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+            map.append(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
-        Proxies::new(trusted.into()).client(peer.parse().unwrap(), &sent).to_string()
+        Proxies::new(trusted.into()).client(peer.parse().unwrap(), &map).to_string()
     }
 
     #[test]
-    fn only_a_trusted_proxy_says_where_a_request_came_from() {
+    fn only_the_headers_of_a_trusted_proxy_are_believed() {
         assert_eq!(client(&[("x-forwarded-for", "192.0.2.7")]), "192.0.2.7");
         assert_eq!(client_at("::ffff:10.0.0.1", &[("x-forwarded-for", "192.0.2.7")]), "192.0.2.7");
         assert_eq!(client_at("192.0.2.1", &[("x-forwarded-for", "192.0.2.7")]), "192.0.2.1");
@@ -114,14 +114,14 @@ mod tests {
     }
 
     #[test]
-    fn of_a_list_the_last_address_that_is_no_trusted_proxys_counts() {
+    fn the_last_address_in_a_list_that_is_not_a_trusted_proxy_counts() {
         assert_eq!(client(&[("x-forwarded-for", "198.51.100.1, 192.0.2.7, 10.0.0.2")]), "192.0.2.7");
         assert_eq!(client(&[("x-forwarded-for", "198.51.100.1"), ("x-forwarded-for", "192.0.2.7")]), "192.0.2.7");
         assert_eq!(client(&[("x-forwarded-for", "10.0.0.3, 10.0.0.2")]), "10.0.0.3");
     }
 
     #[test]
-    fn behind_what_cannot_be_read_nothing_is_believed() {
+    fn addresses_before_an_unreadable_one_are_not_believed() {
         assert_eq!(client(&[("x-forwarded-for", "192.0.2.7, unknown")]), "10.0.0.1");
         assert_eq!(client(&[("x-forwarded-for", "192.0.2.7, , 10.0.0.2")]), "10.0.0.2");
         assert_eq!(client(&[("forwarded", "for=192.0.2.7;for=192.0.2.8")]), "10.0.0.1");
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_contradict_each_other_prove_nothing() {
+    fn contradicting_headers_give_the_unknown_address() {
         assert_eq!(client(&[("x-forwarded-for", "192.0.2.7"), ("forwarded", "for=192.0.2.7")]), "192.0.2.7");
         assert_eq!(client(&[("x-forwarded-for", "192.0.2.7"), ("forwarded", "for=198.51.100.1")]), "0.0.0.0");
     }

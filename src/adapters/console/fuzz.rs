@@ -14,7 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 use tower::ServiceExt;
 
 use super::guard::Peer;
-use super::{Console, Shared, connection as line, words as read_words};
+use super::{Console, Shared, connection as http_connection, validation};
 use crate::adapters::system::SystemRng;
 use crate::fuzzing::{is_bounded, text, texts};
 use crate::ports::backend::fake::FakeBackend;
@@ -24,8 +24,8 @@ use crate::settings::server::tests::defaults;
 use crate::telemetry::metrics::Metrics;
 
 const TOKEN: &str = "correct-horse-battery-staple";
-/// More than the page's largest file has, and than a list of a thousand entries.
-const LONGEST_ANSWER: usize = 1 << 20;
+/// More than the page's largest file, or a list of a thousand entries, in bytes.
+const MAX_RESPONSE_BYTES: usize = 1 << 20;
 
 pub(crate) fn requests() -> Vec<Vec<u8>> {
     const HEAD: &str = "host: 127.0.0.1:7878\ncontent-type: application/json\n";
@@ -87,127 +87,132 @@ pub(crate) fn connections() -> Vec<Vec<u8>> {
 }
 
 pub(crate) fn request(bytes: &[u8]) {
-    let Some(request) = made(bytes) else { return };
+    let Some(request) = parse_request(bytes) else { return };
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    // Which host, origin and path are refused is said to whoever named them, whatever they held. The line itself may name the host.
+    // An error may quote the host, origin and path of the request, even if these contain the token. The request line may contain the host.
     let line = request.uri().to_string().to_ascii_lowercase();
-    let named =
+    let quoted =
         [HOST, ORIGIN].map(|header| request.headers().get(header).map_or_else(Vec::new, |value| value.as_bytes().to_vec()));
-    let is_named = |token: &str| {
-        named.iter().any(|named| String::from_utf8_lossy(named).to_ascii_lowercase().contains(token)) || line.contains(token)
+    let may_quote = |token: &str| {
+        quoted.iter().any(|value| String::from_utf8_lossy(value).to_ascii_lowercase().contains(token)) || line.contains(token)
     };
     let sent: Option<Value> = serde_json::from_slice(body_of(bytes)).ok();
 
-    let (response, body) = with_desk(|desk| {
-        desk.runtime.block_on(async {
-            let response = desk.router.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
+    let (response, body) = with_console(|console| {
+        console.runtime.block_on(async {
+            let response = console.router.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
             let (head, body) = response.into_parts();
-            let body = to_bytes(body, LONGEST_ANSWER).await.expect("an answer that ends");
+            let body = to_bytes(body, MAX_RESPONSE_BYTES).await.expect("the response should have an end");
             (Response::from_parts(head, ()), body)
         })
     });
 
     let status = response.status().as_u16();
     let headers = response.headers();
-    assert!(![500, 502, 504].contains(&status), "{method} {path} breaks it: {}", String::from_utf8_lossy(&body));
+    assert!(![500, 502, 504].contains(&status), "{method} {path} fails in the server: {}", String::from_utf8_lossy(&body));
     for header in [CONTENT_SECURITY_POLICY, X_CONTENT_TYPE_OPTIONS, CACHE_CONTROL] {
-        assert!(headers.contains_key(&header), "{method} {path} is answered without {header}");
+        assert!(headers.contains_key(&header), "{method} {path} has a response without {header}");
     }
     if status >= 400 {
         let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        let page = kind.starts_with("text/html");
-        assert!(page || kind == "application/problem+json", "{method} {path}: {status} as {kind}");
-        if !page && method != Method::HEAD {
-            let problem: Value = serde_json::from_slice(&body).expect("a problem is JSON");
+        let is_page = kind.starts_with("text/html");
+        assert!(is_page || kind == "application/problem+json", "{method} {path}: {status} as {kind}");
+        if !is_page && method != Method::HEAD {
+            let problem: Value = serde_json::from_slice(&body).expect("a problem should be JSON");
             assert_eq!(problem["status"].as_u64(), Some(status.into()), "{problem}");
             let detail = problem["detail"].as_str().unwrap_or_default();
             assert!(!detail.is_empty() && is_bounded(detail, 70_000), "{} bytes of detail", detail.len());
-            assert!(!detail.contains(TOKEN) || is_named(TOKEN), "the token is told");
+            assert!(!detail.contains(TOKEN) || may_quote(TOKEN), "the detail contains the token");
         }
     }
-    // What was taken in is on record as its sender's, with its own words; what names an id may have been there before.
+    // An accepted message is on record with its sender and text. A message with an id may have been accepted before.
     if status == 202
         && method == Method::POST
         && path.ends_with("/messages")
-        && let sent = sent.expect("what is taken in is JSON")
+        && let sent = sent.expect("an accepted body should be JSON")
         && sent["id"].is_null()
     {
-        let said = with_desk(|desk| desk.runtime.block_on(desk.newest()));
-        let (from, words) = said.expect("it is in the history");
-        assert_eq!(Some(from.as_str()), sent["from"].as_str().map(str::trim), "it has another author");
+        let newest = with_console(|console| console.runtime.block_on(console.newest()));
+        let (from, text) = newest.expect("the message should be in the history");
+        assert_eq!(Some(from.as_str()), sent["from"].as_str().map(str::trim), "the message has another author");
         assert_eq!(
-            Some(words.as_str()),
+            Some(text.as_str()),
             sent["text"].as_str().map(|text| text.replace("\r\n", "\n").replace('\r', "\n")).as_deref()
         );
     }
 }
 
 pub(crate) fn connection(bytes: &[u8]) {
-    let answer = with_desk(|desk| {
-        desk.runtime.block_on(async {
-            let there = desk.listener.local_addr().expect("an address");
-            let (near, accepted) = tokio::join!(TcpStream::connect(there), desk.listener.accept());
-            let (mut near, (far, peer)) = (near.expect("a connection"), accepted.expect("a connection"));
-            let closing = desk.shared.closing.subscribe();
+    let response = with_console(|console| {
+        console.runtime.block_on(async {
+            let address = console.listener.local_addr().expect("the listener should have an address");
+            let (client, accepted) = tokio::join!(TcpStream::connect(address), console.listener.accept());
+            let (mut client, (server, peer)) =
+                (client.expect("connecting should work"), accepted.expect("accepting should work"));
+            let closing = console.shared.closing.subscribe();
             let served = tokio::spawn({
-                let (router, settings) = (desk.router.clone(), desk.shared.settings.clone());
-                async move { line::serve(far, peer, router, &settings, closing).await }
+                let (router, settings) = (console.router.clone(), console.shared.settings.clone());
+                async move { http_connection::serve(server, peer, router, &settings, closing).await }
             });
             let bytes = bytes.to_vec();
-            let (mut reading, mut writing) = near.split();
-            let mut answer = Vec::new();
+            let (mut reader, mut writer) = client.split();
+            let mut response = Vec::new();
             let write = async {
-                // Whoever is refused is cut off while still writing.
-                let _ = writing.write_all(&bytes).await;
-                let _ = writing.shutdown().await;
+                // The server may close the connection of a refused client that is still writing.
+                let _ = writer.write_all(&bytes).await;
+                let _ = writer.shutdown().await;
             };
             let (_, _) = tokio::join!(write, async {
-                let _ = reading.read_to_end(&mut answer).await;
+                let _ = reader.read_to_end(&mut response).await;
             });
-            served.await.expect("a connection breaks without a panic");
-            answer
+            served.await.expect("serving a connection should not panic");
+            response
         })
     });
 
-    assert!(answer.len() < 4 * LONGEST_ANSWER, "{} bytes for {} bytes", answer.len(), bytes.len());
-    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1."), "{}", answer[..answer.len().min(60)].escape_ascii());
-    assert!(!answer.windows(13).any(|seen| seen == b" 500 Internal"), "{}", answer[..answer.len().min(600)].escape_ascii());
+    assert!(response.len() < 4 * MAX_RESPONSE_BYTES, "{} bytes for {} bytes", response.len(), bytes.len());
+    assert!(response.is_empty() || response.starts_with(b"HTTP/1."), "{}", response[..response.len().min(60)].escape_ascii());
+    assert!(
+        !response.windows(13).any(|window| window == b" 500 Internal"),
+        "{}",
+        response[..response.len().min(600)].escape_ascii()
+    );
 }
 
 pub(crate) fn words(bytes: &[u8]) {
     let text = text(bytes);
 
-    if let Ok(name) = read_words::name("from", &text) {
+    if let Ok(name) = validation::name("from", &text) {
         assert!(is_bounded(&name, 64) && &*name == text.trim() && !name.chars().any(char::is_control), "{name:?}");
-        assert_eq!(read_words::name("from", &name).ok(), Some(name));
+        assert_eq!(validation::name("from", &name).ok(), Some(name));
     }
-    if let Ok(words) = read_words::text("text", &text, 4_000) {
+    if let Ok(words) = validation::text("text", &text, 4_000) {
         assert!(is_bounded(&words, 4_000) && !words.contains('\r') && !words.trim().is_empty());
-        assert_eq!(read_words::text("text", &words, 4_000).ok(), Some(words));
+        assert_eq!(validation::text("text", &words, 4_000).ok(), Some(words));
     }
     if let Some(room) = RoomId::parse(&text) {
-        assert_eq!(RoomId::parse(room.as_str()), Some(room), "a room goes by two names");
+        assert_eq!(RoomId::parse(room.as_str()), Some(room), "a room has two ids");
     }
     for refusal in [
-        read_words::name("from", &text).err(),
-        read_words::text("text", &text, 4_000).err(),
-        read_words::room("room", &text).err(),
+        validation::name("from", &text).err(),
+        validation::text("text", &text, 4_000).err(),
+        validation::room("room", &text).err(),
     ] {
-        assert!(refusal.is_none_or(|refusal| is_bounded(refusal.detail(), 1_000)), "a refusal without end");
+        assert!(refusal.is_none_or(|refusal| is_bounded(refusal.detail(), 1_000)), "the detail is too long");
     }
 }
 
-/// A console that is asked without a socket, and a port for what is to come through one.
-struct Desk {
+/// A console whose router is called without a socket, and a listener for tests that need one.
+struct TestConsole {
     runtime: Runtime,
     router: Router,
     shared: Shared,
     listener: TcpListener,
 }
 
-impl Desk {
+impl TestConsole {
     fn new() -> Self {
-        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime = Builder::new_current_thread().enable_all().build().expect("building a runtime should work");
         let settings = Server {
             listen: "127.0.0.1:0".into(),
             public_url: Some("http://127.0.0.1:7878".into()),
@@ -219,13 +224,13 @@ impl Desk {
         let backend = Arc::new(FakeBackend::with_lobby());
         backend.add_channel("discord:1234", "discord:1", "general");
         let bound = Console::bind(&settings, backend, Arc::new(SystemRng), Metrics::local());
-        let console = runtime.block_on(bound).expect("a console");
+        let console = runtime.block_on(bound).expect("binding the console should work");
         Self { router: console.router, shared: console.shared, listener: console.listener, runtime }
     }
 
-    /// Who said what last in the lobby.
+    /// The author and text of the newest message in the lobby.
     async fn newest(&self) -> Option<(String, String)> {
-        let room = RoomId::parse("lobby").expect("an id");
+        let room = RoomId::parse("lobby").expect("the id should be valid");
         let query = crate::ports::backend::messages::HistoryQuery { after: None, before: None, limit: 1_000 };
         let history = self.shared.backend.history(&room, query).await.ok()?;
         let newest = history.messages.last()?;
@@ -233,20 +238,20 @@ impl Desk {
     }
 }
 
-fn with_desk<T>(act: impl FnOnce(&Desk) -> T) -> T {
-    thread_local!(static DESK: OnceCell<Desk> = const { OnceCell::new() });
-    DESK.with(|desk| act(desk.get_or_init(Desk::new)))
+fn with_console<T>(act: impl FnOnce(&TestConsole) -> T) -> T {
+    thread_local!(static CONSOLE: OnceCell<TestConsole> = const { OnceCell::new() });
+    CONSOLE.with(|console| act(console.get_or_init(TestConsole::new)))
 }
 
-/// A request of a line, headers and a body; none where it could not have come over a connection.
-fn made(bytes: &[u8]) -> Option<Request<Body>> {
+/// Parses a request line, headers and a body. None if such a request could not come over a connection.
+fn parse_request(bytes: &[u8]) -> Option<Request<Body>> {
     let head = text(&bytes[..bytes.len() - body_of(bytes).len()]).into_owned();
     let mut lines = head.lines();
     let (method, target) = lines.next()?.split_once(' ')?;
     let method = Method::from_bytes(method.as_bytes()).ok()?;
-    // As long as a head may be.
+    // Longer targets would not fit into a head.
     let uri: Uri = target.parse().ok().filter(|_| target.len() < 16 << 10)?;
-    // These rooms behave as no backend does.
+    // The fake backend misbehaves on purpose in these rooms.
     if ["boom", "slow", "full", "torn"].iter().any(|room| uri.path().contains(room)) {
         return None;
     }

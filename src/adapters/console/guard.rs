@@ -1,8 +1,8 @@
-//! Stands before every route: recognises foreign pages, holds back who asks too often, lets in who may come in, and answers for handlers
+//! The middleware before every route. It refuses requests from foreign pages, limits the request rate, authenticates, and responds for handlers
 //! that panic.
 //!
-//! Without a token: `/healthz`, `/readyz` (its details only with one), `/signin` and the files of the page but for `index.html`. Everything
-//! else needs the token, once one is configured: `/metrics` too, which Prometheus shows as a bearer token.
+//! No token is needed for `/healthz`, `/readyz` (whose details need one), `/signin` and the files of the page except `index.html`. Everything
+//! else needs the token, if one is configured. This includes `/metrics`, for which Prometheus sends the token as a bearer token.
 
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
@@ -24,15 +24,15 @@ use super::problem::Problem;
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// From where a request came; put there by the connection.
+/// The address at the other end of the connection. The connection adds it to the request's extensions.
 #[derive(Clone, Copy)]
 pub(super) struct Peer(pub(super) IpAddr);
 
-/// What is wrong with a request's head; put there by the connection.
+/// What is wrong with a request's head. The connection adds it to the request's extensions.
 #[derive(Clone, Copy)]
 pub(super) struct Malformed(pub(super) Fault);
 
-/// What handlers may know about who asks.
+/// The client of a request, for handlers.
 #[derive(Clone, Debug)]
 pub(super) struct Caller {
     pub(super) address: IpAddr,
@@ -42,47 +42,47 @@ pub(super) struct Caller {
 /// The layer around all routes.
 pub(super) async fn guard(State(console): State<Shared>, request: Request, next: Next) -> Response {
     let is_static = is_file(request.uri().path());
-    let began = Instant::now();
-    // The pattern, never the path: what is asked for is without number.
+    let start = Instant::now();
+    // The route's pattern, never the path: the number of different paths has no bound.
     let route = request.extensions().get::<MatchedPath>().map_or_else(|| "none".into(), |route| route.as_str().to_owned());
     let mut response = match admit(&console, request) {
         Ok(request) => {
-            let _turn = console.answers.turn(&route).await;
+            let _permit = console.response_limits.permit(&route).await;
             match AssertUnwindSafe(next.run(request)).catch_unwind().await {
                 Ok(response) if is_static => response,
-                Ok(response) => console.answers.counted(response).await,
-                // The panic itself was logged by the hook where it happened.
+                Ok(response) => console.response_limits.counted(response).await,
+                // The panic hook has logged the panic itself.
                 Err(_) => {
-                    metrics::panicked(&console);
-                    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "something of the server's is broken; its log says what")
+                    metrics::count_panic(&console);
+                    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the server failed on this request; see its log")
                         .into_response()
                 }
             }
         }
         Err(refusal) => *refusal,
     };
-    metrics::answered(&console, &route, response.status(), began.elapsed());
-    // Files are asked for each time, and answered with 304 where nothing changed.
-    protect(response.headers_mut(), if is_static { "no-cache" } else { "no-store" });
+    metrics::count_response(&console, &route, response.status(), start.elapsed());
+    // Browsers revalidate files each time, and get 304 if nothing changed.
+    add_security_headers(response.headers_mut(), if is_static { "no-cache" } else { "no-store" });
     response
 }
 
 fn admit(console: &Shared, mut request: Request) -> Result<Request, Box<Response>> {
     let refuse = |problem: Problem| Box::new(problem.into_response());
     let peer = request.extensions().get::<Peer>().map(|peer| peer.0);
-    let peer = peer.ok_or_else(|| refuse(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the request has no sender")))?;
+    let peer = peer.ok_or_else(|| refuse(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the request has no peer address")))?;
     let address = console.proxies.client(peer, request.headers());
     let path = request.uri().path();
     let now = Instant::now();
     let is_probe = is_probe(path);
     let admitted = check(console, &request, address, now);
 
-    // The token is checked before this: strangers who share its address, as behind a proxy, neither use up what the operator may ask for nor
-    // keep it from signing in. Wrong tokens are bounded by themselves.
-    if !is_probe && !is_way_in(path) {
-        let is_known = admitted.as_ref().is_ok_and(|admission| *admission != Admission::Stranger);
-        let requests = if is_known { &console.requests } else { &console.strangers };
-        requests.take(address, now).map_err(|wait| {
+    // The token is checked before the rate limit. So anonymous clients with the operator's address, for example behind a proxy, neither use up the
+    // operator's requests nor prevent the operator from signing in. Attempts with wrong tokens have a limit of their own.
+    if !is_probe && !is_sign_in_file(path) {
+        let is_authenticated = admitted.as_ref().is_ok_and(|admission| *admission != Admission::Anonymous);
+        let limiter = if is_authenticated { &console.requests } else { &console.anonymous_requests };
+        limiter.take(address, now).map_err(|wait| {
             let settings = "server.requests_per_second and server.request_burst";
             refuse(Problem::too_many(
                 format!("too many requests from this address; wait and try again, or raise {settings}"),
@@ -91,17 +91,17 @@ fn admit(console: &Shared, mut request: Request) -> Result<Request, Box<Response
         })?;
     }
     let mut admission = admitted.map_err(refuse)?;
-    // Where no token is needed, a foreign page gets no further than any stranger.
-    if is_probe && admission == Admission::Open && !is_ours(console, &request) {
-        admission = Admission::Stranger;
+    // Where no token is needed, a probe from a foreign page still counts as anonymous.
+    if is_probe && admission == Admission::Open && !is_same_site(console, &request) {
+        admission = Admission::Anonymous;
     }
     let is_public = is_probe || path == "/signin" || path.strip_prefix("/page/").is_some_and(|name| console.page.is_public(name));
-    if admission == Admission::Stranger && !is_public {
+    if admission == Admission::Anonymous && !is_public {
         if path == "/" {
             return Err(Box::new((StatusCode::SEE_OTHER, [(LOCATION, "/signin")]).into_response()));
         }
-        let way_out = "an admin token is needed: send Authorization: Bearer … or sign in at /signin";
-        return Err(refuse(Problem::new(StatusCode::UNAUTHORIZED, way_out)));
+        let detail = "an admin token is needed: send Authorization: Bearer … or sign in at /signin";
+        return Err(refuse(Problem::new(StatusCode::UNAUTHORIZED, detail)));
     }
     request.extensions_mut().insert(Caller { address, admission });
     Ok(request)
@@ -111,12 +111,12 @@ fn is_probe(path: &str) -> bool {
     matches!(path, "/healthz" | "/readyz")
 }
 
-/// What a browser needs to sign in. Answering it costs no more than refusing it.
-fn is_way_in(path: &str) -> bool {
+/// The files that a browser needs to sign in. Serving them costs no more than refusing them.
+fn is_sign_in_file(path: &str) -> bool {
     matches!(path, "/signin" | "/page/signin.css" | "/page/base.css" | "/page/theme.js" | "/page/icon.svg")
 }
 
-/// Whether a request may be read at all, and as whom.
+/// Checks the head, host, origin and credentials of a request, in this order.
 fn check(console: &Shared, request: &Request, address: IpAddr, now: Instant) -> Result<Admission, Problem> {
     let path = request.uri().path();
     let headers = request.headers();
@@ -126,10 +126,10 @@ fn check(console: &Shared, request: &Request, address: IpAddr, now: Instant) -> 
     let bytes = head_bytes(request);
     if bytes > HEAD_BYTES {
         let detail =
-            format!("the request's head has {bytes} bytes, at most {HEAD_BYTES} are accepted; send fewer or shorter fields");
+            format!("the request's head has {bytes} bytes, at most {HEAD_BYTES} are accepted; send fewer or shorter headers");
         return Err(Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, detail));
     }
-    // Probes and, behind a token, Prometheus may know the server by a name that nobody configured.
+    // Probes, and Prometheus with a token, may use a host name that is not configured.
     let is_machine = is_probe(path) || (path == "/metrics" && console.auth.is_needed());
     if !is_machine {
         let host = console.names.check_host(request.uri(), headers)?;
@@ -143,7 +143,7 @@ fn check(console: &Shared, request: &Request, address: IpAddr, now: Instant) -> 
     console.auth.admit(headers, address, now)
 }
 
-/// How long a request's head is, as it is usually written: without more white space than is needed.
+/// The length of a request's head in bytes, written without optional white space.
 fn head_bytes(request: &Request) -> usize {
     let target = request.uri().to_string().len();
     let line = request.method().as_str().len() + " ".len() + target + " HTTP/1.1\r\n".len();
@@ -151,8 +151,8 @@ fn head_bytes(request: &Request) -> usize {
     line + fields.sum::<usize>() + "\r\n".len()
 }
 
-/// Whether a request names this server as it may be named, and no other site started it.
-fn is_ours(console: &Shared, request: &Request) -> bool {
+/// Whether a request has a host name of this server, and was not started by another site.
+fn is_same_site(console: &Shared, request: &Request) -> bool {
     let names = &console.names;
     names.check_host(request.uri(), request.headers()).is_ok() && names.check_site(request.headers()).is_ok()
 }
@@ -161,13 +161,13 @@ fn is_file(path: &str) -> bool {
     path == "/" || path.starts_with("/page/")
 }
 
-fn protect(headers: &mut HeaderMap, cache: &'static str) {
+fn add_security_headers(headers: &mut HeaderMap, cache: &'static str) {
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // No other site may load an answer of ours as its own script or picture, nor hold a handle on our window.
+    // No other site may load our responses as scripts or images, or hold a reference to our window.
     headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
     headers.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
-    // Not `no-referrer`: with it browsers send `Origin: null` with our own sign-in form.
+    // Not `no-referrer`, because then browsers send `Origin: null` with our own sign-in form.
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static(cache));
 }

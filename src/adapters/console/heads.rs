@@ -1,5 +1,5 @@
-//! Looks at the heads of requests as they arrive, for what hyper accepts and a proxy in front may read in another way: lines that end without
-//! a carriage return, more than one length, encodings other than `chunked`.
+//! Inspects the heads of requests as they arrive, for input that hyper accepts but a proxy in front may read differently (request smuggling): lines
+//! that end without a carriage return, more than one length, encodings other than `chunked`.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,48 +18,48 @@ const BARE_LINE_END: Fault = "a line of the request's head does not end with CR 
 const MANY_LENGTHS: Fault = "the request has more than one Content-Length or Transfer-Encoding; send one";
 const OTHER_ENCODING: Fault = "the request's Transfer-Encoding is not chunked; send it as chunked or with a Content-Length";
 
-/// What was seen of one request's head.
+/// The result for one request's head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct HeadInfo {
     pub(super) fault: Option<Fault>,
-    /// Where the next request begins is not looked for: the connection has to end with this one's answer, unless it is upgraded.
+    /// The inspection does not find where the next request begins. The connection must be closed after this response, unless it is upgraded.
     pub(super) is_last: bool,
 }
 
-/// The heads of one connection that were seen and not taken yet, in their order.
+/// The results for the heads of one connection that hyper has not passed on yet, in order.
 #[derive(Clone, Default)]
-pub(super) struct Heads(Arc<Mutex<VecDeque<Seen>>>);
+pub(super) struct Heads(Arc<Mutex<VecDeque<HeadInfo>>>);
 
 impl Heads {
-    /// What was seen of the next request's head.
-    pub(super) fn next(&self) -> Seen {
+    /// Takes the result for the next request's head.
+    pub(super) fn next(&self) -> HeadInfo {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front().unwrap_or_default()
     }
 }
 
-/// A stream whose requests are looked at as they are read.
-pub(super) struct Watched<S> {
+/// A stream whose requests are inspected as they are read.
+pub(super) struct Inspected<S> {
     stream: S,
     heads: Heads,
-    at: At,
+    position: Position,
     head: Head,
 }
 
 /// What the next byte belongs to.
 #[derive(Clone, Copy)]
-enum At {
+enum Position {
     Head,
-    /// A body with this many bytes to come.
+    /// A body of which this many bytes are still to come.
     Body(u64),
-    /// Whatever is no longer looked at.
+    /// Bytes that are not inspected any more.
     Rest,
 }
 
-/// A head as far as it was read.
+/// A head, as far as it has been read.
 #[derive(Default)]
 struct Head {
     line: Vec<u8>,
-    has_begun: bool,
+    has_started: bool,
     bytes: usize,
     fault: Option<Fault>,
     length: Option<u64>,
@@ -67,30 +67,30 @@ struct Head {
     is_upgrade: bool,
 }
 
-impl<S> Watched<S> {
+impl<S> Inspected<S> {
     pub(super) fn new(stream: S, heads: Heads) -> Self {
-        Self { stream, heads, at: At::Head, head: Head::default() }
+        Self { stream, heads, position: Position::Head, head: Head::default() }
     }
 
-    fn look_at(&mut self, mut bytes: &[u8]) {
+    fn inspect(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
-            match self.at {
-                At::Rest => return,
-                At::Body(left) => {
+            match self.position {
+                Position::Rest => return,
+                Position::Body(left) => {
                     let skipped = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
                     bytes = &bytes[skipped..];
                     let left = left - skipped as u64;
-                    self.at = if left == 0 { At::Head } else { At::Body(left) };
+                    self.position = if left == 0 { Position::Head } else { Position::Body(left) };
                 }
-                At::Head => {
+                Position::Head => {
                     let piece = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1);
                     let (line, rest) = bytes.split_at(piece);
                     bytes = rest;
-                    if let Some(next) = self.head.take(line) {
+                    if let Some(next) = self.head.add(line) {
                         let head = std::mem::take(&mut self.head);
-                        let seen = Seen { fault: head.fault, is_last: matches!(next, At::Rest) };
-                        self.heads.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(seen);
-                        self.at = next;
+                        let info = HeadInfo { fault: head.fault, is_last: matches!(next, Position::Rest) };
+                        self.heads.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(info);
+                        self.position = next;
                     }
                 }
             }
@@ -99,12 +99,12 @@ impl<S> Watched<S> {
 }
 
 impl Head {
-    /// Takes a line or a part of one. Returns what follows the head once it is over.
-    fn take(&mut self, part: &[u8]) -> Option<At> {
+    /// Adds a line or a part of one. Returns what follows the head, once the head is complete.
+    fn add(&mut self, part: &[u8]) -> Option<Position> {
         self.bytes += part.len();
         if self.bytes > 2 * HEAD_BYTES {
-            // More than hyper reads of a head, so this one is refused.
-            return Some(At::Rest);
+            // hyper does not read so much of a head, and refuses the request.
+            return Some(Position::Rest);
         }
         self.line.extend_from_slice(part);
         let line = self.line.strip_suffix(b"\n")?;
@@ -112,59 +112,59 @@ impl Head {
             self.fault.get_or_insert(BARE_LINE_END);
             line
         });
-        if line.is_empty() && self.has_begun {
+        if line.is_empty() && self.has_started {
             return Some(self.body());
         }
-        if self.has_begun {
+        if self.has_started {
             let colon = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
             let (name, value) = line.split_at(colon);
             let value = value.get(1..).unwrap_or_default().trim_ascii();
-            let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
-            if is("content-length") {
-                // One that is no number is refused by hyper.
+            let is_named = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+            if is_named("content-length") {
+                // hyper refuses a length that is not a number.
                 let length = std::str::from_utf8(value).ok().and_then(|value| value.parse().ok());
                 if self.length.replace(length.unwrap_or(u64::MAX)).is_some() || self.is_chunked {
                     self.fault.get_or_insert(MANY_LENGTHS);
                 }
-            } else if is("transfer-encoding") {
+            } else if is_named("transfer-encoding") {
                 if !value.eq_ignore_ascii_case(b"chunked") {
                     self.fault.get_or_insert(OTHER_ENCODING);
                 }
                 if std::mem::replace(&mut self.is_chunked, true) || self.length.is_some() {
                     self.fault.get_or_insert(MANY_LENGTHS);
                 }
-            } else if is("upgrade") {
+            } else if is_named("upgrade") {
                 self.is_upgrade = true;
             }
         }
-        // Empty lines before a request count as nothing.
-        self.has_begun |= !line.is_empty();
+        // Empty lines before a request are ignored.
+        self.has_started |= !line.is_empty();
         self.line.clear();
         None
     }
 
     /// What follows the head.
-    fn body(&self) -> At {
+    fn body(&self) -> Position {
         if self.fault.is_some() || self.is_chunked || self.is_upgrade {
-            return At::Rest;
+            return Position::Rest;
         }
         match self.length {
-            None | Some(0) => At::Head,
-            Some(left) => At::Body(left),
+            None | Some(0) => Position::Head,
+            Some(left) => Position::Body(left),
         }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for Inspected<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
-        self.look_at(&buffer.filled()[before..]);
+        self.inspect(&buffer.filled()[before..]);
         Poll::Ready(Ok(()))
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Inspected<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
@@ -196,42 +196,42 @@ mod tests {
 
     use super::*;
 
-    const PLAIN: Seen = Seen { fault: None, is_last: false };
-    const LAST: Seen = Seen { fault: None, is_last: true };
+    const PLAIN: HeadInfo = HeadInfo { fault: None, is_last: false };
+    const LAST: HeadInfo = HeadInfo { fault: None, is_last: true };
 
-    /// What is seen of these requests, read in pieces of this size.
-    fn seen(requests: &str, piece: usize) -> Vec<Seen> {
+    /// The results for these requests, read in pieces of this size.
+    fn inspected(requests: &str, piece: usize) -> Vec<HeadInfo> {
         let heads = Heads::default();
-        let mut watched = Watched::new((), heads.clone());
-        requests.as_bytes().chunks(piece).for_each(|piece| watched.look_at(piece));
+        let mut stream = Inspected::new((), heads.clone());
+        requests.as_bytes().chunks(piece).for_each(|piece| stream.inspect(piece));
         heads.0.lock().unwrap().drain(..).collect()
     }
 
     fn fault(fields: &str) -> Option<Fault> {
-        let seen = seen(&format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n"), 7);
-        assert_eq!(seen.len(), 1, "{fields:?}");
-        seen[0].fault
+        let found = inspected(&format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n"), 7);
+        assert_eq!(found.len(), 1, "{fields:?}");
+        found[0].fault
     }
 
     proptest! {
         #[test]
-        fn requests_are_told_apart_however_they_arrive(piece in 1_usize..200) {
+        fn requests_are_separated_whatever_the_size_of_the_reads(piece in 1_usize..200) {
             let requests = "\r\nGET /a HTTP/1.1\r\nHost: a\r\n\r\nPOST /b HTTP/1.1\r\nContent-Length: 9\r\n\r\na\nb\r\n\r\nc\n\
                             GET /c HTTP/1.1\r\nHost: a\r\nHost: b\r\nContent-Length: 0\r\n\r\n\
                             POST /d HTTP/1.1\r\nTransfer-Encoding: Chunked\r\n\r\n0\r\n\r\nGET /e HTTP/1.1\n\n";
 
-            prop_assert_eq!(seen(requests, piece), [PLAIN, PLAIN, PLAIN, LAST]);
+            prop_assert_eq!(inspected(requests, piece), [PLAIN, PLAIN, PLAIN, LAST]);
         }
 
         #[test]
-        fn any_bytes_may_arrive(bytes in proptest::collection::vec(any::<u8>(), 0..300), piece in 1_usize..50) {
-            let mut watched = Watched::new((), Heads::default());
-            bytes.chunks(piece).for_each(|piece| watched.look_at(piece));
+        fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300), piece in 1_usize..50) {
+            let mut stream = Inspected::new((), Heads::default());
+            bytes.chunks(piece).for_each(|piece| stream.inspect(piece));
         }
     }
 
     #[test]
-    fn what_can_be_read_in_two_ways_is_a_fault() {
+    fn a_head_that_can_be_read_in_two_ways_has_a_fault() {
         assert_eq!(fault("X: 1\n"), Some(BARE_LINE_END));
         assert_eq!(fault("Content-Length: 5\r\ncontent-length: 5\r\n"), Some(MANY_LENGTHS));
         assert_eq!(fault("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"), Some(MANY_LENGTHS));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_request_to_upgrade_nothing_is_looked_at() {
-        assert_eq!(seen("GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n\n\nGET / HTTP/1.1\n\n", 10), [LAST]);
+    fn nothing_is_inspected_after_an_upgrade_request() {
+        assert_eq!(inspected("GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n\n\nGET / HTTP/1.1\n\n", 10), [LAST]);
     }
 }

@@ -1,4 +1,4 @@
-//! Whether the process is alive, and whether it can do its work.
+//! Handlers for liveness and readiness probes.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -9,17 +9,17 @@ use super::Shared;
 use super::auth::Admission;
 use super::guard::Caller;
 
-/// `GET /healthz`: the process answers.
+/// `GET /healthz`: always answers `ok`.
 pub(super) async fn alive() -> &'static str {
     "ok\n"
 }
 
-/// `GET /readyz`: 200 when messages can be accepted, else 503. Strangers get no details.
+/// `GET /readyz`: 200 when messages can be accepted, else 503. Anonymous clients get no details.
 pub(super) async fn ready(State(console): State<Shared>, Extension(caller): Extension<Caller>) -> (StatusCode, Json<Value>) {
     let readiness = console.backend.readiness().await;
     let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let body = match caller.admission {
-        Admission::Stranger => json!({ "ready": readiness.ready }),
+        Admission::Anonymous => json!({ "ready": readiness.ready }),
         _ => json!(readiness),
     };
     (status, Json(body))

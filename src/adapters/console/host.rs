@@ -1,4 +1,4 @@
-//! Recognises requests that a foreign web page makes a browser send: by Host (DNS rebinding), Origin and Sec-Fetch-Site.
+//! Refuses requests that a foreign web page makes a browser send, by their Host (DNS rebinding), Origin and Sec-Fetch-Site headers.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,33 +8,33 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use super::problem::Problem;
 use crate::settings::server::Server;
 
-/// Under which names this server is known.
+/// The names under which this server can be reached.
 pub(super) struct Names {
     is_loopback: bool,
-    /// `https://talk.example.org`
+    /// The origin of `server.public_url`, such as `https://talk.example.org`.
     public_origin: Option<String>,
-    /// How it can be reached, for messages.
+    /// A URL of this server, for error messages.
     address: String,
 }
 
 impl Names {
     pub(super) fn new(bound: SocketAddr, settings: &Server) -> Self {
         let public_origin = settings.public_origin();
-        let here = || match bound.ip().is_unspecified() {
+        let local = || match bound.ip().is_unspecified() {
             true => format!("http://ADDRESS:{} with an IP address of the server's machine", bound.port()),
             false => format!("http://{bound}"),
         };
-        let address = public_origin.clone().unwrap_or_else(here);
+        let address = public_origin.clone().unwrap_or_else(local);
         Self { is_loopback: is_loopback(bound.ip()), public_origin, address }
     }
 
-    /// The Host that a request names, if it is one of ours: the public one; a loopback name; beyond loopback any IP address, since
-    /// rebinding takes a name.
+    /// Returns the host of a request if it is one of ours: the public host, a loopback name, or, beyond loopback, any IP address. An IP address is
+    /// safe because DNS rebinding needs a name.
     pub(super) fn check_host<'a>(&self, uri: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str, Problem> {
-        let mut named = headers.get_all(HOST).iter();
+        let mut hosts = headers.get_all(HOST).iter();
         let host =
-            uri.authority().map(axum::http::uri::Authority::as_str).or_else(|| named.next().and_then(|host| host.to_str().ok()));
-        let (Some(host), None) = (host, named.nth(usize::from(uri.authority().is_some()))) else {
+            uri.authority().map(axum::http::uri::Authority::as_str).or_else(|| hosts.next().and_then(|host| host.to_str().ok()));
+        let (Some(host), None) = (host, hosts.nth(usize::from(uri.authority().is_some()))) else {
             return Err(Problem::new(StatusCode::BAD_REQUEST, "the request must have one Host header"));
         };
         let name = host_name(host);
@@ -43,27 +43,27 @@ impl Names {
         if is_local || self.is_public(host) {
             return Ok(host);
         }
-        Err(Problem::new(StatusCode::FORBIDDEN, self.way_out(&name, host)))
+        Err(Problem::new(StatusCode::FORBIDDEN, self.unknown_host(&name, host)))
     }
 
-    /// What admits a host that is none of ours. It is shown only if it is a name and a port at most.
-    fn way_out(&self, name: &str, host: &str) -> String {
-        let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
-        let is_name = !name.is_empty() && host.len() <= 255 && host.bytes().all(is_sign);
-        let (named, url) = if is_name {
+    /// The error for a host that is not ours, with the setting that accepts it. The host is quoted only if it consists of a name and a port.
+    fn unknown_host(&self, name: &str, host: &str) -> String {
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
+        let is_name = !name.is_empty() && host.len() <= 255 && host.bytes().all(is_allowed);
+        let (subject, url) = if is_name {
             (format!("the host {name:?}"), format!("\"http://{host}\", or https:// behind a proxy with TLS"))
         } else {
-            ("what the Host header names".to_owned(), "the URL of that host".to_owned())
+            ("the host in the Host header".to_owned(), "the URL of that host".to_owned())
         };
-        let needs = if self.public_origin.is_some() { "" } else { " (an admin token is needed then)" };
-        format!("{named} is not this server's; use {}, or set server.public_url to {url}{needs}", self.address)
+        let note = if self.public_origin.is_some() { "" } else { " (this requires an admin token)" };
+        format!("{subject} is not this server's; use {}, or set server.public_url to {url}{note}", self.address)
     }
 
-    /// Refuses what comes from a page of another origin. Programs send neither header and pass.
+    /// Refuses requests from pages of other origins. Programs send neither Origin nor Sec-Fetch-Site, and pass.
     pub(super) fn check_origin(&self, host: &str, headers: &HeaderMap) -> Result<(), Problem> {
         if let Some(origin) = headers.get(ORIGIN) {
             let origin = origin.to_str().unwrap_or("unreadable").to_ascii_lowercase();
-            // What is published under https has no page under http.
+            // If the public URL has https, there are no pages of ours under http.
             let is_plain = origin.strip_prefix("http://").is_some_and(|authority| authority == host.to_ascii_lowercase());
             let is_ours = self.public_origin.as_ref() == Some(&origin) || (is_plain && !self.is_secure(host));
             if !is_ours {
@@ -77,7 +77,7 @@ impl Names {
         self.check_site(headers)
     }
 
-    /// Refuses what a browser says another site started.
+    /// Refuses requests that were started by another site, according to the browser.
     pub(super) fn check_site(&self, headers: &HeaderMap) -> Result<(), Problem> {
         match headers.get("sec-fetch-site").map(|site| site.as_bytes()) {
             None | Some(b"same-origin" | b"none") => Ok(()),
@@ -98,7 +98,7 @@ impl Names {
     }
 }
 
-/// Whether an address can be reached from this machine alone.
+/// Whether an address can be reached only from this machine.
 pub(super) fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn on_loopback_only_loopback_names_are_hosts() {
+    fn a_server_on_loopback_accepts_only_loopback_hosts() {
         let names = names("127.0.0.1:7878", None);
 
         let ours =
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_loopback_addresses_and_the_public_host_are_hosts() {
+    fn a_server_beyond_loopback_accepts_addresses_and_the_public_host() {
         let names = names("0.0.0.0:7878", Some("https://talk.example.org"));
 
         let ours =
@@ -158,25 +158,26 @@ mod tests {
     }
 
     #[test]
-    fn a_machines_name_is_refused_with_the_setting_that_admits_it() {
+    fn a_machine_name_is_refused_with_the_setting_that_accepts_it() {
         let refusal = |names: &Names, host: &'static str| {
             let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static(host))]);
             names.check_host(&Uri::from_static("/"), &headers).unwrap_err().detail().to_owned()
         };
 
         let named = refusal(&names("0.0.0.0:7878", None), "attic.lan:7878");
-        let odd = refusal(&names("127.0.0.1:7878", Some("https://talk.example.org")), "a secret");
+        let malformed = refusal(&names("127.0.0.1:7878", Some("https://talk.example.org")), "a secret");
 
         assert!(named.contains("http://ADDRESS:7878 with an IP address") && !named.contains("0.0.0.0"), "{named}");
         assert!(named.contains("server.public_url to \"http://attic.lan:7878\""), "{named}");
         assert!(
-            odd.contains("use https://talk.example.org,") && odd.ends_with("server.public_url to the URL of that host"),
-            "{odd}"
+            malformed.contains("use https://talk.example.org,")
+                && malformed.ends_with("server.public_url to the URL of that host"),
+            "{malformed}"
         );
     }
 
     #[test]
-    fn no_host_and_two_hosts_are_refused() {
+    fn requests_with_no_host_or_two_hosts_are_refused() {
         let names = names("127.0.0.1:7878", None);
         let mut doubled = HeaderMap::from_iter([(HOST, HeaderValue::from_static("localhost"))]);
         doubled.append(HOST, HeaderValue::from_static("evil.example"));
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_authority_of_an_absolute_request_counts() {
+    fn the_authority_of_an_absolute_uri_is_checked() {
         let names = names("127.0.0.1:7878", None);
         let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static("localhost"))]);
 

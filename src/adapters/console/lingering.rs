@@ -1,5 +1,5 @@
-//! Closes a connection so that its peer gets to read the last answer: what comes unasked is heard out for a while, and thrown away. What lies
-//! unread when a connection is closed makes the system reset it, and whoever is still writing then never reads why it was refused.
+//! Closes a connection in a way that lets its peer read the last response: incoming bytes are read and discarded for a while. If bytes were unread
+//! when a connection is closed, the system would reset it, and a peer that is still writing would never read why it was refused.
 
 use std::io;
 use std::pin::Pin;
@@ -10,60 +10,60 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Who says nothing for so long, and has not closed by then, is let go.
-const QUIET: Duration = Duration::from_secs(1);
+/// The connection is closed when the peer sends nothing for this long.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Who goes on for so long is let go, too.
-const LONGEST: Duration = Duration::from_secs(5);
+/// The connection is closed after this long, even if the peer still sends.
+const MAX_DURATION: Duration = Duration::from_secs(5);
 
-/// And who sends so much.
-const MOST_BYTES: u64 = 16 << 20;
+/// The connection is closed after this many discarded bytes.
+const MAX_BYTES: u64 = 16 << 20;
 
-/// Thrown away at once.
-const PIECE: usize = 8 << 10;
+/// The size of one read, in bytes.
+const READ_BYTES: usize = 8 << 10;
 
-/// A stream whose shutdown ends when its peer closes, or is let go. While the server ends, nobody is waited for.
+/// A stream whose shutdown completes when its peer closes, or a limit is reached. While the server stops, shutdown does not wait.
 pub(super) struct Lingering<S> {
     stream: S,
     closing: watch::Receiver<bool>,
-    inbound_events: Option<HearingOut>,
+    draining: Option<Draining>,
 }
 
-struct HearingOut {
-    quiet: Pin<Box<Sleep>>,
-    ends: Instant,
-    left: u64,
+struct Draining {
+    idle: Pin<Box<Sleep>>,
+    deadline: Instant,
+    bytes_left: u64,
 }
 
 impl<S> Lingering<S> {
-    /// `closing` turns true when the server ends.
+    /// `closing` turns true when the server stops.
     pub(super) const fn new(stream: S, closing: watch::Receiver<bool>) -> Self {
-        Self { stream, closing, inbound_events: None }
+        Self { stream, closing, draining: None }
     }
 }
 
-impl HearingOut {
-    fn begin() -> Self {
-        Self { quiet: Box::pin(sleep(QUIET)), ends: Instant::now() + LONGEST, left: MOST_BYTES }
+impl Draining {
+    fn new() -> Self {
+        Self { idle: Box::pin(sleep(IDLE_TIMEOUT)), deadline: Instant::now() + MAX_DURATION, bytes_left: MAX_BYTES }
     }
 
-    /// Whether it may be closed now.
+    /// Ready when the connection may be closed.
     fn poll(&mut self, stream: Pin<&mut impl AsyncRead>, is_closing: bool, cx: &mut Context<'_>) -> Poll<()> {
         let mut stream = stream;
-        let mut thrown_away = [0; PIECE];
+        let mut discarded = [0; READ_BYTES];
         loop {
-            let mut piece = ReadBuf::new(&mut thrown_away);
-            let Poll::Ready(read) = stream.as_mut().poll_read(cx, &mut piece) else {
-                return if is_closing { Poll::Ready(()) } else { self.quiet.as_mut().poll(cx) };
+            let mut buffer = ReadBuf::new(&mut discarded);
+            let Poll::Ready(read) = stream.as_mut().poll_read(cx, &mut buffer) else {
+                return if is_closing { Poll::Ready(()) } else { self.idle.as_mut().poll(cx) };
             };
-            let bytes = piece.filled().len() as u64;
-            self.left = self.left.saturating_sub(bytes);
+            let bytes = buffer.filled().len() as u64;
+            self.bytes_left = self.bytes_left.saturating_sub(bytes);
             let now = Instant::now();
-            // What becomes of it after the answer is the peer's matter.
-            if read.is_err() || bytes == 0 || self.left == 0 || now >= self.ends {
+            // A read error after the response is of no interest.
+            if read.is_err() || bytes == 0 || self.bytes_left == 0 || now >= self.deadline {
                 return Poll::Ready(());
             }
-            self.quiet.as_mut().reset((now + QUIET).min(self.ends));
+            self.idle.as_mut().reset((now + IDLE_TIMEOUT).min(self.deadline));
         }
     }
 }
@@ -96,12 +96,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Self { stream, closing, inbound_events } = &mut *self;
-        if inbound_events.is_none() {
+        let Self { stream, closing, draining } = &mut *self;
+        if draining.is_none() {
             ready!(Pin::new(&mut *stream).poll_shutdown(cx))?;
         }
         let is_closing = *closing.borrow();
-        inbound_events.get_or_insert_with(HearingOut::begin).poll(Pin::new(stream), is_closing, cx).map(Ok)
+        draining.get_or_insert_with(Draining::new).poll(Pin::new(stream), is_closing, cx).map(Ok)
     }
 }
 
@@ -111,89 +111,89 @@ mod tests {
 
     use super::*;
 
-    /// A stream, whoever is at its other end, and what ends the server.
+    /// The server's end of a stream, the client's end, and the sender that stops the server.
     fn pair() -> (Lingering<DuplexStream>, DuplexStream, watch::Sender<bool>) {
-        let (ours, theirs) = duplex(4_096);
-        let (end, closing) = watch::channel(false);
-        (Lingering::new(ours, closing), theirs, end)
+        let (server, client) = duplex(4_096);
+        let (stop, closing) = watch::channel(false);
+        (Lingering::new(server, closing), client, stop)
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_is_still_writing_is_heard_out_and_reads_its_answer() {
-        let (mut ours, mut theirs, _end) = pair();
-        let asking = tokio::spawn(async move {
-            theirs.write_all(&[b'x'; 100_000]).await.unwrap();
+    async fn a_client_that_is_still_writing_reads_its_response() {
+        let (mut server, mut client, _stop) = pair();
+        let writing = tokio::spawn(async move {
+            client.write_all(&[b'x'; 100_000]).await.unwrap();
             let mut answer = [0; 2];
-            theirs.read_exact(&mut answer).await.unwrap();
+            client.read_exact(&mut answer).await.unwrap();
             answer
         });
 
-        ours.write_all(b"no").await.unwrap();
-        ours.shutdown().await.unwrap();
-        drop(ours);
+        server.write_all(b"no").await.unwrap();
+        server.shutdown().await.unwrap();
+        drop(server);
 
-        assert_eq!(&asking.await.unwrap(), b"no");
+        assert_eq!(&writing.await.unwrap(), b"no");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_closes_is_not_waited_for_and_who_does_not_is_let_go() {
-        for (does_close, waited) in [(true, Duration::ZERO), (false, QUIET)] {
-            let (mut ours, theirs, _end) = pair();
-            let theirs = Some(theirs).filter(|_| !does_close);
-            let since = Instant::now();
+    async fn shutdown_ends_when_the_client_closes_or_is_idle() {
+        for (closes, waited) in [(true, Duration::ZERO), (false, IDLE_TIMEOUT)] {
+            let (mut server, client, _stop) = pair();
+            let client = Some(client).filter(|_| !closes);
+            let start = Instant::now();
 
-            ours.shutdown().await.unwrap();
+            server.shutdown().await.unwrap();
 
-            assert_eq!(since.elapsed().as_millis(), waited.as_millis());
-            drop(theirs);
+            assert_eq!(start.elapsed().as_millis(), waited.as_millis());
+            drop(client);
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_sends_a_little_again_and_again_is_let_go() {
-        let (mut ours, mut theirs, _end) = pair();
-        let since = Instant::now();
-        let dripping = tokio::spawn(async move {
-            while theirs.write_all(b"x").await.is_ok() {
-                sleep(QUIET / 2).await;
+    async fn a_client_that_keeps_sending_a_little_is_disconnected() {
+        let (mut server, mut client, _stop) = pair();
+        let start = Instant::now();
+        let sending = tokio::spawn(async move {
+            while client.write_all(b"x").await.is_ok() {
+                sleep(IDLE_TIMEOUT / 2).await;
             }
         });
 
-        ours.shutdown().await.unwrap();
-        drop(ours);
+        server.shutdown().await.unwrap();
+        drop(server);
 
-        assert_eq!(since.elapsed().as_millis(), LONGEST.as_millis());
-        dripping.await.unwrap();
+        assert_eq!(start.elapsed().as_millis(), MAX_DURATION.as_millis());
+        sending.await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_sends_without_end_is_let_go() {
-        let (mut ours, mut theirs, _end) = pair();
-        let since = Instant::now();
-        let asking = tokio::spawn(async move {
+    async fn a_client_that_sends_without_end_is_disconnected() {
+        let (mut server, mut client, _stop) = pair();
+        let start = Instant::now();
+        let writing = tokio::spawn(async move {
             let mut written = 0;
-            while let Ok(more) = theirs.write(&[b'x'; 4_096]).await {
+            while let Ok(more) = client.write(&[b'x'; 4_096]).await {
                 written += more as u64;
             }
             written
         });
 
-        ours.shutdown().await.unwrap();
-        drop(ours);
+        server.shutdown().await.unwrap();
+        drop(server);
 
-        assert_eq!(since.elapsed(), Duration::ZERO);
-        assert!((MOST_BYTES..2 * MOST_BYTES).contains(&asking.await.unwrap()));
+        assert_eq!(start.elapsed(), Duration::ZERO);
+        assert!((MAX_BYTES..2 * MAX_BYTES).contains(&writing.await.unwrap()));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn while_the_server_ends_nobody_is_waited_for() {
-        let (mut ours, mut theirs, end) = pair();
-        theirs.write_all(b"more").await.unwrap();
-        end.send(true).unwrap();
-        let since = Instant::now();
+    async fn while_the_server_stops_shutdown_does_not_wait() {
+        let (mut server, mut client, stop) = pair();
+        client.write_all(b"more").await.unwrap();
+        stop.send(true).unwrap();
+        let start = Instant::now();
 
-        ours.shutdown().await.unwrap();
+        server.shutdown().await.unwrap();
 
-        assert_eq!(since.elapsed(), Duration::ZERO);
+        assert_eq!(start.elapsed(), Duration::ZERO);
     }
 }

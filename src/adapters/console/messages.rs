@@ -1,4 +1,4 @@
-//! What people say in a room, what they take back, and what was said.
+//! Handlers for messages: send, edit, delete, and read the history.
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -6,16 +6,16 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 
 use super::Shared;
-use super::body::{Asked, InRoom, Json, OfMessage};
+use super::body::{Json, MessagePath, QueryParams, RoomPath};
 use super::problem::Problem;
-use super::words;
+use super::validation;
 use crate::domain::id::Seq;
 use crate::ports::backend::messages::{Edit, History, HistoryQuery, NewMessage};
 
 const MAX_MENTIONS: usize = 64;
 pub(super) const MAX_ID_CHARS: usize = 128;
 
-/// The number of a message that was accepted.
+/// The number of an accepted message.
 #[derive(Serialize)]
 pub(super) struct Accepted {
     pub(super) seq: Seq,
@@ -24,38 +24,42 @@ pub(super) struct Accepted {
 type Reply = Result<(StatusCode, Answer<Accepted>), Problem>;
 
 /// `POST /api/rooms/{room}/messages`
-pub(super) async fn say(State(console): State<Shared>, InRoom(room): InRoom, Json(mut message): Json<NewMessage>) -> Reply {
-    message.from = words::name("from", &message.from)?;
-    message.text = words::text("text", &message.text, console.settings.max_text_chars)?;
+pub(super) async fn say(State(console): State<Shared>, RoomPath(room): RoomPath, Json(mut message): Json<NewMessage>) -> Reply {
+    message.from = validation::name("from", &message.from)?;
+    message.text = validation::text("text", &message.text, console.settings.max_text_chars)?;
     if let Some(id) = &message.id {
-        words::opaque_id("id", id, MAX_ID_CHARS)?;
+        validation::opaque_id("id", id, MAX_ID_CHARS)?;
     }
     if message.mentions.len() > MAX_MENTIONS {
         return Err(Problem::invalid(
             "mentions",
-            format!("names {}, at most {MAX_MENTIONS} can be mentioned at once", message.mentions.len()),
+            format!("names {}, at most {MAX_MENTIONS} can be mentioned in one message", message.mentions.len()),
         ));
     }
-    for (place, mention) in message.mentions.iter_mut().enumerate() {
-        *mention = words::name(&format!("mentions[{place}]"), mention)?;
+    for (index, mention) in message.mentions.iter_mut().enumerate() {
+        *mention = validation::name(&format!("mentions[{index}]"), mention)?;
     }
     accepted(console.backend.say(&room, message).await?)
 }
 
 /// `PATCH /api/rooms/{room}/messages/{seq}`
-pub(super) async fn edit(State(console): State<Shared>, OfMessage(room, seq): OfMessage, Json(mut edit): Json<Edit>) -> Reply {
-    edit.text = words::text("text", &edit.text, console.settings.max_text_chars)?;
+pub(super) async fn edit(
+    State(console): State<Shared>,
+    MessagePath(room, seq): MessagePath,
+    Json(mut edit): Json<Edit>,
+) -> Reply {
+    edit.text = validation::text("text", &edit.text, console.settings.max_text_chars)?;
     accepted(console.backend.edit(&room, seq, edit).await?)
 }
 
 /// `DELETE /api/rooms/{room}/messages/{seq}`
-pub(super) async fn delete_message(State(console): State<Shared>, OfMessage(room, seq): OfMessage) -> Reply {
+pub(super) async fn delete_message(State(console): State<Shared>, MessagePath(room, seq): MessagePath) -> Reply {
     accepted(console.backend.delete_message(&room, seq).await?)
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct AskedHistory {
+pub(super) struct HistoryParams {
     after: Option<u64>,
     before: Option<u64>,
     limit: Option<usize>,
@@ -64,16 +68,16 @@ pub(super) struct AskedHistory {
 /// `GET /api/rooms/{room}/history?after=&before=&limit=`
 pub(super) async fn history(
     State(console): State<Shared>,
-    InRoom(room): InRoom,
-    Asked(asked): Asked<AskedHistory>,
+    RoomPath(room): RoomPath,
+    QueryParams(params): QueryParams<HistoryParams>,
 ) -> Result<Answer<History>, Problem> {
-    let query = HistoryQuery { after: asked.after.map(Seq), before: asked.before.map(Seq), limit: limit(asked.limit)? };
+    let query = HistoryQuery { after: params.after.map(Seq), before: params.before.map(Seq), limit: limit(params.limit)? };
     Ok(Answer(console.backend.history(&room, query).await?))
 }
 
-/// How many entries of a list are given: 100 unless asked for from 1 to 1,000.
-pub(super) fn limit(asked: Option<usize>) -> Result<usize, Problem> {
-    match asked {
+/// The requested length of a list, from 1 to 1,000 entries; 100 by default.
+pub(super) fn limit(requested: Option<usize>) -> Result<usize, Problem> {
+    match requested {
         None => Ok(100),
         Some(limit @ 1..=1_000) => Ok(limit),
         Some(limit) => Err(Problem::query("limit", format!("limit is {limit}, must be from 1 to 1000"))),

@@ -1,4 +1,4 @@
-//! `/metrics`: everything that is measured, in Prometheus text.
+//! `/metrics`: all metrics in Prometheus's text format.
 
 use std::time::Duration;
 
@@ -15,21 +15,20 @@ use crate::telemetry::metrics::EXPOSITION_TYPE;
 /// `GET /metrics`
 pub(super) async fn metrics(State(console): State<Shared>) -> Response {
     let metrics = console.metrics.clone();
-    // It takes milliseconds, and asks the disk.
-    let written = tokio::task::spawn_blocking(move || metrics.exposition()).await;
-    match written.unwrap_or_else(|panic| Err(panic.to_string())) {
+    // This takes milliseconds and reads the disk.
+    let exposition = tokio::task::spawn_blocking(move || metrics.exposition()).await;
+    match exposition.unwrap_or_else(|panic| Err(panic.to_string())) {
         Ok(text) => ([(CONTENT_TYPE, HeaderValue::from_static(EXPOSITION_TYPE))], text).into_response(),
         Err(error) => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error).into_response(),
     }
 }
 
-/// Counts an answer. What went to no route is none's.
-pub(super) fn answered(console: &Shared, route: &str, status: StatusCode, took: Duration) {
+/// Counts a response. The route is `none` if no route matched.
+pub(super) fn count_response(console: &Shared, route: &str, status: StatusCode, took: Duration) {
     console.instruments.http_requests.add(1, [status_label(status.as_u16())]);
     console.instruments.http_duration.record(took.as_secs_f64(), [route.to_owned()]);
 }
 
-/// Counts a handler that panicked.
-pub(super) fn panicked(console: &Shared) {
+pub(super) fn count_panic(console: &Shared) {
     console.instruments.http_panics.add(1, NONE);
 }

@@ -1,4 +1,4 @@
-//! The page's files, carried in the binary. To add a file, put it into `page/` and name it in the list of `FILES`.
+//! The page's files, embedded in the binary. To add a file, put it into `page/` and add its name to `FILES`.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
@@ -17,37 +17,35 @@ macro_rules! files {
 
 /// Every file of the page. `index.html` is served at `/`, `signin.html` at `/signin`, each file at `/page/<name>`.
 const FILES: &[(&str, &[u8])] = files![
+    "announcements.js",
     "api.js",
+    "attention.js",
     "base.css",
-    "care.js",
     "clock.js",
+    "companion-picker.js",
+    "companion.js",
+    "companions.css",
+    "companions.js",
     "compose.css",
     "compose.js",
     "dialogs.css",
     "dialogs.js",
     "dom.js",
     "election.js",
-    "elsewhere.js",
-    "entry.js",
+    "entries.js",
     "find.js",
-    "first.js",
-    "guard.js",
-    "guests.js",
     "icon.svg",
     "index.html",
-    "keep.js",
-    "kept.js",
+    "items.js",
     "live.js",
+    "loop-guard.js",
     "main.js",
     "mention.js",
     "meters.js",
-    "mind.js",
-    "minds.css",
-    "minds.js",
     "notices.js",
     "outbox.js",
     "people.js",
-    "record.js",
+    "platforms.js",
     "rooms.css",
     "rooms.js",
     "rounds.css",
@@ -55,6 +53,7 @@ const FILES: &[(&str, &[u8])] = files![
     "signin.css",
     "signin.html",
     "state.js",
+    "storage.js",
     "story.js",
     "talk.css",
     "talk.js",
@@ -62,12 +61,13 @@ const FILES: &[(&str, &[u8])] = files![
     "timeline.css",
     "timeline.js",
     "tones.js",
+    "unavailable.js",
     "visit.js",
-    "voice.js",
+    "welcome.js",
     "words.js",
 ];
 
-/// The files with their tags, by name.
+/// The files with their ETags, by name.
 pub(super) struct Page(HashMap<&'static str, File>);
 
 #[derive(Clone, Copy)]
@@ -87,13 +87,15 @@ impl Page {
         Self(FILES.iter().map(tagged).collect())
     }
 
-    /// The sign-in page, telling why the last attempt was refused in place of its comment `<!--refused-->`. The reason is our own text.
+    /// The sign-in page with the reason why the last attempt was refused, in place of the comment `<!--refused-->`. The reason must be our own text,
+    /// because it is not escaped.
     pub(super) fn refused_sign_in(&self, reason: &str) -> String {
         let page = self.0.get("signin.html").map(|file| String::from_utf8_lossy(file.bytes)).unwrap_or_default();
         page.replace("<!--refused-->", &format!("<p role=\"alert\">{reason}</p>"))
     }
 
-    /// Whether strangers may have the file of this name: the name as it stands in the path, where an escape (`index%2ehtml`) makes it none.
+    /// Whether the file may be served without authentication. `name` is the undecoded name from the path, so an escaped one (`index%2ehtml`) is
+    /// unknown.
     pub(super) fn is_public(&self, name: &str) -> bool {
         name != "index.html" && self.0.contains_key(name)
     }
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn no_script_makes_markup_or_code_of_a_text() {
+    fn no_script_turns_text_into_markup_or_code() {
         let ways = [
             "innerHTML",
             "outerHTML",
@@ -192,29 +194,29 @@ mod tests {
     }
 
     #[test]
-    fn every_file_of_the_folder_is_served_and_every_file_asked_for_is_there() {
+    fn every_file_of_the_folder_is_served_and_every_linked_file_exists() {
         let served: BTreeSet<&str> = FILES.iter().map(|(name, _)| *name).collect();
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/adapters/console/page");
-        let kept = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
 
-        let kept: BTreeSet<String> = kept.collect();
-        let asked_for = FILES.iter().flat_map(|(_, bytes)| asked_for(std::str::from_utf8(bytes).unwrap()));
+        let names: BTreeSet<String> = names.collect();
+        let links = FILES.iter().flat_map(|(_, bytes)| linked_files(std::str::from_utf8(bytes).unwrap()));
 
-        assert!(kept.iter().map(String::as_str).eq(served.iter().copied()), "{kept:?}");
-        for name in asked_for {
+        assert!(names.iter().map(String::as_str).eq(served.iter().copied()), "{names:?}");
+        for name in links {
             assert!(served.contains(name), "{name}");
         }
     }
 
-    /// What a page links to, and what a script imports.
-    fn asked_for(text: &'static str) -> impl Iterator<Item = &'static str> {
+    /// The files that a page links to, and that a script imports.
+    fn linked_files(text: &'static str) -> impl Iterator<Item = &'static str> {
         let linked = text.split("=\"/page/").skip(1).filter_map(|rest| rest.split('"').next());
         let imported = text.split("from './").skip(1).filter_map(|rest| rest.split('\'').next());
         linked.chain(imported)
     }
 
     #[test]
-    fn the_sign_in_page_has_a_place_for_why_it_was_refused() {
+    fn the_sign_in_page_shows_why_an_attempt_was_refused() {
         let page = Page::new().refused_sign_in("this is not the admin token");
 
         assert!(page.contains("<p role=\"alert\">this is not the admin token</p>"));

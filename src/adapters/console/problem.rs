@@ -1,4 +1,4 @@
-//! Says why a request was refused: `application/problem+json` (RFC 9457) that names the field and the way out.
+//! Error responses: `application/problem+json` (RFC 9457) that names the field and says what to do.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(super) struct Problem {
 }
 
 #[derive(Serialize)]
-struct Written<'a> {
+struct Body<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     title: &'a str,
@@ -35,12 +35,12 @@ impl Problem {
         Self { status, detail: detail.into(), field: None, retry_after: None, kind: "about:blank" }
     }
 
-    /// A value that cannot be accepted.
+    /// An invalid value in a body or path: 422.
     pub(super) fn invalid(field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { field: Some(field.into()), ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail) }
     }
 
-    /// A query parameter that cannot be accepted, or is missing.
+    /// An invalid or missing query parameter: 400.
     pub(super) fn query(field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { field: Some(field.into()), ..Self::new(StatusCode::BAD_REQUEST, detail) }
     }
@@ -67,17 +67,17 @@ impl Problem {
         &self.detail
     }
 
-    /// The body that is sent.
+    /// The body of the response.
     pub(super) fn json(&self) -> Vec<u8> {
-        let written = Written {
+        let body = Body {
             kind: self.kind,
             title: self.status.canonical_reason().unwrap_or("Refused"),
             status: self.status.as_u16(),
             detail: &self.detail,
             field: self.field.as_deref(),
         };
-        // Strings and a number: there is nothing in it that could fail.
-        serde_json::to_vec(&written).unwrap_or_default()
+        // Serializing strings and a number cannot fail.
+        serde_json::to_vec(&body).unwrap_or_default()
     }
 }
 
@@ -114,7 +114,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// Rounded up, and at least one: who waits that long is not too early.
+/// Rounded up, and at least one, so that a client that waits this long is not too early.
 fn whole_seconds(wait: Duration) -> u64 {
     (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1)
 }
@@ -124,20 +124,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waiting_is_told_in_whole_seconds_rounded_up() {
+    fn retry_after_is_in_whole_seconds_rounded_up() {
         let waits = [Duration::ZERO, Duration::from_millis(1), Duration::from_millis(1_001), Duration::from_secs(2)];
 
         assert_eq!(waits.map(whole_seconds), [1, 1, 2, 2]);
     }
 
     #[test]
-    fn a_problem_names_field_and_way_out() {
-        let problem = Problem::invalid("text", "is empty, say something");
+    fn a_problem_has_status_field_and_detail() {
+        let problem = Problem::invalid("text", "is empty; write something");
 
         let json: serde_json::Value = serde_json::from_slice(&problem.json()).unwrap();
 
         assert_eq!(json["status"], 422);
         assert_eq!(json["field"], "text");
-        assert_eq!(json["detail"], "is empty, say something");
+        assert_eq!(json["detail"], "is empty; write something");
     }
 }

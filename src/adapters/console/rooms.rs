@@ -1,4 +1,4 @@
-//! Rooms: listing, making, changing, clearing and deleting them, and what is going on in them.
+//! Handlers for rooms: list, create, change, clear, delete, and read their state.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +7,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 
 use super::Shared;
-use super::body::{InRoom, Json};
+use super::body::{Json, RoomPath};
 use super::problem::Problem;
-use super::words;
+use super::validation;
 use crate::ports::backend::room::{Companions, Invited, MOST_IN_A_ROOM, Room, RoomPatch, RoomPlan, Rooms};
 use crate::ports::backend::state::RoomState;
 
@@ -19,14 +19,14 @@ pub(super) async fn list(State(console): State<Shared>) -> Result<Answer<Rooms>,
 }
 
 /// `GET /api/rooms/{room}`
-pub(super) async fn get(State(console): State<Shared>, InRoom(room): InRoom) -> Result<Answer<Room>, Problem> {
+pub(super) async fn get(State(console): State<Shared>, RoomPath(room): RoomPath) -> Result<Answer<Room>, Problem> {
     Ok(Answer(console.backend.room(&room).await?))
 }
 
 /// `PUT /api/rooms/{room}`
 pub(super) async fn put(
     State(console): State<Shared>,
-    InRoom(room): InRoom,
+    RoomPath(room): RoomPath,
     Json(mut plan): Json<RoomPlan>,
 ) -> Result<(StatusCode, Answer<Room>), Problem> {
     check_plan(&mut plan)?;
@@ -37,28 +37,28 @@ pub(super) async fn put(
 /// `PATCH /api/rooms/{room}`
 pub(super) async fn patch(
     State(console): State<Shared>,
-    InRoom(room): InRoom,
+    RoomPath(room): RoomPath,
     Json(patch): Json<RoomPatch>,
 ) -> Result<Answer<Room>, Problem> {
     check_count("companions", patch.companions.len())?;
-    patch.companions.keys().try_for_each(|id| words::companion("companions", id))?;
+    patch.companions.keys().try_for_each(|id| validation::companion_id("companions", id))?;
     Ok(Answer(console.backend.patch_room(&room, patch).await?))
 }
 
 /// `DELETE /api/rooms/{room}`
-pub(super) async fn delete(State(console): State<Shared>, InRoom(room): InRoom) -> Result<StatusCode, Problem> {
+pub(super) async fn delete(State(console): State<Shared>, RoomPath(room): RoomPath) -> Result<StatusCode, Problem> {
     console.backend.delete_room(&room).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// `POST /api/rooms/{room}/clear`
-pub(super) async fn clear(State(console): State<Shared>, InRoom(room): InRoom) -> Result<StatusCode, Problem> {
+pub(super) async fn clear(State(console): State<Shared>, RoomPath(room): RoomPath) -> Result<StatusCode, Problem> {
     console.backend.clear(&room).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// `GET /api/rooms/{room}/state`
-pub(super) async fn state(State(console): State<Shared>, InRoom(room): InRoom) -> Result<Answer<RoomState>, Problem> {
+pub(super) async fn state(State(console): State<Shared>, RoomPath(room): RoomPath) -> Result<Answer<RoomState>, Problem> {
     Ok(Answer(console.backend.state(&room).await?))
 }
 
@@ -68,31 +68,31 @@ pub(super) async fn companions(State(console): State<Shared>) -> Result<Answer<C
 }
 
 fn check_plan(plan: &mut RoomPlan) -> Result<(), Problem> {
-    words::opaque_id("guild", plan.guild.as_str(), 64)?;
+    validation::opaque_id("guild", plan.guild.as_str(), 64)?;
     check_count("companions", plan.companions.len())?;
     let mut seen = BTreeSet::new();
-    for (place, invited) in plan.companions.iter_mut().enumerate() {
-        let field = format!("companions[{place}]");
-        words::companion(&field, invited.id.as_str())?;
+    for (index, invited) in plan.companions.iter_mut().enumerate() {
+        let field = format!("companions[{index}]");
+        validation::companion_id(&field, invited.id.as_str())?;
         check_names(&field, invited)?;
         if !seen.insert(invited.id.clone()) {
-            return Err(Problem::invalid(field, format!("{} is named twice, name it once", invited.id)));
+            return Err(Problem::invalid(field, format!("{} is listed twice; list it once", invited.id)));
         }
     }
     Ok(())
 }
 
-/// An external companion brings its names along; those of others are in their files.
+/// Validates the names of a companion. Only an external companion has names in the request; those of others are in their files.
 fn check_names(field: &str, invited: &mut Invited) -> Result<(), Problem> {
     if !invited.external && (invited.name.is_some() || !invited.aliases.is_empty()) {
-        let detail = "only an external companion is given names here; add \"external\": true, or leave name and aliases out";
+        let detail = "only an external companion can be given names here; add \"external\": true, or leave out name and aliases";
         return Err(Problem::invalid(field, detail));
     }
     if let Some(name) = &mut invited.name {
-        *name = words::own_name(&format!("{field}.name"), name)?;
+        *name = validation::companion_name(&format!("{field}.name"), name)?;
     }
-    for (place, alias) in invited.aliases.iter_mut().enumerate() {
-        *alias = words::own_name(&format!("{field}.aliases[{place}]"), alias)?;
+    for (index, alias) in invited.aliases.iter_mut().enumerate() {
+        *alias = validation::companion_name(&format!("{field}.aliases[{index}]"), alias)?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Every route: the table of docs/design/interfaces.md I-9, the page, and what machines ask for.
+//! Every route: the table of docs/design/interfaces.md I-9, the page, probes and metrics.
 
 use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
@@ -51,6 +51,6 @@ async fn not_found(uri: Uri) -> Problem {
 async fn not_allowed(method: Method, uri: Uri) -> Problem {
     Problem::new(
         StatusCode::METHOD_NOT_ALLOWED,
-        format!("{method} cannot be used on {}; the header Allow says what can", uri.path()),
+        format!("{method} cannot be used on {}; the Allow header lists the methods that can", uri.path()),
     )
 }

@@ -1,4 +1,4 @@
-//! Signing in and out: a form for browsers, JSON for scripts of the page.
+//! Handlers for signing in and out: a form for browsers, JSON for scripts.
 
 use axum::Extension;
 use axum::extract::{FromRequest, Request, State};
@@ -22,14 +22,14 @@ struct SignIn {
     token: SecretString,
 }
 
-/// `POST /signin`: a form is answered with the page, JSON with 204; both set the cookie.
+/// `POST /signin`: answers a form with a redirect to the page, and JSON with 204. Both set the cookie.
 pub(super) async fn sign_in(State(console): State<Shared>, Extension(caller): Extension<Caller>, request: Request) -> Response {
     let is_form = is_form(request.headers());
-    let shown = match token(&console, request, is_form).await {
-        Ok(shown) => shown,
+    let sign_in = match token(&console, request, is_form).await {
+        Ok(sign_in) => sign_in,
         Err(problem) => return problem.into_response(),
     };
-    match console.auth.sign_in(shown.token.expose_secret(), caller.address, Instant::now()) {
+    match console.auth.sign_in(sign_in.token.expose_secret(), caller.address, Instant::now()) {
         Ok(cookie) if is_form => (StatusCode::SEE_OTHER, [(LOCATION, "/".to_owned()), (SET_COOKIE, cookie)]).into_response(),
         Ok(cookie) => (StatusCode::NO_CONTENT, [(SET_COOKIE, cookie)]).into_response(),
         Err(problem) if is_form => {
@@ -55,13 +55,13 @@ pub(super) async fn sign_out(State(console): State<Shared>, headers: HeaderMap) 
 
 async fn token(console: &Shared, request: Request, is_form: bool) -> Result<SignIn, Problem> {
     if !is_form {
-        return Json::from_request(request, console).await.map(|Json(shown)| shown);
+        return Json::from_request(request, console).await.map(|Json(sign_in)| sign_in);
     }
     let (parts, body) = request.into_parts();
     let bytes = body::read(&parts.headers, body, console).await?;
     let text = std::str::from_utf8(&bytes).unwrap_or_default();
-    // What is wrong with the form is not repeated, it may hold the token.
-    body::form(text).map_err(|_| Problem::invalid("token", "is missing in the form"))
+    // The parser's error is not passed on, because it may contain the token.
+    body::form(text).map_err(|_| Problem::invalid("token", "is missing from the form"))
 }
 
 fn is_form(headers: &HeaderMap) -> bool {

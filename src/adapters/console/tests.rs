@@ -1,4 +1,4 @@
-//! Socket tests: a console on a free loopback port, a backend in memory behind it, real clients before it.
+//! Socket tests: real clients, a console on a free loopback port, and an in-memory backend.
 
 mod api;
 mod auth;
@@ -76,7 +76,7 @@ impl World {
         let address = console.address();
         let (stop, stopped) = oneshot::channel::<()>();
         let served = tokio::spawn(console.serve(async { drop(stopped.await) }));
-        // Plain HTTP alone: the provider only has to be there.
+        // The tests use plain HTTP, but the client needs an installed provider.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
         Self { address, backend, client, stop: Some(stop), served }
@@ -90,7 +90,7 @@ impl World {
         self.client.request(method, self.url(path))
     }
 
-    /// Status and JSON of a request without a body; `Null` for what is no JSON.
+    /// Status and JSON of a request without a body; `Null` if the response is not JSON.
     async fn ask(&self, method: Method, path: &str) -> (u16, Value) {
         answer(self.request(method, path).send().await.unwrap()).await
     }
@@ -107,7 +107,7 @@ impl World {
         self.send(Method::POST, path, body).await
     }
 
-    /// Status and JSON of a body sent as it stands.
+    /// Status and JSON of a request with this body, sent unchanged.
     async fn post_raw(&self, path: &str, body: impl Into<reqwest::Body>) -> (u16, Value) {
         answer(self.request(Method::POST, path).body(body).send().await.unwrap()).await
     }
@@ -116,7 +116,7 @@ impl World {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// What comes back to a client that sends all that it wants to before it reads, and gives up where the connection breaks.
+    /// The response to a client that sends all bytes before it reads, and fails if the connection is reset.
     async fn whole(&self, bytes: &[u8]) -> io::Result<String> {
         let mut stream = self.connect().await;
         stream.write_all(bytes).await?;
@@ -125,10 +125,10 @@ impl World {
         Ok(answer)
     }
 
-    /// What comes back for these bytes until the server closes.
+    /// The response to these bytes, until the server closes.
     async fn raw(&self, bytes: &str) -> String {
         let mut stream = self.connect().await;
-        // Who is refused early is cut off while still writing.
+        // The server may close the connection while a refused client is still writing.
         let _ = stream.write_all(bytes.as_bytes()).await;
         read_all(&mut stream).await
     }
@@ -141,7 +141,7 @@ async fn answer(response: Response) -> (u16, Value) {
 
 async fn read_all(stream: &mut TcpStream) -> String {
     let mut text = Vec::new();
-    // A reset after the answer is as good as an end.
+    // A reset after the response counts as its end.
     let _ = stream.read_to_end(&mut text).await;
     String::from_utf8_lossy(&text).into_owned()
 }

@@ -1,6 +1,6 @@
-//! Looks whether Discord would work, without a session: what is good, what is not, and what to click.
+//! Checks whether Discord would work, without opening a session: what is good, what is not, and what to click.
 //!
-//! Nothing identifies, so nothing of the day's identifies is spent; nothing on Discord is changed.
+//! The check never identifies, so it uses none of the day's identifies. It changes nothing on Discord.
 
 mod account;
 mod connection;
@@ -22,33 +22,32 @@ use crate::ports::clock::Clock;
 use crate::settings::Problem;
 use crate::settings::discord::Discord as Settings;
 
-pub use self::report::{Line, Named, Report, State, Told};
+pub use self::report::{Figures, Line, Named, Report, State};
 
-/// What a bot asks for when it is invited ("OAuth2", "Bot Users"; "Application Commands", "Authorizing Your Application").
+/// The scopes of the invitation ("OAuth2", "Bot Users"; "Application Commands", "Authorizing Your Application").
 const SCOPES: &str = "bot+applications.commands";
-/// Answers to slash commands have three seconds, both ways and our own work included.
+/// Slash commands must be answered within three seconds, including the way in both directions and our own work.
 const SLOW: Duration = Duration::from_millis(1_000);
-/// What helps whoever does not reach Discord.
+/// Advice if Discord cannot be reached.
 const REACH: &str =
     "Look at this machine's network, its DNS and its firewall, and at HTTPS_PROXY and discord.api_url if you set them.";
-/// What helps when Discord itself is in trouble.
-const TRY_LATER: &str = "Try again in some minutes; https://discordstatus.com tells of Discord's troubles.";
+/// Advice if Discord itself fails.
+const TRY_LATER: &str = "Try again in some minutes; https://discordstatus.com shows Discord's outages.";
 
-/// Which servers are looked at.
+/// Which servers to check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Servers {
-    /// The first of those that the bot is in: so many, 200 at most.
+    /// The first this many of the servers that the bot is in, at most 200.
     First(usize),
-    /// These.
     These(Vec<Snowflake>),
 }
 
-/// Looks at everything, and tells what was found.
+/// Checks everything and reports the results.
 ///
-/// Every request takes as long as `request_timeout_secs` allows at most; where Discord cannot be reached no more are made.
+/// Every request takes at most `request_timeout_secs`. If Discord cannot be reached, no more requests are made.
 ///
 /// # Errors
-/// The address or the token of the settings cannot be used.
+/// The address or the token in the settings is invalid.
 pub async fn check(
     settings: &Settings,
     token: SecretString,
@@ -69,13 +68,12 @@ pub async fn check(
     Ok(checking.report)
 }
 
-/// The link that invites an application's bot, with what it needs and nothing else.
+/// The link that invites an application's bot, with the permissions that it needs and no others.
 pub fn invitation(application: Snowflake) -> String {
     let permissions = Permissions::INVITATION.0;
     format!("https://discord.com/oauth2/authorize?client_id={application}&scope={SCOPES}&permissions={permissions}")
 }
 
-/// A check under way.
 struct Checking<'a> {
     rest: Rest,
     settings: &'a Settings,
@@ -86,7 +84,7 @@ struct Checking<'a> {
 }
 
 impl Checking<'_> {
-    /// Asks, and takes the time.
+    /// Sends a request, and measures how long its answer takes.
     async fn ask<T: serde::de::DeserializeOwned>(&mut self, request: Request) -> Result<T, Failed> {
         let began = Instant::now();
         let answer = self.rest.ask(request).await;
@@ -96,58 +94,59 @@ impl Checking<'_> {
         answer
     }
 
-    /// Notes a line.
     fn note(&mut self, line: Line) {
         self.report.lines.push(line);
     }
 
-    /// Notes that something could not be asked for.
+    /// Adds a line for a request that failed.
     fn note_failed(&mut self, about: &'static str, failed: &Failed) {
         self.note(failed_line(about, failed));
     }
 
-    /// How this machine's clock differs from Discord's.
+    /// Checks how this machine's clock differs from Discord's.
     fn clock(&mut self) {
         let difference = self.clocks.difference();
         self.note(match difference {
-            clock::Difference::None => Line::good("clock", difference.told()),
-            _ => Line::warning("clock", format!("{}; messages are judged by Discord's", difference.told())).click(clock::CLICK),
+            clock::Difference::None => Line::good("clock", difference.description()),
+            _ => {
+                let text = format!("{}; the age of messages is measured by Discord's clock", difference.description());
+                Line::warning("clock", text).click(clock::CLICK)
+            }
         });
     }
 
-    /// How long answers take. The first one is left out where there are more: it had to connect.
+    /// Checks how long answers take. The first answer is left out if there are more, because it includes the connection.
     fn latency(&mut self) {
         let first = self.took.first().copied().unwrap_or_default();
         let mut later = self.took.split_off(self.took.len().min(1));
         later.sort();
         let typical = later.get(later.len() / 2).copied().unwrap_or(first);
         let (connected_ms, answered_ms) = (millis(first), millis(typical));
-        self.report.told.answer_ms = Some(answered_ms);
-        let said = format!("Discord's answers take {answered_ms} ms, the first one with its connection {connected_ms} ms");
+        self.report.figures.answer_ms = Some(answered_ms);
+        let text = format!("Discord's answers take {answered_ms} ms, the first one with its connection {connected_ms} ms");
         self.note(if typical < SLOW {
-            Line::good("latency", said)
+            Line::good("latency", text)
         } else {
-            let click = "Run the server nearer to Discord, or look at what lies between: its network, a proxy.";
-            Line::warning("latency", format!("{said}; slash commands have to be answered within 3,000 ms")).click(click)
+            let click = "Run the server nearer to Discord, or check what is between them: the network, a proxy.";
+            Line::warning("latency", format!("{text}; slash commands must be answered within 3,000 ms")).click(click)
         });
     }
 }
 
-/// A request that failed, in plain words.
 fn failed_line(about: &'static str, failed: &Failed) -> Line {
-    let said = failed.to_string();
+    let text = failed.to_string();
     match failed {
         Failed::NotNow { after: Some(after), .. } => {
-            Line::problem(about, said).click(format!("Leave Discord alone for {}, then try again.", report::span(*after)))
+            Line::problem(about, text).click(format!("Leave Discord alone for {}, then try again.", report::span(*after)))
         }
-        Failed::NotNow { after: None, .. } => Line::problem(about, said).click(REACH),
-        Failed::Unknown { .. } => Line::problem(about, said).click(TRY_LATER),
-        // What to click is in the words.
-        Failed::Refused(_) => Line::problem(about, said),
+        Failed::NotNow { after: None, .. } => Line::problem(about, text).click(REACH),
+        Failed::Unknown { .. } => Line::problem(about, text).click(TRY_LATER),
+        // The refusal's own text says what to click.
+        Failed::Refused(_) => Line::problem(about, text),
     }
 }
 
-/// Whether nothing is to be had from Discord at the moment, whatever is asked.
+/// Whether any other request would fail now as well.
 fn is_out_of_reach(failed: &Failed) -> bool {
     !matches!(failed, Failed::Refused(_))
 }
@@ -156,8 +155,8 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// An application's own commands, wherever they are.
+/// The path of an application's own commands: global ones, or those of a guild.
 fn commands_path(application: &Application, guild: Option<Snowflake>) -> String {
-    let place = guild.map(|guild| format!("/guilds/{guild}")).unwrap_or_default();
-    format!("/applications/{}{place}/commands", application.id)
+    let scope = guild.map(|guild| format!("/guilds/{guild}")).unwrap_or_default();
+    format!("/applications/{}{scope}/commands", application.id)
 }

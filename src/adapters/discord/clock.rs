@@ -1,7 +1,7 @@
-//! Compares this machine's clock with Discord's, so that a wrong one makes no message too old or too new.
+//! Compares this machine's clock with Discord's, so that a wrong local clock makes no message seem too old or too new.
 //!
-//! Every answer of Discord's says when it was made (`Date`). Between two answers the difference is kept as long as this machine's clock goes
-//! on as steadily as its timers do; if it was set meanwhile, nothing is known until the next answer.
+//! Every answer from Discord carries its time (`Date`). Between two answers the measured difference stays valid as long as the local clock
+//! advances at the same rate as the monotonic timer. If the clock was set meanwhile, the difference is unknown until the next answer.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,18 +13,17 @@ use super::snowflake::Snowflake;
 use crate::domain::moment::Moment;
 use crate::ports::clock::Clock;
 
-/// Clocks that differ by less agree: `Date` has whole seconds, and the answer takes its time.
+/// Clocks that differ by less agree: `Date` has whole seconds, and the answer takes time to arrive.
 const AGREES: Duration = Duration::from_secs(5);
-/// Clocks that differed agree again only below this, so that a difference near the limit does not begin and end with each answer.
+/// Clocks that differed agree again only below this limit, so that a difference near [`AGREES`] is not logged with each answer.
 const AGREES_AGAIN: Duration = Duration::from_secs(3);
-/// An answer that took longer says too little about when it was made.
+/// The `Date` of an answer that took longer is too imprecise.
 const LONGEST_EXCHANGE: Duration = Duration::from_secs(5);
-/// `Date` leaves out the fraction of its second.
+/// The resolution of `Date`: it omits fractions of a second.
 const UNIT: Duration = Duration::from_secs(1);
-/// If the time of day and the timers differ by so much more than before, the clock was set, or the machine slept.
+/// If the local clock and the timer advanced by amounts that differ by more, the clock was set, or the machine slept.
 const JUMPED: Duration = Duration::from_secs(2);
 
-/// This machine's clock, and how it differs from Discord's.
 pub struct Clocks {
     clock: Arc<dyn Clock>,
     last: Mutex<Option<Measured>>,
@@ -40,22 +39,21 @@ struct Measured {
 /// How this machine's clock differs from Discord's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// By nothing that matters.
+    /// They agree within the limits.
     None,
-    /// It is ahead by so much.
+    /// The local clock is ahead.
     Ahead(Duration),
-    /// It is behind by so much.
+    /// The local clock is behind.
     Behind(Duration),
 }
 
 impl Clocks {
-    /// Nothing is measured yet.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, last: Mutex::default() }
     }
 
-    /// Takes in the `Date` of an answer to a request that was sent at this moment and on this timer, and is answered now. A difference is
-    /// logged when it begins or ends.
+    /// Takes the `Date` of an answer that arrives now. `sent` and `timer` are the times of its request. A difference is logged when it
+    /// begins or ends.
     pub fn answered(&self, date: &str, sent: Moment, timer: Instant) {
         let Some(made) = moment(date).filter(|_| timer.elapsed() <= LONGEST_EXCHANGE) else { return };
         let took = timer.elapsed();
@@ -71,20 +69,24 @@ impl Clocks {
             (Difference::None, Difference::None) => {}
             (_, Difference::None) => tracing::info!(platform = "discord", "this machine's clock agrees with Discord's again"),
             (Difference::None, _) => {
-                tracing::warn!(platform = "discord", "{}; messages are judged by Discord's. {CLICK}", difference.told())
+                tracing::warn!(
+                    platform = "discord",
+                    "{}; the age of messages is measured by Discord's clock. {CLICK}",
+                    difference.description()
+                )
             }
             _ => {}
         }
     }
 
-    /// How the clocks differ, as far as is known.
+    /// The difference between the clocks, or none if it is unknown.
     pub fn difference(&self) -> Difference {
-        self.known().unwrap_or(Difference::None)
+        self.current().unwrap_or(Difference::None)
     }
 
-    /// Whether a difference was measured, and this machine's clock was set since.
+    /// Whether a difference was measured, but this machine's clock was set since.
     pub fn was_set(&self) -> bool {
-        self.lock().is_some() && self.known().is_none()
+        self.lock().is_some() && self.current().is_none()
     }
 
     /// The time of day by this machine's clock.
@@ -92,22 +94,22 @@ impl Clocks {
         self.clock.now()
     }
 
-    /// The time of day on Discord.
+    /// The time of day by Discord's clock.
     pub fn now(&self) -> Moment {
         self.difference().on_discord(self.clock.now())
     }
 
-    /// When something was said, by this machine's clock.
+    /// When a message was sent, by this machine's clock.
     pub fn said_at(&self, id: Snowflake) -> Moment {
         self.difference().here(id.time())
     }
 
-    /// What was measured last, unless the clock was set since.
-    fn known(&self) -> Option<Difference> {
+    /// The last measured difference, unless the clock was set since.
+    fn current(&self) -> Option<Difference> {
         let last = (*self.lock())?;
         let (by_clock, by_timer) = (self.clock.now().since(last.at), last.timer.elapsed());
-        let is_back = self.clock.now() + JUMPED < last.at;
-        (!is_back && by_clock.abs_diff(by_timer) <= JUMPED).then_some(last.difference)
+        let went_back = self.clock.now() + JUMPED < last.at;
+        (!went_back && by_clock.abs_diff(by_timer) <= JUMPED).then_some(last.difference)
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Measured>> {
@@ -115,24 +117,22 @@ impl Clocks {
     }
 }
 
-/// What to do about clocks that differ.
-pub const CLICK: &str = "Let the machine keep its clock right by NTP (systemd-timesyncd, chrony), or set it.";
+pub const CLICK: &str = "Synchronise the machine's clock by NTP (systemd-timesyncd, chrony), or set it.";
 
 impl Difference {
-    /// In plain words.
-    pub fn told(self) -> String {
-        let by = |by: Duration| match by.as_secs_f64() {
+    pub fn description(self) -> String {
+        let rounded = |by: Duration| match by.as_secs_f64() {
             secs @ ..120.0 => format!("{secs:.0} s"),
             secs => format!("{:.0} min", secs / 60.0),
         };
         match self {
             Self::None => "this machine's clock agrees with Discord's".to_owned(),
-            Self::Ahead(difference) => format!("this machine's clock is {} ahead of Discord's", by(difference)),
-            Self::Behind(difference) => format!("this machine's clock is {} behind Discord's", by(difference)),
+            Self::Ahead(difference) => format!("this machine's clock is {} ahead of Discord's", rounded(difference)),
+            Self::Behind(difference) => format!("this machine's clock is {} behind Discord's", rounded(difference)),
         }
     }
 
-    /// A moment of this machine's clock, on Discord's.
+    /// Converts a moment of this machine's clock to Discord's.
     pub fn on_discord(self, here: Moment) -> Moment {
         match self {
             Self::None => here,
@@ -141,7 +141,7 @@ impl Difference {
         }
     }
 
-    /// A moment of Discord's clock, on this machine's.
+    /// Converts a moment of Discord's clock to this machine's.
     pub fn here(self, on_discord: Moment) -> Moment {
         match self {
             Self::None => on_discord,
@@ -151,7 +151,7 @@ impl Difference {
     }
 }
 
-/// Compares when an answer was made with when it may have been made by this machine's clock. Clocks agree that differ by less than `agrees`.
+/// Compares the time of an answer with the local time in the middle of its exchange. Clocks agree if they differ by less than `agrees`.
 fn compare(made: Moment, sent: Moment, took: Duration, agrees: Duration) -> Difference {
     let (middle_here, middle_there) = (sent + took / 2, made + UNIT / 2);
     let ahead = middle_here.since(middle_there);
@@ -163,7 +163,6 @@ fn compare(made: Moment, sent: Moment, took: Duration, agrees: Duration) -> Diff
     }
 }
 
-/// The moment that a `Date` names.
 fn moment(date: &str) -> Option<Moment> {
     let at = DateTimeParser::new().parse_timestamp(date).ok()?;
     u64::try_from(at.as_microsecond()).ok().map(Moment::from_micros)
@@ -179,24 +178,24 @@ mod tests {
     const MADE: Moment = Moment::from_micros(1_800_000_000_000_000);
     const HOUR: Duration = Duration::from_secs(3_600);
 
-    /// A clock that stands where it is set.
+    /// A clock that shows the moment that was set.
     #[derive(Default)]
-    struct Set(AtomicU64);
+    struct SettableClock(AtomicU64);
 
-    impl Set {
-        fn to(&self, moment: Moment) {
+    impl SettableClock {
+        fn set(&self, moment: Moment) {
             self.0.store(moment.as_micros(), Ordering::Relaxed);
         }
     }
 
-    impl Clock for Set {
+    impl Clock for SettableClock {
         fn now(&self) -> Moment {
             Moment::from_micros(self.0.load(Ordering::Relaxed))
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_message_is_as_old_as_it_is_on_discord() {
+    async fn the_age_of_a_message_follows_discords_clock() {
         let half = UNIT / 2;
         for (here, difference) in [
             (MADE + half, Difference::None),
@@ -204,24 +203,24 @@ mod tests {
             (MADE + half + HOUR, Difference::Ahead(HOUR)),
             (MADE + half - HOUR, Difference::Behind(HOUR)),
         ] {
-            let (set, clocks) = clocks(here);
+            let (local, clocks) = clocks(here);
 
             clocks.answered(DATE, here, Instant::now());
 
             assert_eq!(clocks.difference(), difference);
             let said_a_minute_ago = Snowflake::at(MADE + half - Duration::from_secs(60));
-            let age = set.now().since(clocks.said_at(said_a_minute_ago));
+            let age = local.now().since(clocks.said_at(said_a_minute_ago));
             assert!(age.abs_diff(Duration::from_secs(60)) < AGREES, "{age:?}");
             assert!(clocks.now().since(MADE) < AGREES && MADE.since(clocks.now()) < AGREES);
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_difference_ends_only_where_the_clocks_clearly_agree() {
-        let (set, clocks) = clocks(MADE);
+    async fn a_difference_ends_only_when_the_clocks_clearly_agree() {
+        let (local, clocks) = clocks(MADE);
         let is_none = |ahead: f64| {
-            set.to(MADE + UNIT / 2 + Duration::from_secs_f64(ahead));
-            clocks.answered(DATE, set.now(), Instant::now());
+            local.set(MADE + UNIT / 2 + Duration::from_secs_f64(ahead));
+            clocks.answered(DATE, local.now(), Instant::now());
             clocks.difference() == Difference::None
         };
 
@@ -229,51 +228,51 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_clock_that_was_set_since_is_not_known() {
-        let (set, clocks) = clocks(MADE + HOUR);
-        clocks.answered(DATE, set.now(), Instant::now());
+    async fn the_difference_is_unknown_after_the_clock_was_set() {
+        let (local, clocks) = clocks(MADE + HOUR);
+        clocks.answered(DATE, local.now(), Instant::now());
         let ahead = clocks.difference();
 
-        // An hour passes on both.
+        // Both clocks advance by an hour.
         tokio::time::advance(HOUR).await;
-        set.to(MADE + HOUR * 2);
+        local.set(MADE + HOUR * 2);
         let still = (clocks.difference(), clocks.was_set());
         for moment in [MADE + HOUR, MADE, MADE + HOUR * 3] {
-            set.to(moment);
+            local.set(moment);
 
             assert_eq!((clocks.difference(), clocks.was_set()), (Difference::None, true), "{moment:?}");
         }
 
         assert_eq!(still, (ahead, false));
-        clocks.answered("Fri, 15 Jan 2027 11:00:00 GMT", set.now(), Instant::now());
+        clocks.answered("Fri, 15 Jan 2027 11:00:00 GMT", local.now(), Instant::now());
         assert_eq!((clocks.difference(), clocks.was_set()), (Difference::None, false));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_date_that_is_none_or_may_be_old_changes_nothing() {
-        let (set, clocks) = clocks(MADE + HOUR);
+    async fn an_invalid_or_late_date_changes_nothing() {
+        let (local, clocks) = clocks(MADE + HOUR);
 
         for date in ["", "now", "Fri, 15 Jan 2027", "Thu, 01 Jan 1060 00:00:00 GMT", "\u{0}"] {
-            clocks.answered(date, set.now(), Instant::now());
+            clocks.answered(date, local.now(), Instant::now());
         }
         let timer = Instant::now();
         tokio::time::advance(LONGEST_EXCHANGE + Duration::from_secs(1)).await;
-        clocks.answered(DATE, set.now(), timer);
+        clocks.answered(DATE, local.now(), timer);
 
         assert_eq!((clocks.difference(), clocks.was_set()), (Difference::None, false));
     }
 
     #[test]
-    fn a_difference_is_told_in_what_a_person_can_read() {
-        let told =
-            [Difference::Ahead(Duration::from_secs(5_400)), Difference::Behind(Duration::from_secs(7))].map(Difference::told);
+    fn a_difference_is_written_for_people() {
+        let texts = [Difference::Ahead(Duration::from_secs(5_400)), Difference::Behind(Duration::from_secs(7))]
+            .map(Difference::description);
 
-        assert_eq!(told, ["this machine's clock is 90 min ahead of Discord's", "this machine's clock is 7 s behind Discord's"]);
+        assert_eq!(texts, ["this machine's clock is 90 min ahead of Discord's", "this machine's clock is 7 s behind Discord's"]);
     }
 
-    fn clocks(here: Moment) -> (Arc<Set>, Clocks) {
-        let set = Arc::<Set>::default();
-        set.to(here);
-        (set.clone(), Clocks::new(set))
+    fn clocks(here: Moment) -> (Arc<SettableClock>, Clocks) {
+        let local = Arc::<SettableClock>::default();
+        local.set(here);
+        (local.clone(), Clocks::new(local))
     }
 }

@@ -1,19 +1,19 @@
-//! `/tertulia`: what people ask for by slash commands, and what they are answered.
+//! Handles `/tertulia`: what people request by slash commands, and the answers.
 //!
-//! * `registered`: what is registered with Discord, and every text of it; `registering` sees to it that it is.
-//! * `interaction`: who asks what, and where.
-//! * `crowd`: how many are seen to at once, and who was seen before.
-//! * `answering`: the way back, within three seconds.
-//! * `choosing`: which companion is meant; what is offered while somebody types.
-//! * `memberships`: who lives in a channel, comes, goes, talks how much, and is paused.
+//! * `registered`: the commands as registered with Discord, with all their texts; `registering` registers them.
+//! * `interaction`: parses who requests what, and where.
+//! * `admission`: limits how many interactions are handled at once, and drops repeated ones.
+//! * `answering`: sends answers, within three seconds.
+//! * `choosing`: finds the named companion, and the choices to offer while somebody types.
+//! * `members`: adds and removes companions, sets their interjection level, and pauses them.
 //! * `persons`: what people decide about themselves.
 //! * `saying`: what people say to companions by a command.
-//! * `status`, `why`: what is told of a channel.
-//! * `words`: sentences that several share.
+//! * `status`, `why`: describe a channel.
+//! * `words`: sentences that several answers share.
 
+mod admission;
 mod answering;
 mod choosing;
-mod crowd;
 #[cfg(test)]
 pub(crate) mod fuzz;
 mod interaction;
@@ -38,9 +38,9 @@ use serde_json::value::RawValue;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use self::answering::Reached;
-use self::crowd::{Place, Places, Seen};
-use self::interaction::{Command, Handle, Interaction, Typing, What, Where};
+use self::admission::{RecentInteractions, Slot, Slots};
+use self::answering::FirstAnswer;
+use self::interaction::{Action, ChannelContext, Command, Handle, Interaction, Typing};
 use self::saying::Questions;
 use super::platform::Discord;
 use super::snowflake::Snowflake;
@@ -53,216 +53,227 @@ use crate::ports::opt_out::OptOut;
 use crate::settings::discord::Discord as Settings;
 use crate::telemetry::instruments::Instruments;
 
-/// Commands that are carried out at once.
+/// Commands in progress, for all guilds.
 const AT_ONCE: usize = 64;
-/// Those of one guild.
+/// Commands in progress for one guild.
 const AT_ONCE_IN_A_GUILD: usize = 8;
-/// Names that are completed at once: a question for every key that is pressed.
+/// Autocomplete requests in progress. Discord sends one for every key that is pressed.
 const TYPING_AT_ONCE: usize = 64;
-/// Those that are told to come back later, at once; of more there is only a count.
-const TURNED_AWAY_AT_ONCE: usize = 256;
-/// What takes longer is answered later: half of what Discord waits for is left for the way.
+/// Rejections in progress. Further rejected interactions are counted and get no answer.
+const REJECTIONS_AT_ONCE: usize = 256;
+/// A command that takes longer is answered later. Half of the time that Discord waits is left for the network.
 const ANSWERED_LATER: Duration = Duration::from_millis(1_500);
-/// Choices that take longer are none; the next key asks anew.
+/// Choices that take longer are not sent. The next key sends a new request.
 const CHOICES_LATER: Duration = Duration::from_secs(2);
-/// A command may take so long: an answer can be given for fifteen minutes.
+/// The longest time that a command may take. An answer can be sent for fifteen minutes.
 const LONGEST: Duration = Duration::from_secs(600);
-/// An interaction older than this was told again after a connection was lost, and may be past answering: it is answered before it is done.
+/// Discord repeats interactions after a lost connection. One that is older than this may be too late to answer: it is answered with a deferred
+/// response before the work begins.
 const FRESH: Duration = Duration::from_secs(2);
 
-/// The slash commands of one bot. Cheap to clone; all clones are one.
+/// The slash commands of one bot. Clones share their state.
 #[derive(Clone)]
-pub struct Commands(Arc<Desk>);
+pub struct Commands(Arc<CommandHandler>);
 
-struct Desk {
+struct CommandHandler {
     discord: Arc<Discord>,
     backend: Arc<dyn Backend>,
-    company: Arc<dyn MembershipPort>,
-    ignoring: Arc<dyn OptOut>,
+    memberships: Arc<dyn MembershipPort>,
+    opt_outs: Arc<dyn OptOut>,
     inbound_events: Arc<dyn InboundEvents>,
-    /// Messages about which somebody wants a companion asked.
+    /// Messages that somebody wants to ask a companion about, until the person chooses the companion.
     questions: Questions,
-    /// Who answers in direct messages; none: the first one.
+    /// The companions of direct messages. `None`: the first companion.
     direct_companions: Option<Vec<CompanionId>>,
     is_registering: AtomicBool,
     register_again: Notify,
-    commands: Places,
-    typing: Places,
-    turned_away: Places,
-    seen: Mutex<Seen>,
+    commands: Slots,
+    typing: Slots,
+    rejections: Slots,
+    seen: Mutex<RecentInteractions>,
     instruments: Instruments,
 }
 
-/// What a command came to.
+/// The text of an answer, by the outcome of the command.
 #[derive(Debug)]
-enum Said {
-    /// It was done, or told.
+enum Answer {
     Done(String),
-    /// It may not be, or cannot: why.
+    /// The command is not allowed or not possible; the text says why.
     Refused(String),
-    /// Something is in the way that should not be.
+    /// The command failed because of a fault of ours or of the backend.
     Failed(String),
 }
 
 impl Commands {
-    /// The commands as they work on this core. Nothing is asked or registered yet.
+    /// Creates the handler. It sends and registers nothing yet.
     pub fn new(
         discord: Arc<Discord>,
         backend: Arc<dyn Backend>,
-        company: Arc<dyn MembershipPort>,
-        ignoring: Arc<dyn OptOut>,
+        memberships: Arc<dyn MembershipPort>,
+        opt_outs: Arc<dyn OptOut>,
         inbound_events: Arc<dyn InboundEvents>,
         settings: &Settings,
         instruments: Instruments,
     ) -> Self {
-        Self(Arc::new(Desk {
+        Self(Arc::new(CommandHandler {
             discord,
             backend,
-            company,
-            ignoring,
+            memberships,
+            opt_outs,
             inbound_events,
             questions: Questions::default(),
             direct_companions: settings.direct_companions.clone(),
             is_registering: AtomicBool::new(false),
             register_again: Notify::new(),
-            commands: Places::new(AT_ONCE, AT_ONCE_IN_A_GUILD),
-            typing: Places::new(TYPING_AT_ONCE, AT_ONCE_IN_A_GUILD),
-            turned_away: Places::new(TURNED_AWAY_AT_ONCE, TURNED_AWAY_AT_ONCE / 2),
+            commands: Slots::new(AT_ONCE, AT_ONCE_IN_A_GUILD),
+            typing: Slots::new(TYPING_AT_ONCE, AT_ONCE_IN_A_GUILD),
+            rejections: Slots::new(REJECTIONS_AT_ONCE, REJECTIONS_AT_ONCE / 2),
             seen: Mutex::default(),
             instruments,
         }))
     }
 
-    /// A connection is ready: the command is registered, if that did not happen yet. Returns at once, and is in nobody's way; must be called
-    /// within a Tokio runtime.
+    /// Starts the registration of the commands, unless it is done or in progress. Call this when a connection is ready. Returns at once; must be
+    /// called within a Tokio runtime.
     pub fn ready(&self) {
-        Desk::register(&self.0);
+        CommandHandler::register(&self.0);
     }
 
-    /// Takes what `INTERACTION_CREATE` tells. Returns at once; must be called within a Tokio runtime. The same interaction twice is answered
-    /// once.
-    #[expect(clippy::boxed_local, reason = "it is handed over as it came from the connection")]
+    /// Handles the data of `INTERACTION_CREATE`. Returns at once; must be called within a Tokio runtime. An interaction that arrives twice is
+    /// answered once.
+    #[expect(clippy::boxed_local, reason = "the connection passes it as received")]
     pub fn take(&self, interaction: Box<RawValue>) {
         let since = Instant::now();
-        let desk = &self.0;
+        let handler = &self.0;
         let interaction = match interaction::read(interaction.get()) {
             Ok(interaction) => interaction,
             Err(error) => {
-                tracing::debug!(%error, "an interaction is left alone");
-                return desk.count(OTHER, "unreadable");
+                tracing::debug!(%error, "an interaction cannot be parsed and is ignored");
+                return handler.count(OTHER, "unreadable");
             }
         };
         let label = interaction.label();
-        if !desk.seen.lock().unwrap_or_else(PoisonError::into_inner).is_new(interaction.handle.id) {
-            return desk.count(label, "repeated");
+        if !handler.seen.lock().unwrap_or_else(PoisonError::into_inner).is_new(interaction.handle.id) {
+            return handler.count(label, "repeated");
         }
         let guild = interaction.here.guild_id();
-        let places = if matches!(interaction.what, What::Typing(_)) { &desk.typing } else { &desk.commands };
-        if let Some(place) = places.take(&guild) {
-            tokio::spawn(Arc::clone(desk).see_to(interaction, since, place));
+        let slots = if matches!(interaction.action, Action::Typing(_)) { &handler.typing } else { &handler.commands };
+        if let Some(slot) = slots.take(&guild) {
+            tokio::spawn(Arc::clone(handler).handle(interaction, since, slot));
         } else {
-            desk.count(label, "busy");
-            if let Some(place) = desk.turned_away.take(&guild) {
-                tokio::spawn(Arc::clone(desk).turn_away(interaction, since, place));
+            handler.count(label, "busy");
+            if let Some(slot) = handler.rejections.take(&guild) {
+                tokio::spawn(Arc::clone(handler).reject(interaction, since, slot));
             }
         }
     }
 }
 
-/// How interactions are measured that are no command of ours.
+/// The metric label of interactions that are not commands of ours.
 const OTHER: &str = "other";
 
 impl Interaction {
     const fn label(&self) -> &'static str {
-        match &self.what {
-            What::Command(command) => command.label(),
-            What::Ask(_) | What::Choose { .. } => "ask",
-            What::Typing(_) => "typing",
-            What::Unknown { .. } => OTHER,
+        match &self.action {
+            Action::Command(command) => command.label(),
+            Action::Ask(_) | Action::Choose { .. } => "ask",
+            Action::Typing(_) => "typing",
+            Action::Unknown { .. } => OTHER,
         }
     }
 }
 
-impl Desk {
-    async fn see_to(self: Arc<Self>, interaction: Interaction, since: Instant, _place: Place) {
+impl CommandHandler {
+    async fn handle(self: Arc<Self>, interaction: Interaction, since: Instant, _slot: Slot) {
         let label = interaction.label();
-        let Interaction { handle, person, here, what } = interaction;
-        let outcome = match what {
-            What::Command(Command::Say { companion, text }) => {
-                let words = self.words_for(&companion, &text, &here, &person);
-                self.pass_on(&handle, since, label, &here, &person, words).await
+        let Interaction { handle, person, here, action } = interaction;
+        let outcome = match action {
+            Action::Command(Command::Say { companion, text }) => {
+                let message = self.prepare_message(&companion, &text, &here, &person);
+                self.relay(&handle, since, label, &here, &person, message).await
             }
-            What::Ask(message) => {
-                let question = self.question(handle.id, &message, &here, &person);
-                self.pass_on(&handle, since, label, &here, &person, question).await
+            Action::Ask(message) => {
+                let question = self.prepare_question(handle.id, &message, &here, &person);
+                self.relay(&handle, since, label, &here, &person, question).await
             }
-            What::Choose { question, companion } => {
-                let chosen = self.chosen(question, &companion, &here, &person);
-                self.pass_on(&handle, since, label, &here, &person, chosen).await
+            Action::Choose { question, companion } => {
+                let question = self.prepare_chosen_question(question, &companion, &here, &person);
+                self.relay(&handle, since, label, &here, &person, question).await
             }
-            What::Command(command) => self.carry_out(&handle, since, label, self.caught(command, &here, person.id)).await,
-            What::Typing(typing) => self.complete(&handle, since, label, &typing, &here).await,
-            What::Unknown { choices } => {
+            Action::Command(command) => {
+                self.run(&handle, since, label, self.execute_catching_panics(command, &here, person.id)).await
+            }
+            Action::Typing(typing) => self.complete(&handle, since, label, &typing, &here).await,
+            Action::Unknown { choices } => {
                 let body = if choices { answering::choices(&[]) } else { answering::message(words::UNKNOWN) };
-                self.reach(&handle, &body, since, label).await.map_or_else(|missed| missed, |()| "refused")
+                self.send_first_answer(&handle, &body, since, label).await.map_or_else(|outcome| outcome, |()| "refused")
             }
         };
         self.count(label, outcome);
     }
 
-    async fn turn_away(self: Arc<Self>, interaction: Interaction, since: Instant, _place: Place) {
-        let wants_choices = matches!(interaction.what, What::Typing(_) | What::Unknown { choices: true });
+    async fn reject(self: Arc<Self>, interaction: Interaction, since: Instant, _slot: Slot) {
+        let wants_choices = matches!(interaction.action, Action::Typing(_) | Action::Unknown { choices: true });
         let body = if wants_choices { answering::choices(&[]) } else { answering::message(words::BUSY) };
-        // Whether it arrives or not, it is counted already.
+        // The interaction is counted already, whether this answer arrives or not.
         self.answer(&interaction.handle, &body, since).await;
     }
 
-    /// Does something and answers with what it came to: at once, or later if it takes its time.
-    async fn carry_out(
+    /// Runs a command and sends its answer: at once, or as a deferred response if the command takes long.
+    async fn run(
         &self,
         handle: &Handle,
         since: Instant,
         label: &'static str,
-        work: impl Future<Output = Said>,
+        work: impl Future<Output = Answer>,
     ) -> &'static str {
-        let work = async { timeout(LONGEST, work).await.unwrap_or_else(|_| Said::Failed(words::TOO_LONG.to_owned())) };
+        let work = async { timeout(LONGEST, work).await.unwrap_or_else(|_| Answer::Failed(words::TOO_LONG.to_owned())) };
         tokio::pin!(work);
         if self.discord.now().since(handle.id.time()) < FRESH {
-            if let Ok(said) = timeout_at(since + ANSWERED_LATER, work.as_mut()).await {
-                let body = answering::message(said.text());
-                return self.reach(handle, &body, since, label).await.map_or_else(|missed| missed, |()| said.outcome());
+            if let Ok(answer) = timeout_at(since + ANSWERED_LATER, work.as_mut()).await {
+                let body = answering::message(answer.text());
+                return self
+                    .send_first_answer(handle, &body, since, label)
+                    .await
+                    .map_or_else(|outcome| outcome, |()| answer.outcome());
             }
-            // What was begun is done, whether they hear of it or not.
-            let to_come = answering::to_come();
-            let (reached, said) = tokio::join!(self.reach(handle, &to_come, since, label), work);
-            return self.at_last(handle, reached, &said).await;
+            // The work in progress is finished, even if the deferred response does not arrive.
+            let deferred = answering::deferred();
+            let (sent, answer) = tokio::join!(self.send_first_answer(handle, &deferred, since, label), work);
+            return self.finish_deferred(handle, sent, &answer).await;
         }
-        // Whoever has given up waiting does not expect it to be done any more.
-        let reached = self.reach(handle, &answering::to_come(), since, label).await;
-        if let Err(missed) = reached {
-            return missed;
+        // If the deferred response does not arrive, the person no longer expects the command to be executed.
+        let sent = self.send_first_answer(handle, &answering::deferred(), since, label).await;
+        if let Err(outcome) = sent {
+            return outcome;
         }
-        let said = work.await;
-        self.at_last(handle, reached, &said).await
+        let answer = work.await;
+        self.finish_deferred(handle, sent, &answer).await
     }
 
-    async fn at_last(&self, handle: &Handle, reached: Result<(), &'static str>, said: &Said) -> &'static str {
-        match reached {
-            Err(missed) => missed,
-            Ok(()) if self.answer_at_last(handle, said.text()).await => said.outcome(),
+    async fn finish_deferred(&self, handle: &Handle, sent: Result<(), &'static str>, answer: &Answer) -> &'static str {
+        match sent {
+            Err(outcome) => outcome,
+            Ok(()) if self.edit_answer(handle, answer.text()).await => answer.outcome(),
             Ok(()) => "unanswered",
         }
     }
 
-    /// Gives the first answer, and measures how long it took. Otherwise: the outcome.
-    async fn reach(&self, handle: &Handle, body: &Value, since: Instant, label: &'static str) -> Result<(), &'static str> {
+    /// Sends the first answer, and measures how long it took. The error is the outcome to count.
+    async fn send_first_answer(
+        &self,
+        handle: &Handle,
+        body: &Value,
+        since: Instant,
+        label: &'static str,
+    ) -> Result<(), &'static str> {
         match self.answer(handle, body, since).await {
-            Reached::Yes => {
+            FirstAnswer::Arrived => {
                 self.instruments.discord_command_duration.record(since.elapsed().as_secs_f64(), [label]);
                 Ok(())
             }
-            Reached::Answered => Err("repeated"),
-            Reached::No => Err("unanswered"),
+            FirstAnswer::AlreadyAnswered => Err("repeated"),
+            FirstAnswer::Lost => Err("unanswered"),
         }
     }
 
@@ -272,57 +283,57 @@ impl Desk {
         since: Instant,
         label: &'static str,
         typing: &Typing,
-        here: &Where,
+        here: &ChannelContext,
     ) -> &'static str {
         let choices = timeout_at(since + CHOICES_LATER, self.choices(typing, here)).await.unwrap_or_default();
-        let reached = self.reach(handle, &answering::choices(&choices), since, label).await;
-        reached.map_or_else(|missed| missed, |()| "done")
+        let sent = self.send_first_answer(handle, &answering::choices(&choices), since, label).await;
+        sent.map_or_else(|outcome| outcome, |()| "done")
     }
 
-    /// Does what a command asks for. A panic is an answer, too.
-    async fn caught(&self, command: Command, here: &Where, person: Snowflake) -> Said {
-        unless_it_panics(self.obey(command, here, person)).await.map_or_else(|said| said, Said::Done)
+    /// Executes a command. A panic becomes an answer.
+    async fn execute_catching_panics(&self, command: Command, here: &ChannelContext, person: Snowflake) -> Answer {
+        catch_panic(self.execute(command, here, person)).await.map_or_else(|answer| answer, Answer::Done)
     }
 
-    async fn obey(&self, command: Command, here: &Where, person: Snowflake) -> Result<String, Said> {
+    async fn execute(&self, command: Command, here: &ChannelContext, person: Snowflake) -> Result<String, Answer> {
         match command {
             Command::Status { companion } => self.status(companion.as_deref(), here, person).await,
             Command::Join { companion, to } => self.join(&companion, to.as_ref().unwrap_or(here), here, person).await,
             Command::Leave { companion, from } => self.leave(&companion, from.as_ref().unwrap_or(here), here, person).await,
-            Command::Talkativeness { level, companion } => self.policy(level, companion.as_deref(), here, person).await,
+            Command::Talkativeness { level, companion } => self.set_level(level, companion.as_deref(), here, person).await,
             Command::Pause { companion, on } => self.pause(on, companion.as_deref(), here, person).await,
             Command::Why { companion } => self.why(companion.as_deref(), here).await,
             Command::ForgetMe { sure } => self.forget(sure, here, person).await,
             Command::IgnoreMe { on } => self.ignore(on, here, person).await,
-            // What is said is passed on, and needs no other answer.
+            // What is said is relayed elsewhere, and needs no other answer.
             Command::Say { .. } | Command::Help => Ok(words::HELP.to_owned()),
         }
     }
 
-    /// The room that a channel is; none: nobody ever lived there.
-    async fn room(&self, at: &Where) -> Result<Option<Room>, Said> {
+    /// The room of a channel. `None` if no companion was ever in it.
+    async fn room(&self, at: &ChannelContext) -> Result<Option<Room>, Answer> {
         self.room_of(at, at.channel).await
     }
 
-    /// What a thread or a direct message becomes as soon as something is said in it: the companions of the channel that the thread is in, or
-    /// those of the settings. None: nothing of itself.
-    async fn would_be(&self, at: &Where) -> Result<Option<Room>, Said> {
+    /// The room that a thread or a direct message becomes with its first message: it has the companions of the thread's channel, or those of the
+    /// settings. `None` for other channels.
+    async fn future_room(&self, at: &ChannelContext) -> Result<Option<Room>, Answer> {
         if let Some(parent) = at.parent {
             return self.room_of(at, parent).await;
         }
         let Some(id) = RoomId::of(&at.channel.channel()).filter(|_| at.is_direct()) else { return Ok(None) };
         let all = self.backend.companions().await?.companions;
         let companions: Vec<_> = match &self.direct_companions {
-            Some(ids) => all.into_iter().filter(|one| ids.contains(&one.id)).map(choosing::as_member).collect(),
+            Some(ids) => all.into_iter().filter(|companion| ids.contains(&companion.id)).map(choosing::as_member).collect(),
             None => all.into_iter().take(1).map(choosing::as_member).collect(),
         };
         Ok(Some(Room { id, guild: at.guild_id(), companions, paused: false, last_at: None, inherits_from: None, title: None }))
     }
 
-    async fn room_of(&self, at: &Where, channel: Snowflake) -> Result<Option<Room>, Said> {
+    async fn room_of(&self, at: &ChannelContext, channel: Snowflake) -> Result<Option<Room>, Answer> {
         let Some(id) = RoomId::of(&channel.channel()) else { return Ok(None) };
         match self.backend.room(&id).await {
-            // Nothing of another guild, whatever an interaction says.
+            // A room of another guild is never used, whatever the interaction says.
             Ok(room) if room.guild == at.guild_id() => Ok(Some(room)),
             Ok(_) => {
                 tracing::error!(%channel, guild = %at.guild_id(), "an interaction names a channel of another guild");
@@ -338,15 +349,15 @@ impl Desk {
     }
 }
 
-/// What comes of something; a panic is an answer, too.
-async fn unless_it_panics<T>(work: impl Future<Output = Result<T, Said>>) -> Result<T, Said> {
+/// Turns a panic of `work` into an answer.
+async fn catch_panic<T>(work: impl Future<Output = Result<T, Answer>>) -> Result<T, Answer> {
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| {
-        tracing::error!("a slash command panicked; whoever used it was told so");
-        Err(Said::Failed(words::BROKEN.to_owned()))
+        tracing::error!("a slash command panicked; its user gets an answer that says so");
+        Err(Answer::Failed(words::BROKEN.to_owned()))
     })
 }
 
-impl Said {
+impl Answer {
     fn text(&self) -> &str {
         match self {
             Self::Done(text) | Self::Refused(text) | Self::Failed(text) => text,
@@ -362,9 +373,9 @@ impl Said {
     }
 }
 
-impl From<Refused> for Said {
+impl From<Refused> for Answer {
     fn from(refused: Refused) -> Self {
-        let text = words::sorry(&refused);
+        let text = words::refusal_text(&refused);
         match refused {
             Refused::Unavailable { .. } | Refused::Damaged(_) | Refused::Broken(_) => Self::Failed(text),
             _ => Self::Refused(text),

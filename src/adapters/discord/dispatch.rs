@@ -1,52 +1,52 @@
-//! What Discord tells over the gateway, on its way from the connection to whoever makes something of it.
+//! An event that Discord sends over the gateway, on its way from the connection to the intake.
 
 use std::fmt;
 
 use async_trait::async_trait;
 use serde_json::value::RawValue;
 
-/// An event of Discord's (opcode 0).
+/// A dispatch event (opcode 0).
 #[derive(Debug)]
 pub struct Dispatch {
-    /// Which one: `MESSAGE_CREATE`.
+    /// The event's name, such as `MESSAGE_CREATE`.
     pub kind: String,
-    /// What it tells, as it came.
+    /// The event's data, not parsed yet.
     pub data: Box<RawValue>,
-    /// Told once nothing of it can be lost any more.
+    /// Used once the event can no longer be lost.
     pub receipt: Receipt,
 }
 
-/// Says of one event that it is kept, so that Discord need not tell it again. One that is dropped unkept ends the connection: the next
-/// one resumes before it.
+/// Acknowledges one event, so that Discord need not send it again. Dropping it without [`Receipt::kept`] ends the connection; the next
+/// connection resumes before the event.
 pub struct Receipt(Option<Box<dyn FnOnce(Fate) + Send>>);
 
 /// What became of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is on record, or there was nothing to keep.
+    /// It is on record, or there was nothing to store.
     Kept,
-    /// It has to be told again.
+    /// Discord must send it again.
     Lost,
 }
 
 impl Receipt {
-    /// A receipt that tells this one.
-    pub fn new(tell: impl FnOnce(Fate) + Send + 'static) -> Self {
-        Self(Some(Box::new(tell)))
+    /// Creates a receipt that reports the event's fate with `report`.
+    pub fn new(report: impl FnOnce(Fate) + Send + 'static) -> Self {
+        Self(Some(Box::new(report)))
     }
 
-    /// Nothing of the event can be lost any more.
+    /// Reports that the event can no longer be lost.
     pub fn kept(mut self) {
-        if let Some(tell) = self.0.take() {
-            tell(Fate::Kept);
+        if let Some(report) = self.0.take() {
+            report(Fate::Kept);
         }
     }
 }
 
 impl Drop for Receipt {
     fn drop(&mut self) {
-        if let Some(tell) = self.0.take() {
-            tell(Fate::Lost);
+        if let Some(report) = self.0.take() {
+            report(Fate::Lost);
         }
     }
 }
@@ -57,9 +57,9 @@ impl fmt::Debug for Receipt {
     }
 }
 
-/// Whoever makes something of what one shard hears; there is one for each connection's life.
+/// Handles the events that one shard receives. Each life of a connection has its own intake.
 #[async_trait]
 pub trait Intake: Send + 'static {
-    /// Takes an event. Waits while there is no room, which holds the connection back; the order within a channel is kept.
+    /// Takes an event. Waits while there is no room, which slows the connection down. The order within a channel is preserved.
     async fn take(&mut self, dispatch: Dispatch);
 }

@@ -1,4 +1,4 @@
-//! Hostile things from Discord: frames, events, messages, interactions, limits, and what is said there.
+//! Fuzzes hostile input from Discord: frames, events, messages, markup, names, interactions, limits and refusals.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -9,14 +9,14 @@ use serde::de::DeserializeOwned;
 
 pub(crate) use super::commands::fuzz::{interaction, interactions};
 use super::gateway::fuzz as gateway;
-use super::heard::{By, Heard, Us, heard};
-use super::identify::Spent;
+use super::identify::IdentifyHistory;
+use super::incoming::{Incoming, OwnIds, Sender, classify};
 use super::limits::{Account, Ask, Limits, Route};
 use super::markup::pieces;
 use super::names;
+use super::outgoing::{Emoji, MentionablePerson, Mentionables, render as parts_of};
 use super::refusals::Refusal;
 use super::rest;
-use super::said::{Around, Emoji, Present, said as parts_of};
 use super::snowflake::Snowflake;
 use super::wire;
 use crate::domain::message::Role;
@@ -56,30 +56,30 @@ pub(crate) fn events() -> Vec<Vec<u8>> {
 
 pub(crate) fn event(bytes: &[u8]) {
     read::<wire::Ready>(bytes, |ready| _ = (ready.user(), ready.application(), ready.guilds().map(Iterator::count)));
-    read::<wire::Guild>(bytes, |guild| _ = guild.joined());
-    read::<wire::GuildGone>(bytes, |gone| _ = gone.is_outage());
+    read::<wire::Guild>(bytes, |guild| _ = guild.joined_at());
+    read::<wire::GuildDeleted>(bytes, |gone| _ = gone.is_outage());
     read::<wire::Channel>(bytes, |channel| {
         let _ = (
             channel.is_thread(),
             channel.is_direct(),
-            channel.is_told(),
+            channel.has_kind(),
             channel.is_archived(),
             channel.parent(),
             channel.newest(),
         );
         assert!(channel.name().is_none_or(|name| is_plain_line(&name) && is_bounded(&name, 101)));
     });
-    read::<wire::ChannelGone>(bytes, |_| {});
+    read::<wire::ChannelDeleted>(bytes, |_| {});
     read::<wire::Threads>(bytes, |_| {});
     read::<wire::RoleChanged>(bytes, |changed| _ = changed.role.bot());
-    read::<wire::RoleGone>(bytes, |_| {});
+    read::<wire::RoleDeleted>(bytes, |_| {});
     read::<wire::Emojis>(bytes, |_| {});
     read::<wire::WebhooksChanged>(bytes, |_| {});
-    read::<wire::Whereabouts>(bytes, |_| {});
-    read::<wire::Bulk>(bytes, |_| {});
-    read::<wire::Gone>(bytes, |_| {});
-    read::<Spent>(bytes, |spent| {
-        assert_eq!(&serde_json::from_str::<Spent>(&serde_json::to_string(spent).unwrap()).unwrap(), spent)
+    read::<wire::MessageLocation>(bytes, |_| {});
+    read::<wire::MessagesDeleted>(bytes, |_| {});
+    read::<wire::MessageDeleted>(bytes, |_| {});
+    read::<IdentifyHistory>(bytes, |history| {
+        assert_eq!(&serde_json::from_str::<IdentifyHistory>(&serde_json::to_string(history).unwrap()).unwrap(), history)
     });
     read::<Snowflake>(bytes, |id| {
         assert_eq!(id.to_string().parse(), Ok(*id));
@@ -106,21 +106,21 @@ pub(crate) fn message(bytes: &[u8]) {
     read::<wire::Update>(bytes, |update| _ = update.is_edit());
     let Ok(message) = serde_json::from_slice::<wire::Message>(bytes) else { return };
     let webhooks = BTreeSet::from([id(7)]);
-    let us = Us { bot: id(BOT), application: id(APPLICATION), webhooks: &webhooks };
-    let told = message.told();
+    let us = OwnIds { bot: id(BOT), application: id(APPLICATION), webhooks: &webhooks };
+    let told = message.raw();
 
-    match heard(&told, &us, &()) {
-        Heard::Said(inbound_message) => {
-            // Whoever it is by, nobody else said it.
+    match classify(&told, &us, &()) {
+        Incoming::Message(inbound_message) => {
+            // The author and role of the message match its origin.
             assert_eq!(inbound_message.id, message.id());
             let author = told.origin.author.id;
-            assert_ne!(inbound_message.from.role, Role::Companion, "a stranger speaks as one of ours");
+            assert_ne!(inbound_message.from.role, Role::Companion, "another author passes for a companion");
             assert!(told.origin.webhook.is_none() || inbound_message.from.role == Role::Bot, "a webhook passes for a person");
             assert!(
                 Snowflake::of_person(&inbound_message.from.id).is_some_and(|by| by == author || told.origin.webhook == Some(by)),
-                "it is another's"
+                "the author is another"
             );
-            assert_ne!(author, id(BOT), "we hear ourselves");
+            assert_ne!(author, id(BOT), "our own message is inbound");
             assert!(
                 is_plain_line(&inbound_message.from.name) && is_bounded(&inbound_message.from.name, 81),
                 "{:?}",
@@ -146,17 +146,17 @@ pub(crate) fn message(bytes: &[u8]) {
                 inbound_message.mentions
             );
         }
-        Heard::Ours(_) => {
+        Incoming::Ours(_) => {
             let origin = &told.origin;
             let is_ours = origin.author.id == id(BOT)
                 || origin.webhook.is_some_and(|hook| webhooks.contains(&hook))
                 || origin.application == Some(id(APPLICATION));
-            assert!(is_ours, "a stranger passes for us");
+            assert!(is_ours, "another author passes for us");
         }
-        Heard::Not(_) => {}
+        Incoming::Ignored(_) => {}
     }
-    if let Some(By::Other(author)) =
-        told.answers.as_ref().and_then(|answers| answers.origin.as_ref()).map(|origin| super::heard::by(origin, &us))
+    if let Some(Sender::Other(author)) =
+        told.answers.as_ref().and_then(|answers| answers.origin.as_ref()).map(|origin| super::incoming::sender(origin, &us))
     {
         assert_ne!(author.role, Role::Companion);
     }
@@ -173,15 +173,15 @@ pub(crate) fn contents() -> Vec<Vec<u8>> {
 pub(crate) fn markup(bytes: &[u8]) {
     let text = text(bytes);
     let whole: String = pieces(&text).map(|piece| piece.text().to_owned()).collect();
-    assert!(whole == text, "words are lost");
-    assert!(pieces(&text).all(|piece| !piece.text().is_empty()), "a piece of nothing");
+    assert!(whole == text, "text is lost");
+    assert!(pieces(&text).all(|piece| !piece.text().is_empty()), "a piece is empty");
 }
 
 pub(crate) fn names(bytes: &[u8]) {
     let text = text(bytes);
     let plain = names::plain(&text);
     assert!(is_bounded(&plain, 80) && is_plain_line(&plain) && plain.trim() == plain, "{plain:?}");
-    assert!(names::plain(&plain) == plain, "{plain:?} can be plainer");
+    assert!(names::plain(&plain) == plain, "{plain:?} changes when it is made plain again");
     let shown = names::shown([&*text], id(ANA));
     assert!(!shown.is_empty() && is_bounded(&shown, 80));
     let username = names::username(&text);
@@ -192,35 +192,38 @@ pub(crate) fn names(bytes: &[u8]) {
         "{username:?}"
     );
     assert!(!username.contains(['@', '#', ':', '`']));
-    assert!(names::username(&username) == username, "{username:?} becomes another");
+    assert!(names::username(&username) == username, "{username:?} changes when it is made a username again");
 }
 
 pub(crate) fn said(bytes: &[u8]) {
     let text = text(bytes);
     let text: String = text.chars().take(20_000).collect();
-    let people = [Present { id: id(ANA), name: "Ana" }, Present { id: id(1_002), name: "Bob" }];
+    let people = [MentionablePerson { id: id(ANA), name: "Ana" }, MentionablePerson { id: id(1_002), name: "Bob" }];
     let emojis = [Emoji { id: id(31), name: "wave", animated: false }];
 
-    let parts = parts_of(&text, &Around { people: &people, emojis: &emojis });
+    let parts = parts_of(&text, &Mentionables { people: &people, emojis: &emojis });
 
-    let mut called = BTreeSet::new();
+    let mut mentioned = BTreeSet::new();
     for part in &parts {
         assert!(
             !part.content.is_empty() && is_bounded(&part.content, 2_000) && part.content.trim() == part.content,
             "{:?}",
             part.content
         );
-        assert!(part.calls.iter().all(|user| called.insert(*user)), "somebody is called twice");
+        assert!(part.mentions.iter().all(|user| mentioned.insert(*user)), "somebody is mentioned twice");
         let low = part.content.to_lowercase();
-        assert!(!low.contains("@everyone") && !low.contains("@here"), "everybody is called: {:?}", part.content);
-        assert!(!calls_role(&part.content), "a role is called: {:?}", part.content);
+        assert!(!low.contains("@everyone") && !low.contains("@here"), "everybody is mentioned: {:?}", part.content);
+        assert!(!mentions_role(&part.content), "a role is mentioned: {:?}", part.content);
     }
-    assert!(called.iter().all(|user| people.iter().any(|present| present.id == *user)), "somebody is called who is not there");
+    assert!(
+        mentioned.iter().all(|user| people.iter().any(|present| present.id == *user)),
+        "somebody is mentioned who is not present"
+    );
     assert!(parts.len() <= 12 + text.len() / 100, "{} parts of {} bytes", parts.len(), text.len());
 }
 
-/// Whether a role's mark is in it: `<@&5>`. Discord takes nothing else for one.
-fn calls_role(content: &str) -> bool {
+/// Whether a text contains a role's mark: `<@&5>`. Discord accepts no other form.
+fn mentions_role(content: &str) -> bool {
     content.split("<@&").skip(1).any(|after| {
         let rest = after.trim_start_matches(|c: char| c.is_ascii_digit());
         rest.len() < after.len() && rest.starts_with('>')
@@ -235,7 +238,7 @@ pub(crate) fn heads() -> Vec<Vec<u8>> {
     ])
 }
 
-/// Answers, one after the other: what they tell makes nobody wait for ever, and lets no more leave than may.
+/// Applies answers one after the other: waits are bounded, and every wait ends.
 pub(crate) fn limits(bytes: &[u8]) {
     let all = text(bytes);
     let mut limits = Limits::default();
@@ -246,17 +249,17 @@ pub(crate) fn limits(bytes: &[u8]) {
             match limits.ask(&route, now) {
                 Ask::Go => break,
                 Ask::WaitUntil(until) => {
-                    assert!(until > now, "it waits for what is over");
+                    assert!(until > now, "it waits for a moment in the past");
                     assert!(until.since(now) <= LONGEST_WAIT + Duration::from_secs(1), "it waits for {:?}", until.since(now));
                     now = until;
                 }
-                Ask::AwaitAnswer => panic!("it waits for an answer that came"),
+                Ask::AwaitAnswer => panic!("it waits for an answer that arrived"),
             }
         }
-        let told =
+        let limits_of_answer =
             rest::limits_of(status(answer), &headers(answer), answer.split_once("\n\n").map_or("", |(_, body)| body).as_bytes());
-        assert!(told.wait().is_none_or(|wait| wait <= LONGEST_WAIT), "whoever asked is to wait for {:?}", told.wait());
-        limits.answered(&route, &told, now);
+        assert!(limits_of_answer.wait().is_none_or(|wait| wait <= LONGEST_WAIT), "the wait is {:?}", limits_of_answer.wait());
+        limits.answered(&route, &limits_of_answer, now);
         let _ = limits.caution(now);
     }
 }
@@ -286,7 +289,7 @@ pub(crate) fn refusals() -> Vec<Vec<u8>> {
 
 pub(crate) fn refusal(bytes: &[u8]) {
     #[derive(serde::Deserialize)]
-    struct Said {
+    struct ErrorBody {
         #[serde(default)]
         code: u32,
         #[serde(default)]
@@ -294,15 +297,15 @@ pub(crate) fn refusal(bytes: &[u8]) {
     }
     let all = text(bytes);
     let body = all.split_once('\n').map_or("", |(_, body)| body);
-    let Ok(said) = serde_json::from_str::<Said>(body) else { return };
+    let Ok(error) = serde_json::from_str::<ErrorBody>(body) else { return };
 
-    let refusal = Refusal::new(status(&all), said.code, &said.message);
+    let refusal = Refusal::new(status(&all), error.code, &error.message);
 
-    let told = refusal.to_string();
-    assert!(is_bounded(&told, 1_000), "a refusal without end: {} bytes", told.len());
+    let message = refusal.to_string();
+    assert!(is_bounded(&message, 1_000), "a refusal of {} bytes", message.len());
     assert!(!refusal.kind().is_empty());
 }
 
 const fn id(id: u64) -> Snowflake {
-    Snowflake::new(id).expect("it is not 0")
+    Snowflake::new(id).expect("the id is not 0")
 }

@@ -1,22 +1,22 @@
-//! The connections on which Discord is heard: each is lived over many losses, in this process and the next.
+//! Runs the connections to Discord's gateway. A shard resumes its session over many connections, also across restarts.
 
-mod asking;
 mod commands;
 mod connection;
 mod end;
+mod forwarder;
 mod frame;
 #[cfg(test)]
 pub(super) mod fuzz;
 mod inflate;
-mod keeper;
+mod intents;
 mod ledger;
-mod life;
-mod line;
-mod passing;
 mod payload;
 mod session;
+mod session_writer;
+mod shard_loop;
+mod socket;
 mod starts;
-mod told;
+mod status;
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -28,12 +28,12 @@ use secrecy::SecretString;
 use tokio::time::Instant;
 use tokio_websockets::Connector;
 
-use self::asking::Asking;
 use self::commands::Commands;
-use self::frame::Unreadable;
-use self::life::Life;
+use self::frame::InvalidFrame;
+use self::intents::Intents;
+use self::shard_loop::ShardLoop;
 use self::starts::Starts;
-use self::told::{Doing, Standing};
+use self::status::{ShardStatus, Statuses};
 use super::dispatch::Intake;
 use super::identify;
 use super::platform::Discord;
@@ -46,32 +46,32 @@ use crate::settings::Problem;
 use crate::settings::discord::Discord as Settings;
 use crate::telemetry::gateway::GatewayRecorder;
 
-/// Where the gateway is if nobody says otherwise (Discord's documentation, "Gateway", "Connecting").
-const COMMON_URL: &str = "wss://gateway.discord.gg";
-/// Frames that cannot be read are told of once in this time.
-const UNREADABLE_TOLD: Duration = Duration::from_secs(60);
+/// The gateway's address if neither the settings nor Discord name one (Discord's documentation, "Gateway", "Connecting").
+const DEFAULT_URL: &str = "wss://gateway.discord.gg";
+/// Frames that cannot be parsed are logged once in this time.
+const INVALID_FRAMES_LOGGED_EVERY: Duration = Duration::from_secs(60);
 
-/// Makes whoever takes in what one connection hears.
+/// Creates the intake for the events of one shard.
 pub type MakeIntake = Arc<dyn Fn(Shard) -> Box<dyn Intake> + Send + Sync>;
 
-/// How long things may take. All but tests use the default.
+/// Timeouts and intervals. Everything except tests uses the default.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
-    /// Between two identifies that share a place of `max_concurrency`.
+    /// Between two identifies that share a rate limit key of `max_concurrency`.
     pub apart: Duration,
-    /// What the pauses between attempts are multiplied with.
+    /// The factor for the pauses between attempts.
     pub pauses: f64,
-    /// To a connection and its first word.
+    /// Until a connection is open and HELLO arrives.
     pub hello: Duration,
-    /// From then, from an identify or from the last replayed event to a session.
+    /// From HELLO, an identify or the last replayed event until there is a session.
     pub session: Duration,
-    /// For the receipts that are under way when a connection ends.
+    /// For the open receipts when a connection ends.
     pub receipts: Duration,
     /// For an intake that has no room.
     pub stuck: Duration,
-    /// Between two notes of how far a session is accepted.
+    /// Between two writes of a session's position.
     pub notes: Duration,
-    /// How long a session has to last for its identify not to count as one in vain.
+    /// How long a session has to last, so that its identify does not count as failed.
     pub lasting: Duration,
 }
 
@@ -90,28 +90,22 @@ impl Default for Times {
     }
 }
 
-/// What a gateway works with.
 pub struct Parts {
-    /// What is said; it learns here who it is.
+    /// The outbound side. It learns here which bot it is.
     pub discord: Arc<Discord>,
-    /// Where sessions and identifies are kept.
+    /// Stores sessions and identifies.
     pub notes: Arc<dyn Notes>,
-    /// The time of day.
     pub clock: Arc<dyn Clock>,
-    /// For pauses.
+    /// For jitter in pauses.
     pub rng: Arc<dyn Rng>,
-    /// Spans and instruments.
     pub recorder: GatewayRecorder,
-    /// Makes whoever takes in what one connection hears.
     pub make_intake: MakeIntake,
-    /// How long things may take.
     pub times: Times,
 }
 
 /// Discord's gateway, for one bot.
 pub struct Gateway(Shared);
 
-/// What all connections share.
 struct Shared {
     discord: Arc<Discord>,
     notes: Arc<dyn Notes>,
@@ -120,39 +114,39 @@ struct Shared {
     recorder: GatewayRecorder,
     make_intake: MakeIntake,
     times: Times,
-    /// As the settings have it.
+    /// `None`: Discord's recommendation.
     shards: Option<NonZeroU32>,
-    /// As the settings have it.
+    /// `None`: the address that Discord announces.
     url: Option<String>,
-    /// As the settings have it.
+    /// Whether the server is not ready after Discord has stopped for good.
     is_required: bool,
     token: SecretString,
-    /// What stands below the bot's name.
+    /// The custom status of the bot.
     presence: Option<String>,
     connector: Connector,
     starts: Starts,
-    asking: Asking,
-    standing: Standing,
-    /// Where commands wait for the connections that have a session.
+    intents: Intents,
+    statuses: Statuses,
+    /// The queues of the connections that have a session.
     commands: Commands,
-    /// When it was told last that a frame could not be read, and how many could not since.
-    unreadable: Mutex<(Option<Instant>, u64)>,
+    /// When invalid frames were logged last, and how many have arrived since.
+    invalid_frames: Mutex<(Option<Instant>, u64)>,
 }
 
 impl Gateway {
-    /// The gateway as the settings have it, with the bot's token. Nothing is asked yet. Has to be called within a runtime, after a TLS
-    /// provider was installed.
+    /// Creates the gateway from the settings and the bot's token. It sends nothing yet. Must be called within a runtime, after a TLS provider was
+    /// installed.
     ///
     /// # Errors
-    /// The gateway's address cannot be used, or this machine has no certificates to trust.
+    /// The gateway's address is invalid, or this machine has no root certificates.
     pub fn new(settings: &Settings, token: &SecretString, parts: Parts) -> Result<Self, Problem> {
         let Parts { discord, notes, clock, rng, recorder, make_intake, times } = parts;
         let url = settings.gateway()?.map(|url| url.as_str().trim_end_matches('/').to_owned());
-        let asking = Asking::new(settings.message_content);
+        let intents = Intents::new(settings.message_content);
         let connector = Connector::new().map_err(|error| {
             Problem::new(
                 "gateway_url",
-                format!("cannot be connected to: this machine has no certificates to trust ({error}); install ca-certificates"),
+                format!("cannot be connected to: this machine has no root certificates ({error}); install ca-certificates"),
             )
         })?;
         let instruments = recorder.instruments().clone();
@@ -172,10 +166,10 @@ impl Gateway {
             presence: settings.presence.clone(),
             connector,
             starts,
-            asking,
-            standing: Standing::default(),
+            intents,
+            statuses: Statuses::default(),
             commands: Commands::default(),
-            unreadable: Mutex::default(),
+            invalid_frames: Mutex::default(),
         }))
     }
 }
@@ -188,23 +182,23 @@ impl Port for Gateway {
 
     async fn shards(&self) -> Result<NonZeroU32, Disconnected> {
         let shared = &self.0;
-        let (told, _) = tokio::join!(shared.starts.ask(), shared.learn());
-        shared.standing.asked(told.as_ref().err().cloned());
-        match (told, shared.shards) {
+        let (info, _) = tokio::join!(shared.starts.refresh(), shared.load_application());
+        shared.statuses.set_gateway_error(info.as_ref().err().cloned());
+        match (info, shared.shards) {
             (Ok(_), Some(shards)) => Ok(shards),
-            (Ok(told), None) => Ok(told.shards),
-            // Sessions that can be resumed need no answer.
+            (Ok(info), None) => Ok(info.shards),
+            // A stored session can be resumed without this answer.
             (Err(Disconnected::Later { .. }), Some(shards)) => Ok(shards),
             (Err(why), _) => Err(why),
         }
     }
 
     async fn live(&self, shard: Shard) -> Disconnected {
-        let why = Life::new(&self.0, shard).live().await;
-        if let Disconnected::Never(why) = &why {
-            self.0.standing.set(shard, Doing::Stopped(why.clone()), self.0.recorder.instruments());
+        let end = ShardLoop::new(&self.0, shard).run().await;
+        if let Disconnected::Never(why) = &end {
+            self.0.statuses.set(shard, ShardStatus::Stopped(why.clone()), self.0.recorder.instruments());
         }
-        why
+        end
     }
 
     fn send(&self, command: Command) -> Result<(), Unsent> {
@@ -213,31 +207,31 @@ impl Port for Gateway {
 
     fn condition(&self) -> Condition {
         let shared = &self.0;
-        let told = shared.standing.told(shared.asking.is_deaf().then_some(asking::DEAF));
-        Condition { holds_up_server: shared.is_required && shared.standing.has_stopped(), ..told }
+        let condition = shared.statuses.condition(shared.intents.lacks_content().then_some(intents::WITHOUT_CONTENT));
+        Condition { blocks_readiness: shared.is_required && shared.statuses.has_stopped(), ..condition }
     }
 }
 
 impl Shared {
-    /// Asks which application this is, if that is not known.
-    async fn learn(&self) -> Result<(), Failed> {
-        self.asking.learn(&self.discord).await
+    /// Requests which application this is, if that is unknown.
+    async fn load_application(&self) -> Result<(), Failed> {
+        self.intents.load_application(&self.discord).await
     }
 
-    /// The common address.
+    /// The address for new sessions.
     fn url(&self) -> String {
-        self.url.clone().or_else(|| self.starts.url()).unwrap_or_else(|| COMMON_URL.to_owned())
+        self.url.clone().or_else(|| self.starts.url()).unwrap_or_else(|| DEFAULT_URL.to_owned())
     }
 
-    /// Tells now and then that frames could not be read, and nothing of what was in them.
-    fn unreadable(&self, shard: Shard, why: Unreadable) {
-        let mut told = self.unreadable.lock().unwrap_or_else(PoisonError::into_inner);
-        let (last, count) = &mut *told;
+    /// Logs at intervals that frames could not be parsed, without their content.
+    fn log_invalid_frame(&self, shard: Shard, why: InvalidFrame) {
+        let mut state = self.invalid_frames.lock().unwrap_or_else(PoisonError::into_inner);
+        let (last, count) = &mut *state;
         *count += 1;
-        if last.is_none_or(|last| last.elapsed() >= UNREADABLE_TOLD) {
+        if last.is_none_or(|last| last.elapsed() >= INVALID_FRAMES_LOGGED_EVERY) {
             let (shard, why) = (shard.number, why.as_str());
-            tracing::warn!(platform = "discord", shard, why, count, "frames of the gateway could not be read and were left out");
-            *told = (Some(Instant::now()), 0);
+            tracing::warn!(platform = "discord", shard, why, count, "frames of the gateway could not be parsed and were skipped");
+            *state = (Some(Instant::now()), 0);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! When a shard may identify, when it may come back, and whether it resumes.
+//! Decides when a shard may identify, when it may reconnect, and whether it resumes.
 
 #[cfg(test)]
 mod tests;
@@ -10,92 +10,91 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::moment::Moment;
 
-/// Identifies that Discord allows in a day, over all shards and restarts. At one more it ends every session and resets the token
+/// Identifies that Discord allows in a day, for all shards and across restarts. At one more it ends every session and resets the token
 /// (Discord's documentation, "Gateway", "Identifying").
 pub const MOST_A_DAY: u32 = 1_000;
-/// Identifies that are left to whoever finds out why so many were needed.
+/// Identifies that are reserved for the person who finds out why so many were needed.
 pub const RESERVE: u32 = 20;
 const DAY: Duration = Duration::from_secs(24 * 3_600);
-/// Between two identifies with the same remainder of the shard's number by `max_concurrency`: Discord's 5 s, and what clocks differ by.
+/// The interval between two identifies with the same remainder of the shard's number by `max_concurrency`: Discord's 5 s, and a margin for
+/// clocks.
 pub const APART: Duration = Duration::from_millis(5_250);
-/// The longest pause between two identifies in vain.
+/// The longest pause between two failed identifies.
 const LONGEST_IDENTIFY_PAUSE: Duration = Duration::from_secs(900);
 /// The longest pause between two attempts to connect.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// A connection with a session that lasted for so long came about, though nothing happened on it.
-const QUIET_BUT_CONNECTED: Duration = Duration::from_secs(5);
+/// A connection whose session lasted this long counts as established, even without events.
+const ESTABLISHED_AFTER: Duration = Duration::from_secs(5);
 
-/// The identifies of the last day: what has to be stored, over restarts too.
+/// The identifies of the last day. They are stored, so that they count across restarts.
 ///
-/// It is stored before an identify leaves. One that was stored and did not leave is counted all the same.
+/// An identify is stored before it is sent. It counts even if it is not sent afterwards.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Spent(Vec<Start>);
+pub struct IdentifyHistory(Vec<Start>);
 
-/// One identify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Start {
     at: Moment,
     shard: u32,
 }
 
-/// What Discord tells with `GET /gateway/bot` ("Session Start Limit Object").
+/// The limits in the answer to `GET /gateway/bot` ("Session Start Limit Object").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Announced {
-    /// Identifies that are left.
+pub struct IdentifyLimit {
     pub remaining: u32,
-    /// When there are all of them again.
+    /// When the number of identifies is reset.
     pub resets_at: Moment,
     /// How many shards may identify within five seconds.
     pub max_concurrency: NonZeroU32,
-    /// How far apart two identifies are that share one of these places: [`APART`] on Discord itself.
+    /// The interval between two identifies that share a rate limit key: [`APART`] on Discord itself.
     pub apart: Duration,
-    /// When this was told.
-    pub told_at: Moment,
+    /// When the answer arrived.
+    pub received_at: Moment,
 }
 
 /// Whether a shard may identify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leave {
-    /// Now; it is counted, so store [`Spent`] before it leaves.
+pub enum Permission {
+    /// Now. The identify is counted: store [`IdentifyHistory`] before sending it.
     Now,
-    /// Not before this moment: ask again then.
+    /// Not before this moment.
     At(Moment),
-    /// So many were made that a person has to look; at this moment there are more again.
+    /// Too many were made, so that a person has to look. At this moment there are more again.
     Exhausted(Moment),
 }
 
-impl Spent {
-    /// Asks whether a shard may identify, and counts it if so.
+impl IdentifyHistory {
+    /// Requests permission for an identify, and counts it if it is granted.
     ///
-    /// Discord's own count and ours must both allow it: Discord's knows of other programs with this token, ours of what Discord has not
-    /// told since.
-    pub fn ask(&mut self, shard: u32, announced: &Announced, now: Moment) -> Leave {
+    /// Discord's count and our own must both allow it. Discord's count includes other programs with this token. Ours includes identifies since
+    /// Discord's answer.
+    pub fn request(&mut self, shard: u32, limit: &IdentifyLimit, now: Moment) -> Permission {
         self.0.retain(|start| start.at + DAY > now);
-        if let Some(more_at) = self.exhausted(announced, now) {
-            return Leave::Exhausted(more_at);
+        if let Some(more_at) = self.exhausted(limit, now) {
+            return Permission::Exhausted(more_at);
         }
-        let key = shard % announced.max_concurrency;
-        let same = self.0.iter().filter(|start| start.shard % announced.max_concurrency == key);
-        // A clock that was set back leaves starts in the future: they count as now.
+        let key = shard % limit.max_concurrency;
+        let same = self.0.iter().filter(|start| start.shard % limit.max_concurrency == key);
+        // If the clock was set back, some starts are in the future. They count as now.
         let last = same.map(|start| start.at.min(now)).max();
-        if let Some(free) = last.map(|last| last + announced.apart).filter(|free| now < *free) {
-            return Leave::At(free);
+        if let Some(free) = last.map(|last| last + limit.apart).filter(|free| now < *free) {
+            return Permission::At(free);
         }
         self.0.push(Start { at: now, shard });
-        Leave::Now
+        Permission::Now
     }
 
-    /// How many identifies are left to us, the reserve taken off.
-    pub fn left(&self, announced: &Announced, now: Moment) -> u32 {
-        let (discords, ours) = self.counts(announced, now);
+    /// How many identifies are left, without the reserve.
+    pub fn left(&self, limit: &IdentifyLimit, now: Moment) -> u32 {
+        let (discords, ours) = self.counts(limit, now);
         discords.min(ours).saturating_sub(RESERVE)
     }
 
-    /// When there are more again, if there are none.
-    fn exhausted(&self, announced: &Announced, now: Moment) -> Option<Moment> {
-        let (discords, ours) = self.counts(announced, now);
-        let discords_reset = (discords <= RESERVE).then_some(announced.resets_at);
+    /// When there are identifies again, if there are none now.
+    fn exhausted(&self, limit: &IdentifyLimit, now: Moment) -> Option<Moment> {
+        let (discords, ours) = self.counts(limit, now);
+        let discords_reset = (discords <= RESERVE).then_some(limit.resets_at);
         let needed = (RESERVE + 1).saturating_sub(ours) as usize;
         let mut starts: Vec<Moment> = self.0.iter().map(|start| start.at).collect();
         starts.sort();
@@ -103,33 +102,33 @@ impl Spent {
         discords_reset.max(ours_end)
     }
 
-    /// What is left by Discord's count, and by ours.
-    fn counts(&self, announced: &Announced, now: Moment) -> (u32, u32) {
+    /// How many are left by Discord's count, and by ours.
+    fn counts(&self, limit: &IdentifyLimit, now: Moment) -> (u32, u32) {
         let count = |since: Moment| {
             let starts = self.0.iter().filter(|start| start.at >= since && start.at + DAY > now);
             u32::try_from(starts.count()).unwrap_or(u32::MAX)
         };
-        // After its reset Discord's count begins anew; what was spent since it was told comes off.
+        // After its reset Discord's count starts again. Identifies since Discord's answer are subtracted.
         let (total, since) =
-            if now < announced.resets_at { (announced.remaining, announced.told_at) } else { (MOST_A_DAY, announced.resets_at) };
+            if now < limit.resets_at { (limit.remaining, limit.received_at) } else { (MOST_A_DAY, limit.resets_at) };
         (total.saturating_sub(count(since)), MOST_A_DAY.saturating_sub(count(Moment::ZERO)))
     }
 }
 
-/// How a shard comes back.
+/// What a shard does after a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Return {
+pub enum NextStep {
     /// Connect to the session's own address and resume; identify if that is refused.
     Resume,
-    /// The session is lost: connect to the common address and identify. What was said meanwhile is backfilled.
+    /// The session is lost: connect to the default address and identify. Missed messages are backfilled.
     Identify,
-    /// Coming back changes nothing until a person did something.
-    Stop(Stopped),
+    /// Stop, because another attempt is useless until a person acts.
+    Stop(StopReason),
 }
 
-/// Why a shard does not come back.
+/// Why a shard stops. The variants name Discord's close codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Stopped {
+pub enum StopReason {
     /// 4004
     BadToken,
     /// 4010
@@ -144,9 +143,9 @@ pub enum Stopped {
     ForbiddenIntents,
 }
 
-impl Stopped {
-    /// What is wrong and the way out, for the operator.
-    pub const fn told(self) -> &'static str {
+impl StopReason {
+    /// What is wrong and what to do, for the operator.
+    pub const fn advice(self) -> &'static str {
         match self {
             Self::BadToken => {
                 "Discord does not know the bot's token: copy it again from the Bot page of the developer portal (Reset Token), and give \
@@ -156,10 +155,10 @@ impl Stopped {
                 "Discord refuses the shard's number: leave discord.shards out, so that Discord's own recommendation is used"
             }
             Self::TooFewShards => {
-                "the bot is in more guilds than so many shards may serve: leave discord.shards out, or raise it, and restart"
+                "the bot is in more guilds than this number of shards may serve: leave discord.shards out, or raise it, and restart"
             }
-            Self::OldVersion => "Discord does not serve this version of its gateway any more: install a newer tertulia",
-            Self::BadIntents => "Discord does not know the intents that are asked for: install a newer tertulia",
+            Self::OldVersion => "Discord no longer supports this version of its gateway: install a newer tertulia",
+            Self::BadIntents => "Discord does not know the requested intents: install a newer tertulia",
             Self::ForbiddenIntents => {
                 "the Message Content intent is not enabled: turn it on at the Bot page of the developer portal (Privileged Gateway \
                  Intents), or set discord.message_content = \"off\""
@@ -168,52 +167,52 @@ impl Stopped {
     }
 }
 
-/// What follows when a connection ended with this close code, or without one (Discord's documentation, "Opcodes and Status Codes",
+/// The next step after a connection ended with this close code, or without one (Discord's documentation, "Opcodes and Status Codes",
 /// "Gateway Close Event Codes").
 ///
-/// 4006 is not in the list any more and meant a lost session. A code that is not in the list is taken for one that can be resumed:
-/// trying costs nothing, and a session that is lost is told as such. 1000 and 1001 end it only if it is we who close with them
-/// ("Gateway", "Disconnecting"); Discord and what stands before it close with 1001 when they want us on another connection.
-pub const fn after_close(code: Option<u16>) -> Return {
+/// 4006 is no longer in the list. It meant a lost session. After an unknown code the session is resumed: an attempt costs nothing, and Discord
+/// reports a lost session. 1000 and 1001 end the session only if we close with them ("Gateway", "Disconnecting"). Discord and the proxies in front
+/// of it close with 1001 to request a new connection.
+pub const fn after_close(code: Option<u16>) -> NextStep {
     match code {
-        Some(4001 | 4003 | 4005 | 4006 | 4007 | 4009) => Return::Identify,
-        Some(4004) => Return::Stop(Stopped::BadToken),
-        Some(4010) => Return::Stop(Stopped::BadShard),
-        Some(4011) => Return::Stop(Stopped::TooFewShards),
-        Some(4012) => Return::Stop(Stopped::OldVersion),
-        Some(4013) => Return::Stop(Stopped::BadIntents),
-        Some(4014) => Return::Stop(Stopped::ForbiddenIntents),
-        _ => Return::Resume,
+        Some(4001 | 4003 | 4005 | 4006 | 4007 | 4009) => NextStep::Identify,
+        Some(4004) => NextStep::Stop(StopReason::BadToken),
+        Some(4010) => NextStep::Stop(StopReason::BadShard),
+        Some(4011) => NextStep::Stop(StopReason::TooFewShards),
+        Some(4012) => NextStep::Stop(StopReason::OldVersion),
+        Some(4013) => NextStep::Stop(StopReason::BadIntents),
+        Some(4014) => NextStep::Stop(StopReason::ForbiddenIntents),
+        _ => NextStep::Resume,
     }
 }
 
-/// What follows on an Invalid Session (opcode 9): the session can be resumed if it says so.
-pub const fn after_invalid_session(resumable: bool) -> Return {
-    if resumable { Return::Resume } else { Return::Identify }
+/// The next step after an Invalid Session (opcode 9), which says whether the session can be resumed.
+pub const fn after_invalid_session(resumable: bool) -> NextStep {
+    if resumable { NextStep::Resume } else { NextStep::Identify }
 }
 
-/// The code with which we close a connection that we want to resume: neither 1000 nor 1001, which would end the session.
+/// The code with which we close a connection that will be resumed. 1000 and 1001 would end the session.
 pub const CLOSE_TO_RESUME: u16 = 4_900;
 
-/// How long to wait before the next identify when so many in a row brought no session that lasted: from seconds to a quarter of an hour,
-/// half of it by chance, so that whatever ends sessions at once does not use up the day's identifies. `jitter` is from 0 to 1.
-pub fn identify_pause(in_vain: u32, jitter: f64) -> Duration {
+/// The pause before the next identify after `failed` identifies in a row without a session that lasted: from seconds to a quarter of an hour, half
+/// of it random. So a fault that ends sessions at once does not use up the day's identifies. `jitter` is from 0 to 1.
+pub fn identify_pause(failed: u32, jitter: f64) -> Duration {
     let jitter = if jitter.is_finite() { jitter.clamp(0.0, 1.0) } else { 0.5 };
-    let Some(doublings) = in_vain.checked_sub(1) else { return Duration::ZERO };
+    let Some(doublings) = failed.checked_sub(1) else { return Duration::ZERO };
     let whole = Duration::from_secs(5).saturating_mul(1 << doublings.min(8)).min(LONGEST_IDENTIFY_PAUSE);
     whole.mul_f64(0.5 + jitter / 2.0)
 }
 
-/// Whether a connection that ended was a failure to connect: it had no session, or lost it at once without an event. `lived` is how long
-/// it had a session, `has_heard` whether an event came besides READY and RESUMED.
+/// Whether a connection that ended counts as a failure to connect: it had no session, or lost it soon without an event. `session_lasted` is how
+/// long it had a session. `has_received_event` says whether an event other than READY and RESUMED arrived.
 ///
-/// A link that is cut again and again is no reason to stay away longer, since each connection brings what was missed.
-pub fn failed_to_connect(lived: Option<Duration>, has_heard: bool) -> bool {
-    lived.is_none_or(|lived| !has_heard && lived < QUIET_BUT_CONNECTED)
+/// A link that is cut repeatedly does not increase the pause, because each connection brings missed events.
+pub fn failed_to_connect(session_lasted: Option<Duration>, has_received_event: bool) -> bool {
+    session_lasted.is_none_or(|lasted| !has_received_event && lasted < ESTABLISHED_AFTER)
 }
 
-/// How long to wait before the next attempt to connect: after a connection that was lost at once or within a second, then doubling up to a
-/// minute, half of it by chance. `failures` counts failures to connect in a row, `jitter` is from 0 to 1.
+/// The pause before the next attempt to connect: up to a second without failures, then doubling from two seconds to a minute, half of it
+/// random. `failures` counts failures to connect in a row. `jitter` is from 0 to 1.
 pub fn pause(failures: u32, jitter: f64) -> Duration {
     let jitter = if jitter.is_finite() { jitter.clamp(0.0, 1.0) } else { 0.5 };
     let Some(doublings) = failures.checked_sub(1) else { return Duration::from_secs(1).mul_f64(jitter) };

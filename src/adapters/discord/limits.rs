@@ -1,5 +1,5 @@
-//! When a request to Discord's REST API may leave: by route and resource, for the bot and for this address as a whole, and before Discord
-//! shuts us out.
+//! Decides when a request to Discord's REST API may be sent: by route and resource, for the bot and for this address as a whole, and before
+//! Discord blocks the address.
 
 #[cfg(test)]
 mod tests;
@@ -9,48 +9,48 @@ use std::time::Duration;
 
 use crate::domain::moment::Moment;
 
-/// Requests a second that a bot may make, and an address without one (Discord's documentation, "Rate Limits", "Global Rate Limit").
+/// Requests a second that a bot may send, and an address without a bot token (Discord's documentation, "Rate Limits", "Global Rate Limit").
 pub const GLOBAL_PER_SECOND: usize = 50;
-/// Invalid requests after which nothing leaves for a while. At 10,000 in ten minutes Discord shuts the address out.
+/// After this many invalid requests nothing is sent for a while. At 10,000 in ten minutes Discord blocks the address.
 pub const INVALID_STOP: u32 = 5_000;
-/// Invalid requests after which only what somebody needs should leave.
+/// After this many invalid requests only required requests should be sent.
 pub const INVALID_CAREFUL: u32 = 1_000;
 const INVALID_WINDOW: Duration = Duration::from_secs(600);
-/// Invalid requests are counted together for so long.
+/// Invalid requests within this time are counted together.
 const INVALID_SPAN: Duration = Duration::from_secs(10);
-/// How long to wait if a 429 does not say.
-const UNTOLD_WAIT: Duration = Duration::from_secs(5);
-/// No wait is longer, whatever an answer says.
+/// The wait after a 429 that names none.
+const DEFAULT_WAIT: Duration = Duration::from_secs(5);
+/// The longest wait, whatever an answer says.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3_600);
-/// Buckets that are kept before those that hold nothing up are dropped.
+/// At this number of buckets, idle ones are dropped.
 const MANY_BUCKETS: usize = 4_096;
 
-/// What a request is counted under.
+/// The key under which a request is counted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Route {
-    /// The method and the path with names in the place of ids: `GET /channels/{channel}/messages`.
+    /// The method and the path with placeholders for ids: `GET /channels/{channel}/messages`.
     pub name: &'static str,
-    /// The id (and the token, of a webhook) that stands at the path's beginning: channels, guilds and webhooks count for themselves.
+    /// The first id of the path (with the token, for a webhook). Channels, guilds and webhooks are counted separately.
     pub resource: String,
-    /// Whose requests a second it counts among.
+    /// The account whose requests a second it counts towards.
     pub account: Account,
 }
 
-/// Whose requests a second a request counts among (Discord's documentation, "Rate Limits", "Global Rate Limit").
+/// The account of a request's global limit (Discord's documentation, "Rate Limits", "Global Rate Limit").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Account {
-    /// The bot's: the request carries its token.
+    /// The bot: the request carries its token.
     Bot,
-    /// This machine's address: the request carries no token of the bot's, as a webhook's.
+    /// This machine's address: the request carries no bot token, like a webhook's.
     Address,
-    /// Nobody's: an answer to an interaction.
+    /// No global limit: an answer to an interaction.
     None,
 }
 
-/// What an answer tells of limits.
+/// The rate limit information of an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
-    /// The status: 429 is one request too many, 401 and 403 are invalid too.
+    /// The status. 429 means too many requests; 401 and 403 are invalid requests, too.
     pub status: u16,
     /// `X-RateLimit-Bucket`
     pub bucket: Option<String>,
@@ -60,70 +60,70 @@ pub struct Answer {
     pub reset_after_secs: Option<f64>,
     /// `Retry-After`, or `retry_after` in the body, whichever is longer, in seconds.
     pub retry_after_secs: Option<f64>,
-    /// `X-RateLimit-Scope`, sent with a 429 alone.
+    /// `X-RateLimit-Scope`, which is sent only with a 429.
     pub scope: Option<Scope>,
 }
 
-/// Whose limit was reached.
+/// The limit that a 429 reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The bot's, on this route and resource.
+    /// The bot's limit on this route and resource.
     User,
-    /// The bot's, on everything.
+    /// The bot's limit on everything.
     Global,
-    /// The resource's, whoever asks; it is not counted as invalid.
+    /// The resource's limit for all its users. It does not count as invalid.
     Shared,
 }
 
-/// Whether a request may leave.
+/// Whether a request may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// Now, and it is counted: tell what came of it.
+    /// Now. It is counted: report its result.
     Go,
     /// Not before this moment.
     WaitUntil(Moment),
-    /// Not before another request of this route and resource was answered.
+    /// Not before another request of this route and resource is answered.
     AwaitAnswer,
 }
 
-/// All limits. Asked before a request leaves, told what came of it; never waits.
+/// All rate limits. It permits requests and takes their results; it never waits.
 ///
-/// A window's limit is not known before the answer to its first request, so that one goes alone. What holds one resource up holds up no
-/// other.
+/// The limit of a window is unknown before the answer to its first request, so that request is sent alone. A limit on one resource does not
+/// delay other resources.
 #[derive(Debug)]
 pub struct Limits {
     per_second: usize,
-    /// The bucket of each route and resource, as Discord told.
+    /// The bucket of each route and resource, as Discord named it.
     names: BTreeMap<Route, String>,
     buckets: BTreeMap<(String, String), Bucket>,
     bot: PerSecond,
     address: PerSecond,
-    /// Nothing leaves before this: somebody before Discord's API has enough of us.
+    /// Nothing is sent before this: a proxy in front of Discord's API limits the address.
     closed_until: Moment,
     invalid: InvalidRequests,
 }
 
-/// The requests of one account.
+/// The global limit of one account.
 #[derive(Clone, Debug)]
 struct PerSecond {
     /// The requests of the last second.
     sent: VecDeque<Moment>,
-    /// Nothing of the account's leaves before this.
+    /// Nothing of the account is sent before this.
     closed_until: Moment,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Bucket {
-    known: Option<Known>,
-    under_way: u32,
-    /// The only one under way is the first of a window.
-    is_trying: bool,
+    window: Option<Window>,
+    in_flight: u32,
+    /// The only request in flight is the first of a window.
+    is_first_of_window: bool,
     closed_until: Moment,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
-    /// What is left, those under way taken off.
+struct Window {
+    /// Remaining requests, without those in flight.
     remaining: u32,
     resets_at: Moment,
 }
@@ -135,15 +135,15 @@ impl Default for Limits {
 }
 
 impl Answer {
-    /// How long whoever asked is to wait, if the answer says so: a day at most.
+    /// How long the sender must wait, if the answer says so: at most a day.
     pub fn wait(&self) -> Option<Duration> {
-        let told = self.retry_after_secs.and_then(|secs| Duration::try_from_secs_f64(secs).ok());
-        told.map(|told| told.min(LONGEST_WAIT))
+        let wait = self.retry_after_secs.and_then(|secs| Duration::try_from_secs_f64(secs).ok());
+        wait.map(|wait| wait.min(LONGEST_WAIT))
     }
 }
 
 impl Limits {
-    /// With this many requests a second for each account; Discord grants large bots more.
+    /// Limits with this many requests a second for each account. Discord allows more for large bots.
     pub fn new(per_second: usize) -> Self {
         Self {
             per_second: per_second.max(1),
@@ -156,7 +156,7 @@ impl Limits {
         }
     }
 
-    /// Asks whether a request may leave, and counts it if so.
+    /// Requests permission for a request, and counts it if it is granted.
     pub fn ask(&mut self, route: &Route, now: Moment) -> Ask {
         if let Caution::Stop(until) = self.invalid.caution(now) {
             return Ask::WaitUntil(until);
@@ -172,10 +172,10 @@ impl Limits {
         if now < bucket.closed_until {
             return Ask::WaitUntil(bucket.closed_until);
         }
-        let window = bucket.known.filter(|known| now < known.resets_at);
-        match window {
-            None if bucket.under_way > 0 => return Ask::AwaitAnswer,
-            Some(known) if known.remaining == 0 => return Ask::WaitUntil(known.resets_at),
+        let current = bucket.window.filter(|window| now < window.resets_at);
+        match current {
+            None if bucket.in_flight > 0 => return Ask::AwaitAnswer,
+            Some(window) if window.remaining == 0 => return Ask::WaitUntil(window.resets_at),
             _ => {}
         }
         let account = match route.account {
@@ -186,20 +186,20 @@ impl Limits {
         if let Some(until) = account.and_then(|account| account.count(self.per_second, now)) {
             return Ask::WaitUntil(until);
         }
-        bucket.under_way += 1;
-        match &mut bucket.known {
-            Some(known) if window.is_some() => known.remaining -= 1,
-            _ => bucket.is_trying = true,
+        bucket.in_flight += 1;
+        match &mut bucket.window {
+            Some(window) if current.is_some() => window.remaining -= 1,
+            _ => bucket.is_first_of_window = true,
         }
         Ask::Go
     }
 
-    /// An answer came.
+    /// Takes the answer to a request.
     pub fn answered(&mut self, route: &Route, answer: &Answer, now: Moment) {
-        let was_trying = self.ended(route);
+        let was_first_of_window = self.ended(route);
         let key = self.key(route);
-        // What is under way ends in the bucket that it was counted in. The first request of a window is alone, so it never takes long.
-        let is_empty = self.buckets.get(&key).is_none_or(|bucket| bucket.under_way == 0);
+        // Requests in flight must end in the bucket in which they were counted. The first request of a window is alone, so the bucket is soon empty.
+        let is_empty = self.buckets.get(&key).is_none_or(|bucket| bucket.in_flight == 0);
         if let Some(name) = &answer.bucket
             && is_empty
             && self.names.get(route) != Some(name)
@@ -209,7 +209,7 @@ impl Limits {
         let key = self.key(route);
         let bucket = self.buckets.entry(key).or_default();
         if let (Some(remaining), Some(secs)) = (answer.remaining, answer.reset_after_secs) {
-            bucket.learn(Known { remaining, resets_at: now + wait(Some(secs)) }, was_trying, now);
+            bucket.learn(Window { remaining, resets_at: now + wait(Some(secs)) }, was_first_of_window, now);
         }
         self.invalid.note(answer.status, answer.scope, now);
         if answer.status != 429 {
@@ -218,18 +218,18 @@ impl Limits {
         let until = now + wait(answer.retry_after_secs);
         let names_its_bucket = answer.bucket.is_some() || matches!(answer.scope, Some(Scope::User | Scope::Shared));
         if answer.scope == Some(Scope::Global) {
-            // Nobody counts an answer to an interaction; what is refused all the same came from the address.
+            // An answer to an interaction has no account. Its 429 concerns the address.
             let account = if route.account == Account::Bot { &mut self.bot } else { &mut self.address };
             account.closed_until = account.closed_until.max(until);
         } else if !names_its_bucket {
-            // It came from before Discord's API, and concerns the address.
+            // It was sent by a proxy in front of Discord's API, and concerns the address.
             self.closed_until = self.closed_until.max(until);
         } else {
             bucket.closed_until = bucket.closed_until.max(until);
         }
     }
 
-    /// A request ended without an answer. It may have been counted by Discord.
+    /// Ends a request without an answer. Discord may have counted it.
     pub fn unanswered(&mut self, route: &Route) {
         self.ended(route);
     }
@@ -247,12 +247,12 @@ impl Limits {
         }
     }
 
-    /// A request is not under way any more. Whether it was the first of a window.
+    /// Ends a request in flight. Returns whether it was the first of a window.
     fn ended(&mut self, route: &Route) -> bool {
         let key = self.key(route);
         let Some(bucket) = self.buckets.get_mut(&key) else { return false };
-        bucket.under_way = bucket.under_way.saturating_sub(1);
-        std::mem::take(&mut bucket.is_trying)
+        bucket.in_flight = bucket.in_flight.saturating_sub(1);
+        std::mem::take(&mut bucket.is_first_of_window)
     }
 
     fn key(&self, route: &Route) -> (String, String) {
@@ -263,8 +263,8 @@ impl Limits {
     fn drop_idle(&mut self, now: Moment) {
         if self.buckets.len() >= MANY_BUCKETS {
             self.buckets.retain(|_, bucket| {
-                let counts = bucket.known.is_some_and(|known| known.resets_at > now);
-                bucket.under_way > 0 || bucket.closed_until > now || counts
+                let is_limited = bucket.window.is_some_and(|window| window.resets_at > now);
+                bucket.in_flight > 0 || bucket.closed_until > now || is_limited
             });
             let buckets = &self.buckets;
             self.names.retain(|route, name| buckets.contains_key(&(name.clone(), route.resource.clone())));
@@ -277,7 +277,7 @@ impl PerSecond {
         Self { sent: VecDeque::new(), closed_until: Moment::ZERO }
     }
 
-    /// Counts a request; if there are too many already, says when there is room again.
+    /// Counts a request. If there are too many, returns when the next one is possible.
     fn count(&mut self, most: usize, now: Moment) -> Option<Moment> {
         while self.sent.front().is_some_and(|at| now.since(*at) >= Duration::from_secs(1)) {
             self.sent.pop_front();
@@ -291,17 +291,17 @@ impl PerSecond {
 }
 
 impl Bucket {
-    /// Takes in what an answer tells.
+    /// Takes the limit from an answer.
     ///
-    /// A window begins with its first request, so only that one's answer tells of it; an answer that comes after its window tells nothing.
+    /// A window begins with its first request, so only that answer starts one. An answer that arrives after the end of its window is ignored.
     /// Answers may overtake each other: within a window the lower count is the newer.
-    fn learn(&mut self, told: Known, was_trying: bool, now: Moment) {
-        let remaining = told.remaining.saturating_sub(self.under_way);
-        if let Some(known) = self.known.filter(|known| now < known.resets_at) {
-            let resets_at = told.resets_at.max(known.resets_at);
-            self.known = Some(Known { remaining: remaining.min(known.remaining), resets_at });
-        } else if was_trying {
-            self.known = Some(Known { remaining, ..told });
+    fn learn(&mut self, answer: Window, was_first_of_window: bool, now: Moment) {
+        let remaining = answer.remaining.saturating_sub(self.in_flight);
+        if let Some(window) = self.window.filter(|window| now < window.resets_at) {
+            let resets_at = answer.resets_at.max(window.resets_at);
+            self.window = Some(Window { remaining: remaining.min(window.remaining), resets_at });
+        } else if was_first_of_window {
+            self.window = Some(Window { remaining, ..answer });
         }
     }
 }
@@ -309,28 +309,28 @@ impl Bucket {
 /// How careful to be because of invalid requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caution {
-    /// All is well.
+    /// No restriction.
     None,
-    /// Only what somebody needs: nobody is shown as typing.
+    /// Only required requests: no typing indicators, for example.
     Careful,
     /// Nothing until this moment.
     Stop(Moment),
 }
 
-/// Counts what Discord calls invalid: answers 401, 403 and 429, but for a 429 on a resource that all share.
+/// Counts what Discord calls invalid requests: the answers 401, 403 and 429, except a 429 with the scope `shared`.
 #[derive(Clone, Debug, Default)]
 pub struct InvalidRequests {
-    /// When each span began, and how many there were in it.
+    /// The beginning of each span, and its number of invalid requests.
     spans: VecDeque<(Moment, u32)>,
 }
 
 impl InvalidRequests {
-    /// Whether an answer is one of them.
+    /// Whether an answer counts as invalid.
     pub const fn counts(status: u16, scope: Option<Scope>) -> bool {
         matches!(status, 401 | 403) || (status == 429 && !matches!(scope, Some(Scope::Shared)))
     }
 
-    /// Counts an answer, if it is one of them.
+    /// Counts an answer if it is invalid.
     pub fn note(&mut self, status: u16, scope: Option<Scope>, now: Moment) {
         if !Self::counts(status, scope) {
             return;
@@ -341,7 +341,7 @@ impl InvalidRequests {
         }
     }
 
-    /// How many there were within the last ten minutes, a little more at most.
+    /// The number in the last ten minutes. It may include slightly older ones.
     pub fn count(&mut self, now: Moment) -> u32 {
         while self.spans.front().is_some_and(|(begun, _)| now.since(*begun) >= INVALID_WINDOW + INVALID_SPAN) {
             self.spans.pop_front();
@@ -349,7 +349,7 @@ impl InvalidRequests {
         self.spans.iter().fold(0, |sum: u32, (_, count)| sum.saturating_add(*count))
     }
 
-    /// What follows from it.
+    /// The caution that follows from the count.
     pub fn caution(&mut self, now: Moment) -> Caution {
         let mut count = self.count(now);
         if count < INVALID_CAREFUL {
@@ -358,8 +358,8 @@ impl InvalidRequests {
         if count < INVALID_STOP {
             return Caution::Careful;
         }
-        for (begun, of_span) in &self.spans {
-            count = count.saturating_sub(*of_span);
+        for (begun, in_span) in &self.spans {
+            count = count.saturating_sub(*in_span);
             if count < INVALID_STOP {
                 return Caution::Stop(*begun + INVALID_WINDOW + INVALID_SPAN);
             }
@@ -368,8 +368,8 @@ impl InvalidRequests {
     }
 }
 
-/// A wait that an answer tells, in its bounds.
+/// The wait that an answer names, within bounds.
 fn wait(secs: Option<f64>) -> Duration {
-    let told = secs.and_then(|secs| Duration::try_from_secs_f64(secs).ok());
-    told.unwrap_or(if secs.is_some_and(|secs| secs > 0.0) { LONGEST_WAIT } else { UNTOLD_WAIT }).min(LONGEST_WAIT)
+    let wait = secs.and_then(|secs| Duration::try_from_secs_f64(secs).ok());
+    wait.unwrap_or(if secs.is_some_and(|secs| secs > 0.0) { LONGEST_WAIT } else { DEFAULT_WAIT }).min(LONGEST_WAIT)
 }

@@ -1,63 +1,63 @@
-//! Takes a text of Discord's apart: words, code, links, and the marks that Discord shows as something else.
+//! Splits a text from Discord into plain text, code, links, and the marks that Discord shows as something else.
 
 use super::snowflake::Snowflake;
 
-/// Longer than any mark that Discord makes, in bytes: a command has a name of three times 32 characters.
+/// The longest mark, in bytes. The longest that Discord makes is a command with a name of three times 32 characters.
 const LONGEST_MARK: usize = 512;
 
-/// A piece of a text. All pieces one after the other are the text.
+/// A piece of a text. The pieces in order are the whole text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// Words, and Markdown other than the below.
+    /// Plain text, including other Markdown.
     Plain(&'a str),
-    /// A backslash and the sign that it takes the meaning from.
+    /// A backslash and the character that it escapes.
     Escaped(&'a str),
-    /// Code, with its backticks; in it nothing means anything.
+    /// Code, with its backticks. Nothing in it is interpreted.
     Code(&'a str),
     /// A link, `http://` or `https://`.
     Link(&'a str),
-    /// What Discord shows as something else: its text, and what it means.
+    /// A mark that Discord shows as something else: its text, and its meaning.
     Mark(&'a str, Mark<'a>),
 }
 
-/// What a mark means (Discord's documentation, "API Reference", "Message Formatting").
+/// The meaning of a mark (Discord's documentation, "API Reference", "Message Formatting").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark<'a> {
     /// `<@1>` and, from older clients, `<@!1>`.
     User(Snowflake),
     /// `<@&1>`
     Role(Snowflake),
-    /// `<#1>`, a thread too.
+    /// `<#1>`, also for a thread.
     Channel(Snowflake),
     /// `<:name:1>`, animated `<a:name:1>`.
     Emoji {
         /// 2 to 32 ASCII letters, digits and underscores.
         name: &'a str,
-        /// Which one of that name.
+        /// The emoji's id.
         id: Snowflake,
     },
     /// `<t:1618953630:R>`
     Time {
         /// Seconds since the Unix epoch.
         secs: i64,
-        /// How it is shown; `f` if nothing is said.
+        /// The style in which it is shown. The default is `f`.
         style: char,
     },
     /// `</name:1>`, with subcommands `</name sub:1>`.
     Command(&'a str),
-    /// `<id:customize>`: a place in the guild's own pages.
+    /// `<id:customize>`: one of the guild's own pages.
     Page(&'a str),
 }
 
-/// The pieces of a text, in time proportional to it.
+/// Splits a text into pieces, in time proportional to its length.
 ///
-/// Code is `` `…` `` and ``` ``…`` ``` within a line, and three or more backticks up to as many again, or to the end.
+/// Code is `` `…` `` or ``` ``…`` ``` within a line. Three or more backticks open code until as many again, or until the end.
 pub fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     Pieces { rest: text, before: None, unclosed: [false; 2] }
 }
 
 impl<'a> Piece<'a> {
-    /// Its text, as it stands.
+    /// The piece's source text.
     pub const fn text(&self) -> &'a str {
         match self {
             Self::Plain(text) | Self::Escaped(text) | Self::Code(text) | Self::Link(text) | Self::Mark(text, _) => text,
@@ -69,7 +69,7 @@ struct Pieces<'a> {
     rest: &'a str,
     /// The character before `rest`.
     before: Option<char>,
-    /// Whether this line has no further single, no further double backticks.
+    /// Whether the rest of this line has no further single backticks, and no further double ones.
     unclosed: [bool; 2],
 }
 
@@ -81,7 +81,7 @@ impl<'a> Iterator for Pieces<'a> {
         let bytes = self.rest.as_bytes();
         while at < bytes.len() {
             match self.special(at) {
-                // What comes before it goes first.
+                // The plain text before it is returned first.
                 Ok(_) if at > 0 => return Some(Piece::Plain(self.take(at))),
                 Ok(piece) => {
                     self.take(piece.text().len());
@@ -96,13 +96,13 @@ impl<'a> Iterator for Pieces<'a> {
 
 impl<'a> Pieces<'a> {
     fn take(&mut self, length: usize) -> &'a str {
-        let (taken, rest) = self.rest.split_at(length);
+        let (piece, rest) = self.rest.split_at(length);
         self.rest = rest;
-        self.before = taken.chars().next_back().or(self.before);
-        taken
+        self.before = piece.chars().next_back().or(self.before);
+        piece
     }
 
-    /// What begins here; else how many bytes are plain, at least one, never part of a character.
+    /// The special piece at this position, or else the number of plain bytes: at least one, always whole characters.
     fn special(&mut self, at: usize) -> Result<Piece<'a>, usize> {
         let rest = &self.rest[at..];
         let first = rest.chars().next().ok_or(1_usize)?;
@@ -147,12 +147,12 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// How many backticks these begin with.
+/// The number of backticks at the beginning.
 fn run(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|byte| **byte == b'`').count()
 }
 
-/// Where the run of backticks ends that closes.
+/// The end of the first run of backticks for which `closes` is true.
 fn closing(text: &str, closes: impl Fn(usize) -> bool) -> Option<usize> {
     let mut at = 0;
     while let Some(distance) = text[at..].find('`') {
@@ -165,7 +165,7 @@ fn closing(text: &str, closes: impl Fn(usize) -> bool) -> Option<usize> {
     None
 }
 
-/// Where a link ends: at white space, an angle bracket, a backtick, or a parenthesis that it did not open.
+/// The end of a link: white space, an angle bracket, a backtick, or a parenthesis that it did not open.
 fn link_end(text: &str, start: usize) -> usize {
     let mut depth = 0_usize;
     for (distance, c) in text[start..].char_indices() {
@@ -180,10 +180,10 @@ fn link_end(text: &str, start: usize) -> usize {
     text.len()
 }
 
-/// The mark that a text begins with.
+/// Parses the mark at the beginning of a text.
 fn mark(text: &str) -> Option<(&str, Mark<'_>)> {
     let window = text.as_bytes().get(..LONGEST_MARK).unwrap_or(text.as_bytes());
-    // A mark does not hold another.
+    // A mark contains no other mark.
     let end = 1 + window[1..].iter().position(|byte| matches!(byte, b'>' | b'<' | b'\n'))?;
     if window[end] != b'>' {
         return None;
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_are_read() {
+    fn marks_are_parsed() {
         for (text, expected) in [
             ("<@12>", Some(Mark::User(id(12)))),
             ("<@!12>", Some(Mark::User(id(12)))),
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_taken_apart() {
+    fn a_text_is_split_into_pieces() {
         for (text, expected) in [
             ("", &[][..]),
             ("hi", &["plain hi"]),
@@ -301,7 +301,7 @@ mod tests {
             ("<https://a.b>", &["plain <", "link https://a.b", "plain >"]),
             ("xhttp://a http://", &["plain xhttp://a http://"]),
         ] {
-            let found: Vec<_> = pieces(text).map(|piece| told(&piece)).collect();
+            let found: Vec<_> = pieces(text).map(|piece| description(&piece)).collect();
 
             assert_eq!(found, expected, "{text:?}");
         }
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_of_openings_take_no_long_time() {
+    fn texts_with_many_opening_marks_are_split_fast() {
         for opening in ["`", "``x", "<@", "<", "\\", "https://(", "<t:"] {
             let text = opening.repeat(20_000);
 
@@ -325,7 +325,7 @@ mod tests {
         }
     }
 
-    fn told(piece: &Piece<'_>) -> String {
+    fn description(piece: &Piece<'_>) -> String {
         let kind = match piece {
             Piece::Plain(_) => "plain",
             Piece::Escaped(_) => "escaped",

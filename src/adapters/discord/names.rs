@@ -1,37 +1,37 @@
-//! Names: those of people made plain, those of companions made such that Discord takes them.
+//! Cleans people's names, and changes companions' names so that Discord accepts them.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
 use super::snowflake::Snowflake;
 
-/// A person's name is cut after this many characters; Discord allows 32, a webhook's name 80.
-const LONGEST_NAME: usize = 80;
-/// Characters that are looked at: a name of Discord's, however much is hidden in it.
-const LONGEST_READ: usize = 1_000;
-/// Marks in a row that a name keeps: enough for every script, too few to cover the lines around it.
-const MOST_MARKS: usize = 3;
-/// A webhook's name is cut after this many characters (Discord's documentation, "Webhook Resource", "Create Webhook").
-const LONGEST_USERNAME: usize = 80;
-/// Words that Discord refuses anywhere in a webhook's name, with the letter that is changed in them, and to what.
+/// The longest name of a person, in characters. Discord allows 32, and 80 for a webhook's name.
+const MAX_NAME_CHARS: usize = 80;
+/// The characters of a name that are read. Hidden characters may make a name longer than Discord's limits.
+const MAX_READ_CHARS: usize = 1_000;
+/// The combining marks in a row that a name keeps: enough for every script, too few to cover the lines around it.
+const MAX_COMBINING_MARKS: usize = 3;
+/// The longest name of a webhook, in characters (Discord's documentation, "Webhook Resource", "Create Webhook").
+const MAX_USERNAME_CHARS: usize = 80;
+/// Words that Discord refuses anywhere in a webhook's name, with the letter to replace in them, and its replacement.
 const REFUSED_WITHIN: [(&str, char, char); 2] = [("discord", 'i', 'í'), ("clyde", 'e', 'é')];
-/// Names that Discord refuses as a whole.
+/// Whole names that Discord refuses, in the same form.
 const REFUSED_WHOLE: [(&str, char, char); 2] = [("everyone", 'e', 'é'), ("here", 'e', 'é')];
 
-/// Who said something, as people see it: the guild's nickname, else the name chosen for all guilds, else the username; the first that
-/// leaves something to be seen, made plain.
+/// The display name of a person: the first of `names` that is visible after [`plain`]. Callers pass the nickname in the guild, the global
+/// display name and the username, in this order.
 ///
-/// Whose names all show nothing is called `user` and the end of its id, so that it stays one and the same.
+/// If no name is visible, it is `user` and the last four digits of the id, so that it stays the same.
 pub fn shown<'a>(names: impl IntoIterator<Item = &'a str>, id: Snowflake) -> String {
     let plain = names.into_iter().map(plain).find(|name| !name.is_empty());
     plain.unwrap_or_else(|| format!("user {}", id.get() % 10_000))
 }
 
-/// A name without what hides, turns or covers the text around it: control characters, marks of direction, invisible characters, piles of
-/// accents. White space is single spaces. Composed (NFC), at most 80 characters; empty if nothing is left to be seen.
+/// A name without characters that hide, reverse or cover the text around it: control characters, direction marks, invisible characters,
+/// stacked accents. White space becomes single spaces. Composed (NFC), at most 80 characters; empty if nothing visible is left.
 pub fn plain(name: &str) -> String {
-    let mut plain: String = name.chars().take(LONGEST_READ).collect();
-    // What is taken out may bring together what composes.
+    let mut plain: String = name.chars().take(MAX_READ_CHARS).collect();
+    // Removing a character may bring characters together that compose. Repeat until nothing changes.
     loop {
         let plainer = plainer(&plain);
         if plainer == plain {
@@ -41,42 +41,42 @@ pub fn plain(name: &str) -> String {
     }
 }
 
-/// One step towards a plain name.
+/// One pass of [`plain`].
 fn plainer(name: &str) -> String {
     let mut kept = String::with_capacity(name.len());
     let mut marks = 0;
     for c in name.nfc() {
         let last = kept.chars().next_back();
         let has_letter = last.is_some_and(|last| last != ' ');
-        let stays = if c.is_whitespace() {
+        let is_kept = if c.is_whitespace() {
             marks = 0;
             if has_letter {
                 kept.push(' ');
             }
             false
         } else if is_joiner(c) {
-            // It can be part of what is seen: within emoji, and in scripts other than Latin.
+            // It may be visible: within emoji, and in scripts other than Latin.
             has_letter && last.is_some_and(|last| !last.is_ascii() && !is_joiner(last))
         } else if is_combining_mark(c) {
             marks += 1;
-            marks <= MOST_MARKS && has_letter && !is_hidden(c)
+            marks <= MAX_COMBINING_MARKS && has_letter && !is_hidden(c)
         } else {
             marks = 0;
             !is_hidden(c)
         };
-        if stays {
+        if is_kept {
             kept.push(c);
         }
     }
-    let cut: String = kept.chars().take(LONGEST_NAME).collect();
-    let seen = cut.trim_end_matches([' ', '\u{200c}', '\u{200d}']);
-    if seen.chars().any(|c| !is_blank(c)) { seen.to_owned() } else { String::new() }
+    let cut: String = kept.chars().take(MAX_NAME_CHARS).collect();
+    let visible = cut.trim_end_matches([' ', '\u{200c}', '\u{200d}']);
+    if visible.chars().any(|c| !is_blank(c)) { visible.to_owned() } else { String::new() }
 }
 
-/// A companion's name as a webhook may bear it: 1 to 80 characters, plain, without a word that Discord refuses.
+/// A companion's name as a webhook's username: 1 to 80 characters, plain, without words that Discord refuses.
 ///
-/// Discord refuses `clyde` and `discord` anywhere in it, and since 2022 also what no user may be called: these keep their look but for
-/// one accent. What shows nothing becomes `companion`.
+/// Discord refuses `clyde` and `discord` anywhere in it, and since 2022 also names that no user may have. These get one accent and look
+/// nearly the same. A name without visible characters becomes `companion`.
 pub fn username(name: &str) -> String {
     let mut name = plain(name);
     for (word, from, to) in REFUSED_WITHIN {
@@ -89,7 +89,7 @@ pub fn username(name: &str) -> String {
             change(&mut name, 0, word.len(), from, to);
         }
     }
-    // No user's name may hold these (documentation, "Usernames and Nicknames"); a webhook's is held to some of the same rules.
+    // Users' names may not contain these (documentation, "Usernames and Nicknames"). Some of these rules apply to webhooks too.
     let name: String = name
         .chars()
         .map(|c| match c {
@@ -99,18 +99,18 @@ pub fn username(name: &str) -> String {
             '`' => '´',
             c => c,
         })
-        .take(LONGEST_USERNAME)
+        .take(MAX_USERNAME_CHARS)
         .collect();
     let name = name.trim_end();
     if name.is_empty() { "companion".to_owned() } else { name.to_owned() }
 }
 
-/// Whether two names are one on Discord, which trims them and takes runs of white space for one.
+/// Whether Discord treats two names as equal: it trims them and collapses white space.
 pub fn is_same(left: &str, right: &str) -> bool {
     left.split_whitespace().eq(right.split_whitespace())
 }
 
-/// Whether a character shows nothing and changes how others are shown, or none of this but would end a line.
+/// Whether a character is invisible, changes how others are shown, or ends a line.
 pub(super) fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -120,17 +120,17 @@ pub(super) fn is_hidden(c: char) -> bool {
         || is_noncharacter(c)
 }
 
-/// Whether it is one of the 66 code points that never are characters.
+/// Whether it is one of Unicode's 66 noncharacters.
 pub(super) fn is_noncharacter(c: char) -> bool {
     matches!(c, '\u{fdd0}'..='\u{fdef}') || (c as u32) & 0xfffe == 0xfffe
 }
 
-/// Joins or parts what stands around it, and is seen only there. Variation selectors too.
+/// Whether it joins or separates its neighbours and is visible only through them. Includes variation selectors.
 fn is_joiner(c: char) -> bool {
     matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}')
 }
 
-/// Letters that are drawn as nothing: Hangul's fillers, the empty Braille pattern.
+/// Whether it is drawn as nothing: joiners, spaces, Hangul fillers, the empty Braille pattern.
 fn is_blank(c: char) -> bool {
     is_joiner(c) || matches!(c, ' ' | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{2800}')
 }
@@ -139,12 +139,12 @@ fn find_ignoring_case(name: &str, word: &str) -> Option<usize> {
     name.as_bytes().windows(word.len()).position(|window| window.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// Puts the accented letter in the place of the first plain one.
+/// Replaces the first occurrence of a letter with the accented one.
 fn change(name: &mut String, at: usize, length: usize, from: char, to: char) {
     let Some(distance) = name[at..at + length].find([from, from.to_ascii_uppercase()]) else { return };
-    let place = at + distance;
-    let accented = if name[place..].starts_with(from) { to.to_string() } else { to.to_uppercase().to_string() };
-    name.replace_range(place..=place, &accented);
+    let index = at + distance;
+    let accented = if name[index..].starts_with(from) { to.to_string() } else { to.to_uppercase().to_string() };
+    name.replace_range(index..=index, &accented);
 }
 
 #[cfg(test)]
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_made_plain_and_stays_recognisable() {
+    fn a_cleaned_name_stays_recognisable() {
         for (name, expected) in [
             ("Ana", "Ana"),
             ("  Ana \t Lee\n", "Ana Lee"),
@@ -179,11 +179,11 @@ mod tests {
 
     #[test]
     fn a_name_is_bounded() {
-        assert_eq!(plain(&"é".repeat(1_000)).chars().count(), LONGEST_NAME);
+        assert_eq!(plain(&"é".repeat(1_000)).chars().count(), MAX_NAME_CHARS);
     }
 
     #[test]
-    fn the_nearest_name_that_shows_something_is_shown() {
+    fn the_first_visible_name_is_shown() {
         let id = Snowflake::new(1_234_567_890).unwrap();
 
         assert_eq!(shown(["Nick", "Global", "user"], id), "Nick");
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_companions_name_is_one_that_discord_takes() {
+    fn a_companions_name_is_changed_until_discord_accepts_it() {
         for (name, expected) in [
             ("Aria", "Aria"),
             (" Mira  Vale ", "Mira Vale"),
@@ -212,14 +212,14 @@ mod tests {
     }
 
     #[test]
-    fn white_space_does_not_tell_names_apart() {
+    fn names_that_differ_in_white_space_are_the_same() {
         assert!(is_same("Mira  Vale", " Mira Vale"));
         assert!(!is_same("Mira", "mira"));
     }
 
     proptest! {
         #[test]
-        fn no_companions_name_is_refused(name in "\\PC{0,100}|([dD]iscord|[cC]lyde|here|everyone|@| |\u{200b}|x){0,30}") {
+        fn every_username_keeps_discords_rules(name in "\\PC{0,100}|([dD]iscord|[cC]lyde|here|everyone|@| |\u{200b}|x){0,30}") {
             let username = username(&name);
 
             let lower = username.to_lowercase();
@@ -230,7 +230,7 @@ mod tests {
         }
 
         #[test]
-        fn a_plain_name_is_plain_already(name in "\\PC{0,60}|[a\u{301}\u{200d}\u{202e} \u{fe0f}é👩]{0,60}") {
+        fn cleaning_a_name_twice_changes_nothing(name in "\\PC{0,60}|[a\u{301}\u{200d}\u{202e} \u{fe0f}é👩]{0,60}") {
             let once = plain(&name);
 
             prop_assert_eq!(plain(&once), once);

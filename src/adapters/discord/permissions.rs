@@ -1,4 +1,4 @@
-//! What a member may do in a channel, and what the bot needs there.
+//! Computes what a member may do in a channel, and what the bot needs there.
 
 #[cfg(test)]
 mod tests;
@@ -14,40 +14,39 @@ use crate::domain::moment::Moment;
 pub struct Permissions(pub u64);
 
 impl Permissions {
-    /// None.
     pub const NONE: Self = Self(0);
-    /// All there are and will be.
+    /// All permissions, including future ones.
     pub const ALL: Self = Self(u64::MAX);
-    /// All permissions, whatever a channel says.
+    /// All permissions, regardless of a channel's overwrites.
     pub const ADMINISTRATOR: Self = Self(1 << 3);
-    /// Change channels, and who lives in them.
+    /// Change channels, and which companions are members of them.
     pub const MANAGE_CHANNELS: Self = Self(1 << 4);
-    /// See a channel, and hear what is said in it.
+    /// See a channel, and receive its messages.
     pub const VIEW_CHANNEL: Self = Self(1 << 10);
-    /// Write messages; not in threads.
+    /// Write messages, except in threads.
     pub const SEND_MESSAGES: Self = Self(1 << 11);
-    /// Have messages read aloud.
+    /// Have messages read aloud (text to speech).
     pub const SEND_TTS_MESSAGES: Self = Self(1 << 12);
-    /// Have links unfolded.
+    /// Show previews of links.
     pub const EMBED_LINKS: Self = Self(1 << 14);
     /// Send files.
     pub const ATTACH_FILES: Self = Self(1 << 15);
-    /// Read what was said before. Without it Discord answers a question for messages with an empty list.
+    /// Read older messages. Without it, Discord returns an empty list of messages.
     pub const READ_MESSAGE_HISTORY: Self = Self(1 << 16);
-    /// Call everybody, and roles.
+    /// Mention everyone, and roles.
     pub const MENTION_EVERYONE: Self = Self(1 << 17);
-    /// Enter a voice channel, and read its text.
+    /// Enter a voice channel, and read its text chat.
     pub const CONNECT: Self = Self(1 << 20);
-    /// Make, list and delete a channel's webhooks.
+    /// Create, list and delete a channel's webhooks.
     pub const MANAGE_WEBHOOKS: Self = Self(1 << 29);
     /// Use slash commands.
     pub const USE_APPLICATION_COMMANDS: Self = Self(1 << 31);
-    /// See private threads, speak in locked ones.
+    /// See private threads, write in locked ones.
     pub const MANAGE_THREADS: Self = Self(1 << 34);
     /// Write messages in threads.
     pub const SEND_MESSAGES_IN_THREADS: Self = Self(1 << 38);
 
-    /// What the bot asks for when it is invited: the number of an invitation link.
+    /// The permissions that an invitation link requests for the bot.
     pub const INVITATION: Self = Self(
         Self::VIEW_CHANNEL.0
             | Self::SEND_MESSAGES.0
@@ -56,7 +55,7 @@ impl Permissions {
             | Self::MANAGE_WEBHOOKS.0,
     );
 
-    /// Whether all of these are among them.
+    /// Whether this set has all of `others`.
     pub const fn contains(self, others: Self) -> bool {
         self.0 & others.0 == others.0
     }
@@ -86,14 +85,13 @@ impl Not for Permissions {
     }
 }
 
-/// A guild, as far as its permissions go.
+/// A guild's permissions.
 #[derive(Clone, Copy, Debug)]
 pub struct Guild<'a> {
-    /// Its id, which is also that of the role that everybody has.
+    /// The guild's id, which is also the id of its `@everyone` role.
     pub id: Snowflake,
-    /// Who owns it.
     pub owner: Snowflake,
-    /// What each role may do.
+    /// The permissions of each role.
     pub roles: &'a BTreeMap<Snowflake, Permissions>,
 }
 
@@ -102,65 +100,60 @@ pub struct Guild<'a> {
 pub struct Member<'a> {
     /// The user's id.
     pub id: Snowflake,
-    /// The member's roles, without the one that everybody has.
+    /// The member's roles, without `@everyone`.
     pub roles: &'a [Snowflake],
-    /// Until when it is silenced (`communication_disabled_until`).
+    /// The end of the member's timeout (`communication_disabled_until`).
     pub timed_out_until: Option<Moment>,
 }
 
-/// A channel; of a thread, the channel that it is in.
+/// A channel. For a thread: its parent channel, and the thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Channel<'a> {
-    /// What it changes.
     pub overwrites: &'a [Overwrite],
-    /// Whether it is a voice or stage channel, in whose text one can write too.
+    /// Whether it is a voice or stage channel, which has a text chat too.
     pub is_voice: bool,
-    /// The thread, if it is about one.
+    /// The thread, if there is one.
     pub thread: Option<Thread>,
 }
 
-/// What a channel changes for somebody.
+/// A channel's permission overwrite for a role or a member.
 #[derive(Clone, Copy, Debug)]
 pub struct Overwrite {
-    /// For whom.
     pub on: On,
-    /// What is given.
     pub allow: Permissions,
-    /// What is taken.
     pub deny: Permissions,
 }
 
-/// For whom a channel changes permissions.
+/// The target of an overwrite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum On {
-    /// Those with this role; the guild's own id means everybody.
+    /// Members with this role; the guild's own id means everyone.
     Role(Snowflake),
-    /// This member.
     Member(Snowflake),
 }
 
-/// A thread, or a forum's post.
+/// A thread, or a post in a forum.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Thread {
-    /// Only its members see it.
+    /// Whether only its members see it.
     pub is_private: bool,
-    /// The member is one of its members.
+    /// Whether the guild member is a member of the thread.
     pub is_member: bool,
-    /// Nobody but moderators may write.
+    /// Whether only moderators may write.
     pub is_locked: bool,
 }
 
-/// What a member may do in a guild, before any channel changes it.
+/// A member's permissions in a guild, before the overwrites of a channel.
 pub fn in_guild(guild: &Guild<'_>, member: &Member<'_>) -> Permissions {
     if guild.owner == member.id {
         return Permissions::ALL;
     }
-    let of = |role| guild.roles.get(&role).copied().unwrap_or_default();
-    let permissions = member.roles.iter().fold(of(guild.id), |sum, role| sum | of(*role));
+    let role_permissions = |role| guild.roles.get(&role).copied().unwrap_or_default();
+    let permissions = member.roles.iter().fold(role_permissions(guild.id), |sum, role| sum | role_permissions(*role));
     if permissions.contains(Permissions::ADMINISTRATOR) { Permissions::ALL } else { permissions }
 }
 
-/// What a member really may do in a channel: with what follows from other permissions, its thread, and being silenced.
+/// A member's effective permissions in a channel, with implied permissions, the thread and a timeout taken into account.
 pub fn in_channel(guild: &Guild<'_>, member: &Member<'_>, channel: &Channel<'_>, now: Moment) -> Permissions {
     let base = in_guild(guild, member);
     if base.contains(Permissions::ADMINISTRATOR) {
@@ -187,19 +180,19 @@ pub fn in_channel(guild: &Guild<'_>, member: &Member<'_>, channel: &Channel<'_>,
         writes = permissions.contains(Permissions::SEND_MESSAGES_IN_THREADS);
     }
     if !writes {
-        let with_messages =
+        let for_writers_only =
             Permissions::MENTION_EVERYONE | Permissions::SEND_TTS_MESSAGES | Permissions::ATTACH_FILES | Permissions::EMBED_LINKS;
-        permissions = permissions & !with_messages;
+        permissions = permissions & !for_writers_only;
     }
     permissions
 }
 
-/// Everybody's overwrite first, then those of all roles together, then the member's own; at each, what is given wins.
+/// Applies the overwrite of `@everyone`, then those of all roles together, then the member's own. In each step, allow wins over deny.
 fn overwritten(base: Permissions, guild: &Guild<'_>, member: &Member<'_>, overwrites: &[Overwrite]) -> Permissions {
-    let everybody = |on: On| on == On::Role(guild.id);
+    let everyone = |on: On| on == On::Role(guild.id);
     let by_role = |on: On| matches!(on, On::Role(role) if role != guild.id && member.roles.contains(&role));
     let own = |on: On| on == On::Member(member.id);
-    let steps: [&dyn Fn(On) -> bool; 3] = [&everybody, &by_role, &own];
+    let steps: [&dyn Fn(On) -> bool; 3] = [&everyone, &by_role, &own];
     steps.into_iter().fold(base, |permissions, concerns| {
         let (mut allow, mut deny) = (Permissions::NONE, Permissions::NONE);
         for overwrite in overwrites.iter().filter(|overwrite| concerns(overwrite.on)) {
@@ -210,33 +203,33 @@ fn overwritten(base: Permissions, guild: &Guild<'_>, member: &Member<'_>, overwr
     })
 }
 
-/// Something that the bot has to do in a channel.
+/// Something that the bot must be able to do in a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Need {
-    /// Hear what is said.
+    /// Receive messages.
     Listen,
-    /// Enter the voice channel that a text belongs to.
+    /// Enter the voice channel whose text chat is read.
     Enter,
-    /// Read what was said while it was away, and whether its own words arrived.
+    /// Read messages of a downtime, and check whether its own messages arrived.
     ReadBack,
     /// Give companions their own names and pictures.
     Webhooks,
-    /// Show that somebody is typing, and speak where there can be no webhook.
+    /// Show the typing indicator, and post where there can be no webhook.
     Send,
-    /// The same in a thread.
+    /// The same as [`Need::Send`], in a thread.
     SendInThreads,
-    /// Speak in a thread that moderators closed.
+    /// Post in a thread that moderators locked.
     Unlocked,
-    /// Be steered by slash commands.
+    /// Register slash commands.
     Commands,
 }
 
 impl Need {
-    /// What does not work without it, and what to click: two sentences for whoever runs the guild.
-    pub const fn told(self) -> (&'static str, &'static str) {
+    /// What does not work without it, and what to click: two sentences for the people who run the guild.
+    pub const fn explanation(self) -> (&'static str, &'static str) {
         match self {
             Self::Listen => (
-                "Companions hear nothing here.",
+                "Companions see no messages here.",
                 "Edit Channel > Permissions > add the bot > allow View Channel (in a private thread, mention the bot once).",
             ),
             Self::Enter => (
@@ -244,7 +237,7 @@ impl Need {
                 "Edit Channel > Permissions > add the bot > allow Connect.",
             ),
             Self::ReadBack => (
-                "What is said while the bot is away is lost, and after a crash a reply may stay unfinished.",
+                "Messages that are sent while the bot is offline are lost, and after a crash a reply may stay unfinished.",
                 "Edit Channel > Permissions > add the bot > allow Read Message History.",
             ),
             Self::Webhooks => (
@@ -252,37 +245,37 @@ impl Need {
                 "Edit Channel > Permissions > add the bot > allow Manage Webhooks.",
             ),
             Self::Send => (
-                "Nobody sees that a companion is typing.",
+                "The typing indicator of companions is not shown.",
                 "Edit Channel > Permissions > add the bot > allow Send Messages (in a forum: Create Posts).",
             ),
             Self::SendInThreads => (
-                "Nobody sees in threads that a companion is typing.",
+                "The typing indicator of companions is not shown in threads.",
                 "Edit Channel > Permissions > add the bot > allow Send Messages in Threads.",
             ),
             Self::Unlocked => {
                 ("Companions cannot speak in this thread: it is locked.", "Open the thread's menu > Unlock Thread.")
             }
             Self::Commands => (
-                "The command /tertulia is not there.",
+                "The command /tertulia is missing.",
                 "Invite the bot again with the scopes bot and applications.commands; its settings stay.",
             ),
         }
     }
 
-    /// Whether nothing is said here without it.
+    /// Whether companions cannot speak here without it.
     pub const fn is_vital(self) -> bool {
         matches!(self, Self::Listen | Self::Enter | Self::Webhooks | Self::Unlocked)
     }
 }
 
-/// What the bot needs in a channel and does not have, the weightiest first.
+/// What the bot needs in a channel and does not have, the most important first.
 ///
 /// `has_commands`: whether Discord lets the bot register commands in this guild (the scope `applications.commands`).
 pub fn missing(permissions: Permissions, channel: &Channel<'_>, has_commands: bool) -> Vec<Need> {
     let has = |permission| permissions.contains(permission);
     let mut needs = Vec::new();
     if !has(Permissions::VIEW_CHANNEL) {
-        // Without it nothing else is known.
+        // Without this permission the others cannot be seen.
         needs.push(Need::Listen);
     } else if channel.is_voice && !has(Permissions::CONNECT) {
         needs.push(Need::Enter);

@@ -1,4 +1,4 @@
-//! Discord as a chat platform: statements through a webhook of their channel, direct messages through the bot.
+//! Discord as a chat platform: statements are posted through a webhook of their channel, in direct messages by the bot.
 
 mod inbound_events;
 mod reading;
@@ -15,13 +15,13 @@ use serde::Deserialize;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
+use super::cache::{Cache, WebhookTarget};
 use super::clock::Clocks;
-use super::known::{Known, Place};
+use super::delivery_errors::DeliveryErrors;
+use super::outgoing::{self, render};
 use super::permissions::Need;
 use super::rest::{Failed, Request, Rest};
-use super::said::{self, said};
 use super::snowflake::Snowflake;
-use super::troubles::Troubles;
 use super::webhooks::Webhooks;
 use crate::domain::id::{ChannelId, GuildId};
 use crate::domain::moment::Moment;
@@ -31,56 +31,52 @@ use crate::settings::Problem;
 use crate::settings::discord::Discord as Settings;
 use crate::telemetry::instruments::Instruments;
 
-/// A part is shorter than the 2,000 characters that Discord takes, so that there is room for what `said.rs` adds to it.
-const LONGEST_PART: usize = 1_900;
-/// How long Discord shows that somebody is typing (Discord's documentation, "Channels Resource", "Trigger Typing Indicator").
+/// Shorter than Discord's limit of 2,000 characters, so that there is room for what `outgoing.rs` adds.
+const MAX_PART_CHARS: usize = 1_900;
+/// How long Discord shows the typing indicator (Discord's documentation, "Channels Resource", "Trigger Typing Indicator").
 const TYPING_SHOWS: Duration = Duration::from_secs(10);
-/// Where typing was refused it is not tried again for so long, and twice as long each time: each refusal counts as an invalid request.
+/// The first pause after Discord refused the typing indicator in a channel. It doubles with each refusal, because each one counts as an
+/// invalid request.
 const TYPING_PAUSE: Duration = Duration::from_secs(600);
-/// The longest of these pauses.
-const LONGEST_TYPING_PAUSE: Duration = Duration::from_secs(24 * 3_600);
-/// Channels of which it is remembered; of more, those that may be tried soonest are forgotten.
-const MOST_UNTYPED: usize = 10_000;
-/// Where nothing can be posted it is not tried again for so long, and no model is asked what to say there.
+const MAX_TYPING_PAUSE: Duration = Duration::from_secs(24 * 3_600);
+/// The most channels with a pause. Above this, the one whose pause ends soonest is dropped.
+const MAX_TYPING_REFUSALS: usize = 10_000;
+/// The pause after Discord refused every message in a channel. Until it is over, no model is called for the channel.
 const POSTING_PAUSE: Duration = Duration::from_secs(600);
-/// How far our clock and Discord's may be apart, where the newest message of a channel is not known.
+/// The assumed difference between our clock and Discord's, where the newest message of a channel is unknown.
 const CLOCKS_APART: Duration = Duration::from_secs(60);
 
-/// Discord, for one bot.
 pub struct Discord {
     rest: Rest,
     webhooks: Webhooks,
-    known: Known,
-    troubles: Troubles,
+    cache: Cache,
+    delivery_errors: DeliveryErrors,
     bot: OnceCell<Bot>,
-    /// Channels where typing was refused.
-    untyped: Mutex<BTreeMap<Snowflake, Untyped>>,
-    /// Whether the newest session was promised the text of all messages.
+    typing_refusals: Mutex<BTreeMap<Snowflake, TypingRefusal>>,
+    /// Whether the newest session has the Message Content intent. None: unknown.
     reads_all: Mutex<Option<bool>>,
     clocks: Arc<Clocks>,
     mention_people: bool,
     embed_links: bool,
 }
 
-/// A channel where typing was refused.
+/// A pause of the typing indicator in a channel.
 #[derive(Clone, Copy, Debug)]
-struct Untyped {
-    /// It is not tried before this.
+struct TypingRefusal {
     until: Instant,
     pause: Duration,
 }
 
-/// Who we are on Discord.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bot {
-    /// The application, which owns the webhooks.
+    /// The application's id. It owns the webhooks.
     pub application: Snowflake,
-    /// The bot's user, which writes the direct messages.
+    /// The bot's user id. It writes the direct messages.
     pub user: Snowflake,
 }
 
 impl Discord {
-    /// Discord as the settings have it, with the bot's token. Nothing is asked yet.
+    /// A client for one bot. It sends nothing yet.
     ///
     /// # Errors
     /// The address or the token cannot be used.
@@ -89,10 +85,10 @@ impl Discord {
         Ok(Self {
             rest: Rest::new(settings, token, Arc::clone(&clocks))?,
             webhooks: Webhooks::default(),
-            known: Known::default(),
-            troubles: Troubles::default(),
+            cache: Cache::default(),
+            delivery_errors: DeliveryErrors::default(),
             bot: OnceCell::new(),
-            untyped: Mutex::default(),
+            typing_refusals: Mutex::default(),
             reads_all: Mutex::default(),
             clocks,
             mention_people: settings.mention_people,
@@ -100,89 +96,90 @@ impl Discord {
         })
     }
 
-    /// The same, measured here.
+    /// The same client, recording its metrics with these instruments.
     pub fn measured(self, instruments: Instruments) -> Self {
         Self { rest: self.rest.measured(instruments), ..self }
     }
 
-    /// Who we are, told by whoever knows; else it is asked for.
-    pub fn is(&self, bot: Bot) {
-        // Who it is never changes.
+    /// Sets the bot's ids, as a session reported them. Without this they are requested when they are needed.
+    pub fn set_bot(&self, bot: Bot) {
+        // The ids never change, so a second call can be ignored.
         let _ = self.bot.set(bot);
     }
 
-    /// The API, with the limits that everything shares.
+    /// The REST client. All requests of the bot share its limits.
     pub const fn rest(&self) -> &Rest {
         &self.rest
     }
 
-    /// What is known of channels; whoever hears from Discord feeds it.
-    pub const fn known(&self) -> &Known {
-        &self.known
+    /// The cache of guilds and channels, which the intake updates.
+    pub const fn cache(&self) -> &Cache {
+        &self.cache
     }
 
-    /// Something changed about the webhooks of a channel: the next statement looks for them again.
+    /// Discord reported a change of a channel's webhooks: the next statement fetches them again.
     pub fn webhooks_changed(&self, channel: Snowflake) {
-        self.webhooks.changed(channel);
+        self.webhooks.invalidate(channel);
     }
 
-    /// A channel is gone, or the bot is not in its guild any more.
+    /// Drops everything about a channel: it is gone, or the bot left its guild.
     pub fn channel_gone(&self, channel: Snowflake) {
-        self.webhooks.forget(channel);
-        self.known.forget(channel);
-        self.troubles.over(channel);
-        self.may_be_typed(channel);
+        self.webhooks.remove_channel(channel);
+        self.cache.remove_channel(channel);
+        self.delivery_errors.clear(channel);
+        self.clear_typing_refusal(channel);
     }
 
-    /// What the bot may do changed in a guild, or in one of its channels and the threads in it: where nothing could be posted it is tried
-    /// with the next words.
+    /// The bot's permissions changed in a guild, or in one of its channels and the threads in it: channels that refused every message are
+    /// tried again with the next statement.
     pub fn access_changed(&self, guild: Snowflake, channel: Option<Snowflake>) {
-        let is_there = |troubled: Snowflake| match channel {
-            Some(channel) => troubled == channel || self.known.place(troubled).is_some_and(|place| place.root == channel),
-            None => self.known.guild_of(troubled).is_none_or(|known| known == guild),
+        let is_affected = |other: Snowflake| match channel {
+            Some(channel) => other == channel || self.cache.webhook_target(other).is_some_and(|target| target.root == channel),
+            None => self.cache.guild_of(other).is_none_or(|other_guild| other_guild == guild),
         };
-        self.troubles.try_again(is_there);
+        self.delivery_errors.unblock(is_affected);
     }
 
-    /// What went wrong where something was said.
-    pub const fn troubles(&self) -> &Troubles {
-        &self.troubles
+    pub const fn delivery_errors(&self) -> &DeliveryErrors {
+        &self.delivery_errors
     }
 
-    /// This machine's clock and Discord's.
     pub fn clocks(&self) -> &Clocks {
         &self.clocks
     }
 
-    /// The time of day on Discord.
+    /// The time of day by Discord's clock.
     pub(super) fn now(&self) -> Moment {
         self.clocks.now()
     }
 
-    /// Who we are: asked for once.
-    async fn bot(&self) -> Result<Bot, Failed> {
+    /// The bot's ids. They are requested once, unless [`Self::set_bot`] was called.
+    ///
+    /// # Errors
+    /// See [`Failed`].
+    pub async fn bot(&self) -> Result<Bot, Failed> {
         self.bot
             .get_or_try_init(|| async { self.rest.ask::<Application>(Request::application()).await.map(Bot::from) })
             .await
             .copied()
     }
 
-    /// Where a channel's webhooks belong: asked for once, if nobody told.
-    async fn place(&self, channel: Snowflake) -> Result<Place, Failed> {
-        if let Some(place) = self.known.place(channel) {
-            return Ok(place);
+    /// The channel that owns a channel's webhooks, from the cache or requested once.
+    async fn webhook_target(&self, channel: Snowflake) -> Result<WebhookTarget, Failed> {
+        if let Some(target) = self.cache.webhook_target(channel) {
+            return Ok(target);
         }
-        let found: Found = self.rest.ask(Request::channel(channel)).await?;
-        Ok(self.known.is_in(channel, found.parent_id.filter(|_| found.is_thread())))
+        let found: ChannelInfo = self.rest.ask(Request::channel(channel)).await?;
+        Ok(self.cache.set_parent(channel, found.parent_id.filter(|_| found.is_thread())))
     }
 
-    /// A part as it is sent; none if nothing in it can be seen.
-    fn worded(&self, channel: Snowflake, text: &str) -> Option<said::Part> {
-        let company = self.known.company(channel);
-        let mut parts = company.with(self.mention_people, |around| said(text, around));
+    /// A part as it is sent; none if nothing in it is visible.
+    fn rendered_part(&self, channel: Snowflake, text: &str) -> Option<outgoing::Part> {
+        let mentionables = self.cache.mentionables(channel);
+        let mut parts = mentionables.with(self.mention_people, |mentionables| render(text, mentionables));
         if parts.len() > 1 {
-            // What was added to it does not fit. It is only for the eye: nobody is called by words alone.
-            return Some(said::Part { content: text.to_owned(), calls: Vec::new() });
+            // With mentions and emojis rendered, the part is too long. Send the plain text, which mentions nobody.
+            return Some(outgoing::Part { content: text.to_owned(), mentions: Vec::new() });
         }
         parts.pop()
     }
@@ -200,79 +197,79 @@ impl ChatPlatform for Discord {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            longest_part: LONGEST_PART,
+            longest_part: MAX_PART_CHARS,
             request_timeout: self.rest.timeout(),
             typing_shows: Some(TYPING_SHOWS),
             is_written_here: false,
         }
     }
 
-    /// Always there for a channel of Discord's: of one where nothing was seen yet, an id that is older than anything that is sent now.
+    /// Always some for a channel of Discord. Where no message is known yet, it is an id older than anything sent from now on.
     fn newest(&self, channel: &ChannelId, on_record: &[Arc<str>]) -> Option<Arc<str>> {
         let channel = Snowflake::of_channel(channel)?;
         let long_ago = || Snowflake::at(self.now() - CLOCKS_APART);
         let on_record = on_record.iter().filter_map(|id| id.parse().ok());
-        let newest = on_record.chain(self.known.newest(channel)).max().unwrap_or_else(long_ago);
+        let newest = on_record.chain(self.cache.newest(channel)).max().unwrap_or_else(long_ago);
         Some(newest.to_string().into())
     }
 
     async fn send(&self, part: &Part) -> Result<Arc<str>, NotSent> {
         let channel = Snowflake::of_channel(&part.channel);
-        let channel = channel.ok_or_else(|| NotSent::Refused(format!("{} is no channel of Discord's", part.channel)))?;
-        // No trouble of the channel's.
-        let words = self.worded(channel, &part.text);
-        let words = words.ok_or_else(|| NotSent::Refused("nothing in the words can be seen".to_owned()))?;
-        let sent = self.post(channel, part, &words).await;
+        let channel = channel.ok_or_else(|| NotSent::Refused(format!("{} is not a channel of Discord", part.channel)))?;
+        // An empty part is no fault of the channel, so it is not recorded as its error.
+        let rendered = self.rendered_part(channel, &part.text);
+        let rendered = rendered.ok_or_else(|| NotSent::Refused("nothing in the text is visible".to_owned()))?;
+        let sent = self.post(channel, part, &rendered).await;
         let (why, pause) = match &sent {
             Ok(_) => {
-                if self.troubles.over(channel) {
+                if self.delivery_errors.clear(channel) {
                     tracing::info!(%channel, "companions can speak in this channel again");
                 }
                 return sent;
             }
             Err(NotSent::Refused(why)) => (why, None),
             Err(NotSent::Unpostable(why)) => (why, Some(POSTING_PAUSE)),
-            // The others are tried again.
+            // The caller retries these.
             Err(NotSent::Later { .. } | NotSent::Unknown { .. }) => return sent,
         };
-        if self.troubles.note(channel, why, self.clocks.here(), pause) {
-            tracing::warn!(%channel, why, "companions cannot speak in this channel; it is told again once they could meanwhile");
+        if self.delivery_errors.record(channel, why, self.clocks.here(), pause) {
+            tracing::warn!(%channel, why, "companions cannot speak in this channel; logged again only after they could speak or for another reason");
         }
         sent
     }
 
     async fn find(&self, part: &Part, after: Option<&str>, taken: &BTreeSet<Arc<str>>) -> Result<Option<Arc<str>>, NotRead> {
         let channel = Snowflake::of_channel(&part.channel);
-        let channel = channel.ok_or_else(|| NotRead::Never(format!("{} is no channel of Discord's", part.channel)))?;
+        let channel = channel.ok_or_else(|| NotRead::Never(format!("{} is not a channel of Discord", part.channel)))?;
         let after = after.and_then(|after| after.parse().ok());
-        let after = after.ok_or_else(|| NotRead::Never("it is not on record what was there before it was sent".to_owned()))?;
-        let Some(words) = self.worded(channel, &part.text) else { return Ok(None) };
+        let after = after.ok_or_else(|| NotRead::Never("the newest message before it was sent is not on record".to_owned()))?;
+        let Some(rendered) = self.rendered_part(channel, &part.text) else { return Ok(None) };
         let taken = taken.iter().filter_map(|id| id.parse().ok()).collect();
-        let found = self.read_back(channel, part, &words, after, &taken).await?;
+        let found = self.read_back(channel, part, &rendered, after, &taken).await?;
         if let Some(message) = found {
-            self.known.saw(channel, message);
+            self.cache.message_seen(channel, message);
         }
         Ok(found.map(|message| message.to_string().into()))
     }
 
     fn title(&self, channel: &ChannelId) -> Option<String> {
-        self.known.title(channel)
+        self.cache.title(channel)
     }
 
     fn is_unpostable(&self, channel: &ChannelId) -> bool {
-        Snowflake::of_channel(channel).is_some_and(|channel| self.troubles.bar(channel))
+        Snowflake::of_channel(channel).is_some_and(|channel| self.delivery_errors.is_blocked(channel))
     }
 
     async fn typing(&self, _: &GuildId, channel: &ChannelId) {
         let Some(channel) = Snowflake::of_channel(channel) else { return };
-        if self.is_untyped(channel) {
+        if self.is_typing_paused(channel) {
             return;
         }
-        match self.rest.tell_now(&Request::typing(channel)).await {
-            Ok(Some(_)) => self.may_be_typed(channel),
+        match self.rest.try_send(&Request::typing(channel)).await {
+            Ok(Some(_)) => self.clear_typing_refusal(channel),
             Err(Failed::Refused(refusal)) => {
-                self.refuses_typing(channel);
-                tracing::debug!(%channel, why = refusal.lacking(Need::Send), "nobody can be shown that a companion is typing");
+                self.typing_refused(channel);
+                tracing::debug!(%channel, why = refusal.explain(Need::Send), "Discord refuses the typing indicator");
             }
             Ok(None) | Err(_) => {}
         }
@@ -280,38 +277,38 @@ impl ChatPlatform for Discord {
 }
 
 impl Discord {
-    async fn post(&self, channel: Snowflake, part: &Part, words: &said::Part) -> Result<Arc<str>, NotSent> {
+    async fn post(&self, channel: Snowflake, part: &Part, rendered: &outgoing::Part) -> Result<Arc<str>, NotSent> {
         let message = match Snowflake::of_direct_guild(&part.guild) {
-            Some(_) => self.send_directly(channel, words, &part.nonce).await?,
-            None => self.send_by_webhook(channel, part, words).await?,
+            Some(_) => self.send_directly(channel, rendered, &part.nonce).await?,
+            None => self.send_by_webhook(channel, part, rendered).await?,
         };
-        self.known.saw(channel, message);
+        self.cache.message_seen(channel, message);
         Ok(message.to_string().into())
     }
 
-    /// Whether typing was refused in a channel lately.
-    fn is_untyped(&self, channel: Snowflake) -> bool {
-        self.untyped().get(&channel).is_some_and(|untyped| Instant::now() < untyped.until)
+    /// Whether the typing indicator is paused in a channel.
+    fn is_typing_paused(&self, channel: Snowflake) -> bool {
+        self.typing_refusals().get(&channel).is_some_and(|typing_refusals| Instant::now() < typing_refusals.until)
     }
 
-    /// Typing was refused in a channel.
-    fn refuses_typing(&self, channel: Snowflake) {
-        let mut all = self.untyped();
-        let pause = all.get(&channel).map_or(TYPING_PAUSE, |before| (before.pause * 2).min(LONGEST_TYPING_PAUSE));
-        all.insert(channel, Untyped { until: Instant::now() + pause, pause });
-        if all.len() > MOST_UNTYPED {
-            let soonest = all.iter().min_by_key(|(_, untyped)| untyped.until).map(|(channel, _)| *channel);
+    /// Starts a pause of the typing indicator in a channel, twice as long as the last one.
+    fn typing_refused(&self, channel: Snowflake) {
+        let mut all = self.typing_refusals();
+        let pause = all.get(&channel).map_or(TYPING_PAUSE, |before| (before.pause * 2).min(MAX_TYPING_PAUSE));
+        all.insert(channel, TypingRefusal { until: Instant::now() + pause, pause });
+        if all.len() > MAX_TYPING_REFUSALS {
+            let soonest = all.iter().min_by_key(|(_, typing_refusals)| typing_refusals.until).map(|(channel, _)| *channel);
             soonest.and_then(|soonest| all.remove(&soonest));
         }
     }
 
-    /// Typing works in a channel, or may work since something changed there.
-    pub(super) fn may_be_typed(&self, channel: Snowflake) {
-        self.untyped().remove(&channel);
+    /// Ends the pause of the typing indicator: it worked in this channel, or something changed there.
+    pub(super) fn clear_typing_refusal(&self, channel: Snowflake) {
+        self.typing_refusals().remove(&channel);
     }
 
-    fn untyped(&self) -> MutexGuard<'_, BTreeMap<Snowflake, Untyped>> {
-        self.untyped.lock().unwrap_or_else(PoisonError::into_inner)
+    fn typing_refusals(&self) -> MutexGuard<'_, BTreeMap<Snowflake, TypingRefusal>> {
+        self.typing_refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -321,7 +318,7 @@ impl fmt::Debug for Discord {
     }
 }
 
-/// The application, as Discord tells of it.
+/// The application in Discord's response.
 #[derive(Deserialize)]
 struct Application {
     id: Snowflake,
@@ -341,16 +338,16 @@ impl From<Application> for Bot {
     }
 }
 
-/// A channel, as Discord tells of it.
+/// A channel in Discord's response.
 #[derive(Deserialize)]
-struct Found {
+struct ChannelInfo {
     #[serde(rename = "type")]
     kind: u8,
     #[serde(default)]
     parent_id: Option<Snowflake>,
 }
 
-impl Found {
+impl ChannelInfo {
     /// Discord's documentation, "Channels Resource", "Channel Types": announcement, public and private threads.
     const fn is_thread(&self) -> bool {
         matches!(self.kind, 10..=12)
@@ -363,7 +360,7 @@ mod tests {
     use crate::adapters::system::SystemClock;
 
     #[tokio::test(start_paused = true)]
-    async fn where_typing_is_refused_it_is_tried_ever_more_rarely() {
+    async fn refused_typing_indicators_are_retried_less_and_less_often() {
         let defaults = crate::settings::Settings::defaults().unwrap();
         let settings: Settings = defaults["discord"].clone().try_into().unwrap();
         let discord = Discord::new(&settings, "a.b.c".into(), Arc::new(SystemClock)).unwrap();
@@ -371,15 +368,15 @@ mod tests {
         let mut tries = 0;
 
         for _ in 0..7 * 24 * 60 {
-            if !discord.is_untyped(channel) {
+            if !discord.is_typing_paused(channel) {
                 tries += 1;
-                discord.refuses_typing(channel);
+                discord.typing_refused(channel);
             }
             tokio::time::advance(Duration::from_secs(60)).await;
         }
 
         assert!((10..=15).contains(&tries), "{tries} in a week");
-        discord.may_be_typed(channel);
-        assert!(!discord.is_untyped(channel));
+        discord.clear_typing_refusal(channel);
+        assert!(!discord.is_typing_paused(channel));
     }
 }

@@ -1,4 +1,4 @@
-//! What Discord refuses, in plain words: what does not work, and what to click.
+//! Explains Discord's refusals in plain words: what does not work, and what to click.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,34 +7,30 @@ use serde_json::Value;
 
 use super::permissions::Need;
 
-/// As much of Discord's own words as is shown, in characters.
-const MOST_WORDS: usize = 300;
+/// The most characters of Discord's own message that are shown.
+const MAX_MESSAGE_CHARS: usize = 300;
 
-/// Discord's codes that something is done about (Discord's documentation, "Opcodes and Status Codes", "JSON Error Codes").
+/// Discord's error codes that the adapter handles (Discord's documentation, "Opcodes and Status Codes", "JSON Error Codes").
 pub mod code {
-    /// No such guild.
     pub const UNKNOWN_GUILD: u32 = 10_004;
     /// The bot is not in the guild, or does not see the channel.
     pub const MISSING_ACCESS: u32 = 50_001;
-    /// No such channel.
     pub const UNKNOWN_CHANNEL: u32 = 10_003;
-    /// No such message.
     pub const UNKNOWN_MESSAGE: u32 = 10_008;
-    /// No such webhook.
     pub const UNKNOWN_WEBHOOK: u32 = 10_015;
     /// The server demands two-factor authentication, which the application's owner does not have.
     pub const TWO_FACTORS: u32 = 60_003;
-    /// Something in a request is not as it has to be.
+    /// A field of the request is invalid.
     pub const INVALID_BODY: u32 = 50_035;
-    /// A webhook's token that is none any more.
+    /// The webhook's token is no longer valid.
     pub const INVALID_WEBHOOK_TOKEN: u32 = 50_027;
 }
 
-/// So many wrong fields are named.
-const MOST_FIELDS: usize = 3;
+/// The most invalid fields that are named.
+const MAX_FIELDS: usize = 3;
 
-/// The fields that are wrong and what Discord says of each, to go after its message: `: username: Must be … ; embeds.0.title: …`. Empty if it
-/// names none ("Opcodes and Status Codes", "JSON", "Error Messages" in "API Reference").
+/// The invalid fields and Discord's message for each, to append to its main message: `: username: Must be … ; embeds.0.title: …`. Empty if
+/// it names none ("Opcodes and Status Codes", "JSON", "Error Messages" in "API Reference").
 pub fn wrong_fields(errors: &Value) -> String {
     let mut found = Vec::new();
     collect(errors, &mut Vec::new(), &mut found);
@@ -44,7 +40,7 @@ pub fn wrong_fields(errors: &Value) -> String {
 fn collect<'a>(errors: &'a Value, path: &mut Vec<&'a str>, found: &mut Vec<String>) {
     let Value::Object(fields) = errors else { return };
     for (name, inner) in fields {
-        if found.len() >= MOST_FIELDS {
+        if found.len() >= MAX_FIELDS {
             return;
         }
         if name != "_errors" {
@@ -58,7 +54,7 @@ fn collect<'a>(errors: &'a Value, path: &mut Vec<&'a str>, found: &mut Vec<Strin
     }
 }
 
-/// A channel without room for the bot's webhook: what is wrong, and what to click.
+/// For a channel without room for the bot's webhook: what is wrong, and what to click.
 pub const NO_ROOM_FOR_WEBHOOK: (&str, &str) = (
     "The channel has 15 webhooks, as many as Discord allows, and none is the bot's.",
     "Edit Channel > Integrations > Webhooks > delete one that nobody needs.",
@@ -67,22 +63,22 @@ pub const NO_ROOM_FOR_WEBHOOK: (&str, &str) = (
 /// A request that Discord refused for good.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The status, 300 to 499.
+    /// The HTTP status, 300 to 499.
     pub status: u16,
-    /// Discord's own code; 0 if it gave none.
+    /// Discord's error code; 0 if it gave none.
     pub code: u32,
-    /// Discord's own words.
+    /// Discord's own message.
     message: String,
 }
 
 impl Refusal {
-    /// With Discord's own words, of which no more is kept than can be shown.
+    /// A refusal with Discord's own message, cut to what is shown.
     pub fn new(status: u16, code: u32, message: &str) -> Self {
         let plain = message.chars().map(|c| if c.is_control() { ' ' } else { c });
-        Self { status, code, message: plain.take(MOST_WORDS).collect() }
+        Self { status, code, message: plain.take(MAX_MESSAGE_CHARS).collect() }
     }
 
-    /// What it is about, one of a closed list: `permission`, `gone`, `full`, `locked`, `blocked`, `closed`, `token`, `invalid`, `other`.
+    /// Its kind, one of a closed list: `permission`, `gone`, `full`, `locked`, `blocked`, `closed`, `token`, `invalid`, `other`.
     pub const fn kind(&self) -> &'static str {
         match (self.code, self.status) {
             (30_001..=30_999, _) => "full",
@@ -98,46 +94,46 @@ impl Refusal {
         }
     }
 
-    /// Whether any other words in the same channel would be refused, too, until somebody changes something.
-    pub fn bars_all_words(&self) -> bool {
-        // Slow mode is over by itself.
+    /// Whether every other message in the same channel would be refused too, until somebody changes something.
+    pub fn blocks_all_messages(&self) -> bool {
+        // Slow mode ends on its own.
         let is_slow_mode = matches!(self.code, 20_016 | 20_028);
         // Nobody can write in a channel of this kind.
         let is_no_text_channel = matches!(self.code, 50_008 | 50_024 | 40_058 | 220_001);
-        let is_barred = matches!(self.kind(), "permission" | "gone" | "full" | "locked" | "closed" | "token");
-        is_no_text_channel || (is_barred && !is_slow_mode)
+        let is_blocked = matches!(self.kind(), "permission" | "gone" | "full" | "locked" | "closed" | "token");
+        is_no_text_channel || (is_blocked && !is_slow_mode)
     }
 
-    /// Whether it says that a webhook cannot be used any more.
-    pub const fn ends_webhook(&self) -> bool {
+    /// Whether it means that the webhook cannot be used any more.
+    pub const fn is_webhook_gone(&self) -> bool {
         matches!(self.code, code::UNKNOWN_WEBHOOK | code::INVALID_WEBHOOK_TOKEN)
     }
 
-    /// The same, for whoever lacks the permission that this needs.
-    pub fn lacking(&self, need: Need) -> String {
+    /// The text of the refusal. If a permission is missing, it names the one that `need` requires.
+    pub fn explain(&self, need: Need) -> String {
         if self.code == 50_013 {
-            let (what, click) = need.told();
+            let (what, click) = need.explanation();
             return format!("{what} {click}");
         }
         self.to_string()
     }
 
-    /// What it means and what to click; none if only Discord's own words say it.
-    fn told(&self) -> Option<Cow<'static, str>> {
+    /// What it means and what to click; none if only Discord's own message explains it.
+    fn explanation(&self) -> Option<Cow<'static, str>> {
         let (full, make_room) = NO_ROOM_FOR_WEBHOOK;
         if self.code == 30_007 {
             return Some(format!("{full} {make_room}").into());
         }
-        let told = match (self.code, self.status) {
-            (10_003, _) => "The channel is not there any more. Nothing can be said in it.",
-            (10_004, _) => "The server is not there any more.",
+        let text = match (self.code, self.status) {
+            (10_003, _) => "The channel does not exist any more.",
+            (10_004, _) => "The server does not exist any more.",
             (20_016 | 20_028, _) => "The channel is in slow mode. Edit Channel > Overview > Slowmode > Off.",
             (50_001, _) => {
                 "The bot cannot see this channel. Edit Channel > Permissions > add the bot > allow View Channel; if the bot was removed \
                  from the server, invite it again."
             }
             (50_007 | 50_278, _) => {
-                "This person takes no direct messages from the bot. They have to share a server with it and allow them: that server's \
+                "This person accepts no direct messages from the bot. They must share a server with it and allow them: that server's \
                  menu > Privacy Settings > Direct Messages."
             }
             (50_013, _) => {
@@ -150,12 +146,12 @@ impl Refusal {
                 "The server has 1,000 webhooks, as many as Discord allows. Server Settings > Integrations > Webhooks > delete some."
             }
             (code::TWO_FACTORS, _) => {
-                "This server demands two-factor authentication of whoever moderates it, and so of the person who owns the bot's \
+                "This server requires two-factor authentication of its moderators, and so of the person who owns the bot's \
                  application: that person's User Settings > My Account > Enable Authenticator App."
             }
             (160_005, _) => "Companions cannot speak in this thread: it is locked. Open the thread's menu > Unlock Thread.",
             (200_000 | 200_001, _) => {
-                "AutoMod blocked the words. Server Settings > Safety Setup > AutoMod shows the rule; except the bot's role there."
+                "AutoMod blocked the message. Server Settings > Safety Setup > AutoMod shows the rule; except the bot's role there."
             }
             (_, 401) => {
                 "Discord refuses the bot's token. Developer Portal > the application > Bot > Reset Token, and start the server with the \
@@ -163,14 +159,14 @@ impl Refusal {
             }
             _ => return None,
         };
-        Some(told.into())
+        Some(text.into())
     }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(told) = self.told() {
-            f.write_str(&told)?;
+        if let Some(text) = self.explanation() {
+            f.write_str(&text)?;
             f.write_str(" ")?;
         }
         write!(f, "(Discord said {}", self.status)?;
@@ -189,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_says_what_to_click_and_what_is_not_quotes_discord() {
+    fn known_refusals_say_what_to_click_and_others_quote_discord() {
         let full = Refusal::new(400, 30_007, "Maximum number of webhooks reached (15)").to_string();
         let odd = Refusal::new(418, 7, "I am\na teapot").to_string();
 
@@ -199,16 +195,16 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_permission_is_named_by_what_it_is_for() {
-        let lacking = Refusal::new(403, 50_013, "Missing Permissions").lacking(Need::Webhooks);
-        let hidden = Refusal::new(403, 50_001, "Missing Access").lacking(Need::Webhooks);
+    fn a_missing_permission_is_named() {
+        let lacking = Refusal::new(403, 50_013, "Missing Permissions").explain(Need::Webhooks);
+        let hidden = Refusal::new(403, 50_001, "Missing Access").explain(Need::Webhooks);
 
         assert!(lacking.ends_with("allow Manage Webhooks."), "{lacking}");
         assert!(hidden.contains("allow View Channel"), "{hidden}");
     }
 
     #[test]
-    fn the_fields_that_are_wrong_are_named() {
+    fn invalid_fields_are_named() {
         let error =
             |message: &str| serde_json::json!({ "_errors": [{ "code": "X", "message": message }, { "message": "more" }] });
         let errors = serde_json::json!({ "username": error("Too long."), "embeds": { "0": { "title": error("Required.") } } });
@@ -219,12 +215,12 @@ mod tests {
             assert_eq!(wrong_fields(&none), "");
         }
         let many: serde_json::Map<_, _> = (0..100).map(|n| (n.to_string(), error("x"))).collect();
-        assert_eq!(wrong_fields(&many.into()).matches("x").count(), MOST_FIELDS);
+        assert_eq!(wrong_fields(&many.into()).matches("x").count(), MAX_FIELDS);
     }
 
     #[test]
-    fn what_bars_all_words_is_told_from_what_is_about_some_or_is_over_by_itself() {
-        for (status, code, bars) in [
+    fn refusals_of_every_message_differ_from_those_of_one_message_and_from_slow_mode() {
+        for (status, code, blocks) in [
             (403, 50_013, true),
             (403, 50_001, true),
             (400, 30_007, true),
@@ -240,14 +236,14 @@ mod tests {
             (400, 200_000, false),
             (400, 50_035, false),
         ] {
-            assert_eq!(Refusal::new(status, code, "").bars_all_words(), bars, "{status} {code}");
+            assert_eq!(Refusal::new(status, code, "").blocks_all_messages(), blocks, "{status} {code}");
         }
     }
 
     #[test]
-    fn discords_words_are_bounded() {
+    fn discords_message_is_bounded() {
         let long = Refusal::new(400, 1, &"x".repeat(10_000)).to_string();
 
-        assert!(long.chars().count() < MOST_WORDS + 50);
+        assert!(long.chars().count() < MAX_MESSAGE_CHARS + 50);
     }
 }

@@ -1,10 +1,9 @@
-//! Asks Discord's REST API: within its limits, each request once, and never longer than it may take.
+//! The client of Discord's REST API. It keeps the rate limits, sends each request once, and gives up after the request timeout.
 //!
-//! Nothing is tried again here. Whoever asks knows what a request does when it arrives twice; here it is only told whether it can have
-//! arrived ([`Failed`]).
+//! Nothing is retried here: only the caller knows whether a request may safely arrive twice. [`Failed`] says whether it can have arrived.
 
-mod measures;
-mod passage;
+mod metrics;
+mod rate_limiter;
 mod request;
 
 use std::error::Error;
@@ -14,15 +13,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, DATE, HeaderMap, HeaderValue};
-use reqwest::{Client, Response, Url, redirect};
+use reqwest::{Client, Url, redirect};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
-use self::measures::Measures;
-use self::passage::{Passage, Passages};
+use self::metrics::Metrics;
+use self::rate_limiter::{Permit, RateLimiter};
 pub use self::request::Request;
 use super::clock::Clocks;
 use super::limits::{Answer, Limits, Scope};
@@ -34,40 +33,37 @@ use crate::telemetry::instruments::Instruments;
 
 /// The version of the API (Discord's documentation, "API Reference", "API Versioning").
 const VERSION: &str = "v10";
-/// A connection that takes longer will not come about.
+/// Connecting fails after this time.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// An answer longer than this is none: a hundred messages with all their embeds are shorter.
+/// Longer responses are rejected. A hundred messages with all their embeds are shorter.
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
-/// As many characters of what cannot be read are told.
-const MOST_WORDS: usize = 200;
-/// An answer that says that Discord failed, and came sooner than this, was not waited for by whoever stands before Discord: the request is
-/// over, or will be soon.
-const SOON: Duration = Duration::from_secs(3);
-/// What a request that Discord failed at so soon still does, it does within this.
-const STILL_ARRIVES: Duration = Duration::from_secs(5);
-/// A connection on which nothing comes back for so long is not used any more.
+/// The most characters of a parse error that are shown.
+const MAX_ERROR_CHARS: usize = 200;
+/// A server error that comes sooner than this is not a timeout of a proxy before Discord: the request has ended, or ends soon.
+const QUICK_FAILURE: Duration = Duration::from_secs(3);
+/// After such a quick server error, the request can still take effect for at most this long.
+const LATE_EFFECT: Duration = Duration::from_secs(5);
+/// A connection is closed when a keep-alive ping is unanswered for this long.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-/// A request that did not do what it was for.
+/// Why a request failed, and whether it can have taken effect.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Failed {
-    /// It certainly did nothing, and may be tried again.
+    /// It had no effect, and may be retried.
     #[error("{detail}")]
     NotNow {
-        /// How long Discord wants to be left alone with it, if that is known.
+        /// How long to wait before the retry, if that is known.
         after: Option<Duration>,
-        /// What happened.
         detail: String,
     },
-    /// It may have done what it was for.
+    /// It may have taken effect.
     #[error("{detail}")]
     Unknown {
-        /// What happened.
         detail: String,
-        /// What it has not done after this time it never will.
+        /// If it has not taken effect after this time, it never will.
         within: Duration,
     },
-    /// Discord will not do it.
+    /// Discord refused it for good.
     #[error("{0}")]
     Refused(Refusal),
 }
@@ -75,46 +71,47 @@ pub enum Failed {
 /// Discord's REST API, as one bot uses it.
 pub struct Rest {
     client: Client,
-    /// Without a slash at the end.
+    /// Without a trailing slash.
     base: String,
     token: SecretString,
     timeout: Duration,
     clocks: Arc<Clocks>,
-    passages: Passages,
-    measures: Measures,
+    rate_limiter: RateLimiter,
+    metrics: Metrics,
 }
 
-/// An answer, read as far as it came.
-struct Answered {
+/// A response, read as far as it arrived.
+struct RawResponse {
     limits: Answer,
-    /// When it was made, if it says so.
+    /// Its `Date` header.
     date: Option<String>,
-    /// Why the body could not be read, if it could not.
+    /// The error says why the body could not be read.
     body: Result<Vec<u8>, String>,
 }
 
-/// What Discord says with a refusal, and with a 429.
+/// The body of an error response.
 #[derive(Default, Deserialize)]
-struct Said {
+struct ErrorBody {
     #[serde(default)]
     code: u32,
     #[serde(default)]
     message: String,
     #[serde(default)]
     retry_after: Option<f64>,
-    /// What is wrong, field by field.
+    /// The errors of single fields.
     #[serde(default)]
     errors: Value,
 }
 
 impl Rest {
-    /// The API at `api_url`, asked with this token, each request within `request_timeout_secs`. Its answers tell these clocks the time.
+    /// A client for `api_url` with this token; each request may take `request_timeout_secs`. The `Date` headers of responses update
+    /// `clocks`.
     ///
     /// # Errors
     /// The address or the token cannot be used.
     pub fn new(settings: &Settings, token: SecretString, clocks: Arc<Clocks>) -> Result<Self, Problem> {
         let url = settings.api()?;
-        // The bot's token goes with every request; it has to be one that a header takes.
+        // The token is sent in a header, so it must be a valid header value.
         authorization(&token).ok_or_else(|| problem("token", "holds characters that cannot be sent"))?;
         let timeout = settings.request_timeout();
         Ok(Self {
@@ -124,131 +121,132 @@ impl Rest {
             token,
             timeout,
             clocks,
-            passages: Passages::new(Limits::default()),
-            measures: Measures::default(),
+            rate_limiter: RateLimiter::new(Limits::default()),
+            metrics: Metrics::default(),
         })
     }
 
-    /// The same, measured here.
+    /// The same client, recording its metrics with these instruments.
     pub fn measured(self, instruments: Instruments) -> Self {
-        Self { measures: Measures(instruments), ..self }
+        Self { metrics: Metrics(instruments), ..self }
     }
 
-    /// How long a request may take. One that was sent so long ago has arrived, or never will.
+    /// How long a request may take. A request that was sent longer ago has arrived, or never will.
     pub const fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// Asks, and reads the answer. It waits for the limits as long as a request may take; whoever would wait longer is told how long.
+    /// Sends a request and parses the response. Waits for the rate limits for at most the request timeout.
     ///
     /// # Errors
-    /// See [`Failed`]; an answer that cannot be read is `Unknown`.
+    /// See [`Failed`]. A response that cannot be parsed is `Unknown`; a longer wait for the limits is `NotNow` with the wait.
     pub async fn ask<T: DeserializeOwned>(&self, request: Request) -> Result<T, Failed> {
-        let body = self.tell(&request).await?;
+        let body = self.send(&request).await?;
         serde_json::from_slice(&body).map_err(|error| {
-            // It may quote what was answered.
-            let why: String = self.plain(&error.to_string()).chars().take(MOST_WORDS).collect();
-            Failed::Unknown { detail: format!("Discord's answer cannot be read: {why}"), within: Duration::ZERO }
+            // The parse error may quote the response.
+            let why: String = self.sanitized(&error.to_string()).chars().take(MAX_ERROR_CHARS).collect();
+            Failed::Unknown { detail: format!("Discord's response cannot be read: {why}"), within: Duration::ZERO }
         })
     }
 
-    /// Asks for something whose answer tells nothing more.
+    /// Sends a request and returns the body of the response. Waits like [`Self::ask`].
     ///
     /// # Errors
     /// See [`Failed`].
-    pub async fn tell(&self, request: &Request) -> Result<Vec<u8>, Failed> {
+    pub async fn send(&self, request: &Request) -> Result<Vec<u8>, Failed> {
         let began = Instant::now();
-        let entered = self.passages.enter(&request.route, began + self.timeout).await;
-        if entered.as_ref().map_or(true, |passage| passage.has_waited) {
-            self.measures.waited(&request.route, began.elapsed());
+        let acquired = self.rate_limiter.acquire(&request.route, began + self.timeout).await;
+        if acquired.as_ref().map_or(true, |permit| permit.has_waited) {
+            self.metrics.waited(&request.route, began.elapsed());
         }
-        let passage = entered.map_err(|after| {
-            self.measures.held_back(&request.route);
-            Failed::NotNow { after, detail: "Discord's limits leave no room for it".to_owned() }
+        let permit = acquired.map_err(|after| {
+            self.metrics.rejected_by_limits(&request.route);
+            Failed::NotNow { after, detail: "Discord's rate limits do not allow it now".to_owned() }
         })?;
-        self.carry_out(request, passage).await
+        self.send_permitted(request, permit).await
     }
 
-    /// The same for what nobody needs: it is left out if it would have to wait. None: it was.
+    /// Sends an optional request. Returns none, without sending it, if it would have to wait for the limits.
     ///
     /// # Errors
     /// See [`Failed`].
-    pub async fn tell_now(&self, request: &Request) -> Result<Option<Vec<u8>>, Failed> {
-        let Some(passage) = self.passages.enter_now(&request.route) else { return Ok(None) };
-        self.carry_out(request, passage).await.map(Some)
+    pub async fn try_send(&self, request: &Request) -> Result<Option<Vec<u8>>, Failed> {
+        let Some(permit) = self.rate_limiter.try_acquire(&request.route) else { return Ok(None) };
+        self.send_permitted(request, permit).await.map(Some)
     }
 
-    async fn carry_out(&self, request: &Request, passage: Passage<'_>) -> Result<Vec<u8>, Failed> {
+    async fn send_permitted(&self, request: &Request, permit: Permit<'_>) -> Result<Vec<u8>, Failed> {
         let (route, began, sent) = (&request.route, Instant::now(), self.clocks.here());
-        let answered = match timeout(self.timeout, self.exchange(request)).await {
-            Ok(Ok(answered)) => answered,
+        let response = match timeout(self.timeout, self.exchange(request)).await {
+            Ok(Ok(response)) => response,
             Ok(Err(failed)) => {
                 let is_unreachable = matches!(failed, Failed::NotNow { .. });
-                self.measures.ended(route, began.elapsed(), if is_unreachable { "unreachable" } else { "broken" });
+                self.metrics.ended(route, began.elapsed(), if is_unreachable { "unreachable" } else { "broken" });
                 return Err(failed);
             }
             Err(_) => {
-                self.measures.ended(route, began.elapsed(), "timeout");
+                self.metrics.ended(route, began.elapsed(), "timeout");
                 let detail = format!("no answer within {:.0} s", self.timeout.as_secs_f64());
                 return Err(Failed::Unknown { detail, within: Duration::ZERO });
             }
         };
-        if let Some(date) = &answered.date {
+        if let Some(date) = &response.date {
             self.clocks.answered(date, sent, began);
         }
-        self.measures.answered(route, began.elapsed(), &answered.limits, answered.body.is_ok());
-        passage.answered(&answered.limits);
-        let read = self.read(answered, began.elapsed());
+        self.metrics.answered(route, began.elapsed(), &response.limits, response.body.is_ok());
+        permit.answered(&response.limits);
+        let read = self.read(response, began.elapsed());
         if let Err(Failed::Refused(refusal)) = &read {
-            self.measures.refused(refusal);
+            self.metrics.refused(refusal);
         }
         read
     }
 
-    async fn exchange(&self, request: &Request) -> Result<Answered, Failed> {
+    async fn exchange(&self, request: &Request) -> Result<RawResponse, Failed> {
         let mut sent = self.client.request(request.method.clone(), format!("{}{}", self.base, request.path));
-        if request.by_bot {
-            sent = sent.header(AUTHORIZATION, authorization(&self.token).ok_or_else(|| failed_to_send("the token"))?);
+        if request.with_bot_token {
+            sent = sent.header(AUTHORIZATION, authorization(&self.token).ok_or_else(|| cannot_be_sent("the token"))?);
         }
         if let Some(body) = &request.body {
             sent = sent.json(body);
         }
         let began = Instant::now();
-        let response = sent.send().await.map_err(|error| of_connection(error, self.timeout.saturating_sub(began.elapsed())))?;
+        let response =
+            sent.send().await.map_err(|error| connection_failure(error, self.timeout.saturating_sub(began.elapsed())))?;
         let status = response.status().as_u16();
         let headers = response.headers().clone();
-        let body = whole(response).await;
+        let body = read_body(response).await;
         let limits = limits_of(status, &headers, body.as_deref().unwrap_or_default());
         let date = headers.get(DATE).and_then(|date| date.to_str().ok()).map(str::to_owned);
-        Ok(Answered { limits, date, body })
+        Ok(RawResponse { limits, date, body })
     }
 
-    fn read(&self, answered: Answered, took: Duration) -> Result<Vec<u8>, Failed> {
-        let Answered { limits, body, .. } = answered;
+    fn read(&self, response: RawResponse, took: Duration) -> Result<Vec<u8>, Failed> {
+        let RawResponse { limits, body, .. } = response;
         match limits.status {
-            // It is done, whatever can be read of it.
+            // It took effect, even if the body cannot be read.
             200..=299 => body.map_err(|detail| Failed::Unknown { detail, within: Duration::ZERO }),
             429 => Err(Failed::NotNow { after: limits.wait(), detail: "Discord answered 429: too many requests".to_owned() }),
-            // Whoever stands before Discord answers so too, and nobody knows what reached it.
+            // A proxy before Discord answers with these too, so it is unknown whether the request reached Discord.
             status @ (408 | 500..) => {
                 let left = self.timeout.saturating_sub(took);
-                let within = if took < SOON { left.min(STILL_ARRIVES) } else { left };
+                let within = if took < QUICK_FAILURE { left.min(LATE_EFFECT) } else { left };
                 Err(Failed::Unknown { detail: format!("Discord answered {status}"), within })
             }
             status => {
-                let said: Said = serde_json::from_slice(&body.unwrap_or_default()).unwrap_or_default();
-                let words = format!("{}{}", said.message, wrong_fields(&said.errors));
-                Err(Failed::Refused(Refusal::new(status, said.code, &self.plain(&words))))
+                let error: ErrorBody = serde_json::from_slice(&body.unwrap_or_default()).unwrap_or_default();
+                let message = format!("{}{}", error.message, wrong_fields(&error.errors));
+                Err(Failed::Refused(Refusal::new(status, error.code, &self.sanitized(&message))))
             }
         }
     }
 }
 
 impl Rest {
-    /// Words from outside, without the token and what a terminal obeys.
-    fn plain(&self, words: &str) -> String {
+    /// A text from outside without the bot's token and without control characters, which a terminal would obey.
+    fn sanitized(&self, text: &str) -> String {
         let is_plain = |char: char| !char.is_control() && !is_invisible(char);
-        words.replace(self.token.expose_secret(), "***").chars().map(|char| if is_plain(char) { char } else { ' ' }).collect()
+        text.replace(self.token.expose_secret(), "***").chars().map(|char| if is_plain(char) { char } else { ' ' }).collect()
     }
 }
 
@@ -259,17 +257,17 @@ impl fmt::Debug for Rest {
 }
 
 fn client(url: &Url, timeout: Duration, user_agent: &str) -> reqwest::Result<Client> {
-    // A redirect is not followed: it would carry the token to a host that nobody named.
+    // Redirects are not followed: they would send the token to a host that nobody configured.
     let mut builder = Client::builder()
         .redirect(redirect::Policy::none())
         .user_agent(user_agent)
-        // Before the request's own time is over, so that it is known that nothing arrived.
+        // Shorter than the request's timeout, so that a failed connect is known to have sent nothing.
         .connect_timeout(CONNECT_TIMEOUT.min(timeout / 2))
         .http2_keep_alive_interval(KEEP_ALIVE)
         .http2_keep_alive_timeout(KEEP_ALIVE);
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     if host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()) {
-        // A proxy is the way out; what runs here is not out there.
+        // A proxy is for outside addresses, not for this machine.
         builder = builder.no_proxy();
     }
     builder.build()
@@ -285,43 +283,44 @@ fn authorization(token: &SecretString) -> Option<HeaderValue> {
     Some(value)
 }
 
-fn failed_to_send(what: &str) -> Failed {
+fn cannot_be_sent(what: &str) -> Failed {
     Failed::NotNow { after: None, detail: format!("{what} cannot be sent") }
 }
 
-/// No connection, or one that broke, after which a request may still arrive within this time. The address is left out, since a webhook's holds its token.
-fn of_connection(error: reqwest::Error, within: Duration) -> Failed {
+/// The failure of a connection. After one that broke, the request may still arrive `within` this time. The URL is left out, because a
+/// webhook's URL holds its token.
+fn connection_failure(error: reqwest::Error, within: Duration) -> Failed {
     let cause = cause(&error);
     if error.is_connect() {
         return Failed::NotNow { after: None, detail: format!("Discord cannot be reached: {cause}") };
     }
     if error.is_builder() {
-        return failed_to_send(&cause);
+        return cannot_be_sent(&cause);
     }
     Failed::Unknown { detail: format!("the connection to Discord broke: {cause}"), within }
 }
 
-/// What lies deepest: the outer words only tell that a request failed, and where.
+/// The innermost cause: the outer errors say only that a request failed, and show the URL.
 fn cause(error: &reqwest::Error) -> String {
-    let Some(mut cause) = error.source() else { return "it was given up".to_owned() };
+    let Some(mut cause) = error.source() else { return "the request was aborted".to_owned() };
     while let Some(deeper) = cause.source() {
         cause = deeper;
     }
     cause.to_string()
 }
 
-/// What an answer tells of limits: in its head, and of a 429 in its body too.
+/// The rate limit information of a response: from its headers, and for a 429 from its body too.
 pub(super) fn limits_of(status: u16, headers: &HeaderMap, body: &[u8]) -> Answer {
-    let mut limits = told_by(status, headers);
+    let mut limits = limits_in_headers(status, headers);
     if status == 429 {
-        let said: Said = serde_json::from_slice(body).unwrap_or_default();
-        limits.retry_after_secs = [limits.retry_after_secs, said.retry_after].into_iter().flatten().reduce(f64::max);
+        let error: ErrorBody = serde_json::from_slice(body).unwrap_or_default();
+        limits.retry_after_secs = [limits.retry_after_secs, error.retry_after].into_iter().flatten().reduce(f64::max);
     }
     limits
 }
 
-/// What an answer's head tells of limits (Discord's documentation, "Rate Limits", "Header Format").
-fn told_by(status: u16, headers: &HeaderMap) -> Answer {
+/// The rate limit headers of a response (Discord's documentation, "Rate Limits", "Header Format").
+fn limits_in_headers(status: u16, headers: &HeaderMap) -> Answer {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     Answer {
         status,
@@ -338,15 +337,15 @@ fn told_by(status: u16, headers: &HeaderMap) -> Answer {
     }
 }
 
-/// A body of bounded length.
-async fn whole(mut response: Response) -> Result<Vec<u8>, String> {
+/// Reads a body of at most [`MAX_BODY_BYTES`].
+async fn read_body(mut response: reqwest::Response) -> Result<Vec<u8>, String> {
     let mut body = Vec::new();
     loop {
         match response.chunk().await {
             Ok(Some(chunk)) if body.len() + chunk.len() <= MAX_BODY_BYTES => body.extend_from_slice(&chunk),
-            Ok(Some(_)) => return Err("Discord's answer has no end".to_owned()),
+            Ok(Some(_)) => return Err("Discord's response is too long".to_owned()),
             Ok(None) => return Ok(body),
-            Err(error) => return Err(format!("Discord's answer broke off: {}", cause(&error))),
+            Err(error) => return Err(format!("Discord's response broke off: {}", cause(&error))),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Discord's ids: what they tell, and how they name guilds, channels and people here.
+//! Discord's ids: the time and shard that they encode, and the guilds, channels and people that they name here.
 
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -10,30 +10,30 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::domain::id::{ChannelId, GuildId, PersonId};
 use crate::domain::moment::Moment;
 
-/// Milliseconds from the Unix epoch to Discord's: the first second of 2015.
+/// Discord's epoch, in Unix milliseconds: the start of 2015.
 const EPOCH_MS: u64 = 1_420_070_400_000;
-/// What ids of guilds, channels and people begin with here.
+/// The prefix of ids of guilds, channels and people here.
 const PREFIX: &str = "discord:";
-/// What the guild of a direct message begins with.
+/// The prefix of the guild id of a direct message.
 const DIRECT_PREFIX: &str = "dm:discord:";
 
-/// An id of Discord's: of a message, user, channel, guild, webhook, role or emoji. Never 0.
+/// Discord's id of a message, user, channel, guild, webhook, role or emoji. Never 0.
 ///
-/// Ids of messages grow with their time, so they order the messages of a channel. They are text in JSON, as in Discord's own. Their
-/// layout: Discord's documentation, "API Reference", "Snowflakes".
+/// Message ids increase with time, so they order the messages of a channel. They are strings in JSON, as in Discord's API. The layout is
+/// described in Discord's documentation, "API Reference", "Snowflakes".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Snowflake(NonZeroU64);
 
-/// A text that is no id of Discord's.
+/// The text is not an id of Discord.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("is not an id of Discord's; those are numbers from 1 to 18446744073709551615 without sign, spaces or leading zeros")]
 pub struct NotASnowflake;
 
 impl Snowflake {
-    /// The largest id there can be: newer than anything.
+    /// The largest possible id, newer than all others.
     pub const MAX: Self = Self(NonZeroU64::MAX);
 
-    /// The id of this number; none for 0.
+    /// The id with this number; none for 0.
     pub const fn new(id: u64) -> Option<Self> {
         match NonZeroU64::new(id) {
             Some(id) => Some(Self(id)),
@@ -41,7 +41,7 @@ impl Snowflake {
         }
     }
 
-    /// The smallest id that can have been made at this moment; what is older has a smaller one.
+    /// The smallest id of this moment. Everything older has a smaller id.
     pub const fn at(moment: Moment) -> Self {
         let since_epoch_ms = (moment.as_micros() / 1_000).saturating_sub(EPOCH_MS);
         // Forty-two bits hold the time until the year 2154.
@@ -52,26 +52,24 @@ impl Snowflake {
         }
     }
 
-    /// The number.
     pub const fn get(self) -> u64 {
         self.0.get()
     }
 
-    /// When it was made, in whole milliseconds.
+    /// The time of its creation, in whole milliseconds.
     pub const fn time(self) -> Moment {
         Moment::from_micros(((self.get() >> 22) + EPOCH_MS) * 1_000)
     }
 
-    /// The id after this one.
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 
-    /// The shard that hears of the guild with this id: `(guild_id >> 22) mod shards`.
+    /// The shard that receives the events of the guild with this id: `(guild_id >> 22) mod shards`.
     ///
-    /// Direct messages come to shard 0 alone.
+    /// Direct messages are sent only to shard 0.
     pub const fn shard(self, shards: NonZeroU32) -> u32 {
-        // The rest of a division by a u32 is one.
+        // The remainder of a division by a u32 fits into a u32.
         ((self.get() >> 22) % shards.get() as u64) as u32
     }
 
@@ -85,37 +83,37 @@ impl Snowflake {
         format!("{PREFIX}{self}").into()
     }
 
-    /// The guild that a direct message is of its own, by its channel's id.
+    /// The guild that stands for the direct message channel with this id.
     pub fn direct_guild(self) -> GuildId {
         format!("{DIRECT_PREFIX}{self}").into()
     }
 
-    /// The user with this id. No companion's id can be the same, since those have no colon.
+    /// The user with this id. It cannot equal a companion's id, because those have no colon.
     pub fn person(self) -> PersonId {
         format!("{PREFIX}{self}").into()
     }
 
-    /// Whether a channel is one of Discord's.
+    /// Whether a channel is on Discord.
     pub fn is_of_discord(channel: &ChannelId) -> bool {
         channel.as_str().starts_with(PREFIX)
     }
 
-    /// Discord's id of a channel of ours; none if it is of another platform.
+    /// Discord's id of a channel; none if the channel is on another platform.
     pub fn of_channel(channel: &ChannelId) -> Option<Self> {
         channel.as_str().strip_prefix(PREFIX)?.parse().ok()
     }
 
-    /// Discord's id of a guild of ours; none if it is of another platform, or a direct message.
+    /// Discord's id of a guild; none if it is on another platform, or a direct message.
     pub fn of_guild(guild: &GuildId) -> Option<Self> {
         guild.as_str().strip_prefix(PREFIX)?.parse().ok()
     }
 
-    /// Discord's id of the channel of a direct message, by the guild that it is of its own; none for any other guild.
+    /// Discord's id of the direct message channel that a guild stands for; none for any other guild.
     pub fn of_direct_guild(guild: &GuildId) -> Option<Self> {
         guild.as_str().strip_prefix(DIRECT_PREFIX)?.parse().ok()
     }
 
-    /// Discord's id of a person of ours; none if it is of another platform.
+    /// Discord's id of a person; none if the person is on another platform.
     pub fn of_person(person: &str) -> Option<Self> {
         person.strip_prefix(PREFIX)?.parse().ok()
     }
@@ -145,7 +143,7 @@ impl Serialize for Snowflake {
 impl<'de> Deserialize<'de> for Snowflake {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
-        text.parse().map_err(|_| D::Error::invalid_value(Unexpected::Str(&text), &"an id of Discord's as text"))
+        text.parse().map_err(|_| D::Error::invalid_value(Unexpected::Str(&text), &"a Discord id as a string"))
     }
 }
 
@@ -157,7 +155,7 @@ mod tests {
     use crate::domain::id::Ward;
 
     #[test]
-    fn an_id_is_a_plain_number_from_one_up() {
+    fn an_id_is_a_plain_positive_number() {
         for text in ["1", "175928847299117063", "18446744073709551615"] {
             assert_eq!(text.parse::<Snowflake>().unwrap().to_string(), text);
         }
@@ -167,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn it_tells_when_it_was_made() {
+    fn it_encodes_its_creation_time() {
         let id = snowflake(175_928_847_299_117_063);
 
         assert_eq!(id.time(), Moment::from_micros(1_462_015_105_796_000));
@@ -175,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn times_outside_of_what_ids_hold_are_the_nearest_ids() {
+    fn times_that_ids_cannot_encode_give_the_nearest_id() {
         assert_eq!(Snowflake::at(Moment::ZERO), snowflake(1));
         assert_eq!(Snowflake::at(Moment::from_micros(u64::MAX)), Snowflake::MAX);
         assert_eq!(Snowflake::MAX.next(), Snowflake::MAX);
     }
 
     #[test]
-    fn it_names_what_it_is_the_id_of() {
+    fn it_converts_to_guild_channel_and_person_ids_and_back() {
         let id = snowflake(42);
 
         assert_eq!(id.guild().as_str(), "discord:42");
@@ -200,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_text_in_json() {
+    fn it_is_a_string_in_json() {
         let id = snowflake(u64::MAX);
 
         let json = serde_json::to_string(&id).unwrap();
@@ -213,7 +211,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_guilds_shard_and_ward_come_from_the_same_bits(id in 1..=u64::MAX) {
+        fn a_guilds_shard_and_ward_use_the_same_bits(id in 1..=u64::MAX) {
             let id = snowflake(id);
 
             prop_assert_eq!(id.shard(NonZeroU32::new(256).unwrap()), u32::from(Ward::of(&id.guild()).0));
@@ -222,7 +220,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_made_later_has_a_larger_id(earlier in 0..1u64 << 42, later in 0..1u64 << 42) {
+        fn later_ids_are_larger(earlier in 0..1u64 << 42, later in 0..1u64 << 42) {
             let moment = |ms: u64| Moment::from_micros((EPOCH_MS + ms) * 1_000);
 
             prop_assert_eq!(earlier < later, Snowflake::at(moment(earlier)) < Snowflake::at(moment(later)));

@@ -1,4 +1,4 @@
-//! One webhook per channel, made when it is first needed and found again by our application's id.
+//! One webhook per channel. It is created when it is first needed, and found again by the id of the application that owns it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,36 +8,33 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 use serde::Deserialize;
-use tokio::sync::Mutex as Turn;
+use tokio::sync::Mutex as AsyncMutex;
 
 use super::rest::{Failed, Request, Rest};
 use super::snowflake::Snowflake;
 
-/// What it is called in the channel's settings; companions speak under their own names.
+/// The webhook's name in the channel's settings. Companions speak under their own names.
 const NAME: &str = "tertulia";
 
-/// A webhook that can be spoken through.
+/// A webhook that can be posted through.
 #[derive(Clone)]
 pub struct Webhook {
-    /// Its id.
     pub id: Snowflake,
-    /// What it can be used with.
     pub token: SecretString,
 }
 
-/// The webhooks that are known, by channel.
+/// The cached webhooks, by channel.
 #[derive(Default)]
-pub struct Webhooks(Mutex<BTreeMap<Snowflake, Arc<Place>>>);
+pub struct Webhooks(Mutex<BTreeMap<Snowflake, Arc<Entry>>>);
 
-/// What is known of a channel's webhook.
 #[derive(Default)]
-struct Place {
-    known: Turn<Option<Webhook>>,
-    /// Something changed since it was found.
+struct Entry {
+    webhook: AsyncMutex<Option<Webhook>>,
+    /// Discord reported a change since it was fetched.
     is_stale: AtomicBool,
 }
 
-/// A webhook, as Discord lists it.
+/// A webhook in Discord's response.
 #[derive(Deserialize)]
 struct Listed {
     id: Snowflake,
@@ -48,92 +45,92 @@ struct Listed {
 }
 
 impl Webhooks {
-    /// The webhook of a channel (not of a thread): the known one, else the oldest that our application made there, else a new one.
+    /// The webhook of a channel (not of a thread): the cached one, else the oldest of our application's there, else a new one.
     ///
-    /// One asker at a time per channel, so that several first ones make only one.
+    /// Calls for the same channel run one after the other, so that concurrent first calls create only one webhook.
     ///
     /// # Errors
-    /// Discord does not list or make webhooks there. `Unknown`: one may have been made, and is found the next time.
-    pub async fn of(&self, rest: &Rest, application: Snowflake, channel: Snowflake) -> Result<Webhook, Failed> {
-        let place = self.place(channel);
-        let mut known = place.known.lock().await;
-        if let Some(webhook) = place.find(&mut known, rest, application, channel).await? {
+    /// Discord does not list or create webhooks there. After `Unknown`, one may have been created; the next call finds it.
+    pub async fn get_or_create(&self, rest: &Rest, application: Snowflake, channel: Snowflake) -> Result<Webhook, Failed> {
+        let entry = self.entry(channel);
+        let mut cached = entry.webhook.lock().await;
+        if let Some(webhook) = entry.find(&mut cached, rest, application, channel).await? {
             return Ok(webhook);
         }
-        let made: Listed = rest.ask(Request::create_webhook(channel, NAME)).await?;
-        let webhook = made.usable().ok_or_else(|| {
-            let detail = "Discord made a webhook and gave no token for it".to_owned();
+        let created: Listed = rest.ask(Request::create_webhook(channel, NAME)).await?;
+        let webhook = created.usable().ok_or_else(|| {
+            let detail = "Discord created a webhook without a token".to_owned();
             Failed::Unknown { detail, within: Duration::ZERO }
         })?;
-        Ok(known.insert(webhook).clone())
+        Ok(cached.insert(webhook).clone())
     }
 
-    /// The webhook of a channel, if there is one already: none is made.
+    /// The webhook of a channel, if it exists. None is created.
     ///
     /// # Errors
     /// Discord does not list webhooks there.
-    pub async fn existing(&self, rest: &Rest, application: Snowflake, channel: Snowflake) -> Result<Option<Webhook>, Failed> {
-        let place = self.place(channel);
-        let mut known = place.known.lock().await;
-        place.find(&mut known, rest, application, channel).await
+    pub async fn get(&self, rest: &Rest, application: Snowflake, channel: Snowflake) -> Result<Option<Webhook>, Failed> {
+        let entry = self.entry(channel);
+        let mut cached = entry.webhook.lock().await;
+        entry.find(&mut cached, rest, application, channel).await
     }
 
-    /// The id of a channel's webhook, if it is known.
-    pub async fn known(&self, channel: Snowflake) -> Option<Snowflake> {
-        self.place(channel).known.lock().await.as_ref().map(|webhook| webhook.id)
+    /// The id of a channel's webhook, if it is cached.
+    pub async fn cached_id(&self, channel: Snowflake) -> Option<Snowflake> {
+        self.entry(channel).webhook.lock().await.as_ref().map(|webhook| webhook.id)
     }
 
-    /// A webhook is not to be used any more.
-    pub async fn drop_one(&self, channel: Snowflake, webhook: Snowflake) {
-        let place = self.place(channel);
-        let mut known = place.known.lock().await;
-        // Somebody else may have found a new one meanwhile.
-        if known.as_ref().is_some_and(|known| known.id == webhook) {
-            *known = None;
+    /// Removes a webhook from the cache, because it cannot be used any more.
+    pub async fn remove(&self, channel: Snowflake, webhook: Snowflake) {
+        let entry = self.entry(channel);
+        let mut cached = entry.webhook.lock().await;
+        // Another task may have cached a new one meanwhile.
+        if cached.as_ref().is_some_and(|cached| cached.id == webhook) {
+            *cached = None;
         }
     }
 
-    /// Something changed about the webhooks of a channel: they are looked for again. Whoever does so already has the turn still, so that
-    /// nobody makes a second one beside it.
-    pub fn changed(&self, channel: Snowflake) {
-        if let Some(place) = self.lock().get(&channel) {
-            place.is_stale.store(true, Ordering::Relaxed);
+    /// Marks a channel's webhook as stale, because Discord reported a change: it is fetched again when it is next needed. The entry and its
+    /// lock stay, so that a call in progress and a later one cannot create two webhooks.
+    pub fn invalidate(&self, channel: Snowflake) {
+        if let Some(entry) = self.lock().get(&channel) {
+            entry.is_stale.store(true, Ordering::Relaxed);
         }
     }
 
-    /// A channel is gone.
-    pub fn forget(&self, channel: Snowflake) {
+    /// Removes a channel that is gone.
+    pub fn remove_channel(&self, channel: Snowflake) {
         self.lock().remove(&channel);
     }
 
-    fn place(&self, channel: Snowflake) -> Arc<Place> {
+    fn entry(&self, channel: Snowflake) -> Arc<Entry> {
         Arc::clone(self.lock().entry(channel).or_default())
     }
 
-    // Nothing in there is half done when somebody panics.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Snowflake, Arc<Place>>> {
+    // A poisoned lock is safe to use: no update here can stop half way.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Snowflake, Arc<Entry>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Place {
-    /// The known one, else the oldest that our application made there.
+impl Entry {
+    /// The cached webhook, else the oldest of our application's there.
     async fn find(
         &self,
-        known: &mut Option<Webhook>,
+        cached: &mut Option<Webhook>,
         rest: &Rest,
         application: Snowflake,
         channel: Snowflake,
     ) -> Result<Option<Webhook>, Failed> {
         if self.is_stale.swap(false, Ordering::Relaxed) {
-            *known = None;
+            *cached = None;
         }
-        if known.is_none() {
+        if cached.is_none() {
             let listed: Vec<Listed> = rest.ask(Request::webhooks(channel)).await?;
             let own = listed.into_iter().filter(|listed| listed.application_id == Some(application));
-            *known = own.filter_map(Listed::usable).min_by_key(|webhook| webhook.id);
+            *cached = own.filter_map(Listed::usable).min_by_key(|webhook| webhook.id);
         }
-        Ok(known.clone())
+        Ok(cached.clone())
     }
 }
 

@@ -1,7 +1,7 @@
-//! Discord's objects as they come, read leniently: what is not needed may be missing, new, or of another kind.
+//! Parses Discord's objects leniently: a field that is not needed may be missing, unknown, or of another type.
 //!
-//! What decides whose a message is and whom it is for is read strictly: an object in which that cannot be read is none. The pages that
-//! are followed are Discord's documentation, "Gateway Events", "Messages Resource", "Channels Resource", "Guild Resource".
+//! Fields that decide the sender and the recipients of a message are parsed strictly: an object without them is rejected. Source: Discord's
+//! documentation, "Gateway Events", "Messages Resource", "Channels Resource", "Guild Resource".
 
 mod guild;
 mod lenient;
@@ -11,8 +11,9 @@ mod message;
 mod tests;
 
 pub use guild::{
-    Changed, Channel, ChannelGone, Emoji, Emojis, Guild, GuildGone, Ready, Role, RoleChanged, RoleGone, Threads, WebhooksChanged,
+    Changed, Channel, ChannelDeleted, Emoji, Emojis, Guild, GuildDeleted, Ready, Role, RoleChanged, RoleDeleted, Threads,
+    WebhooksChanged,
 };
 pub use lenient::Id;
 pub(super) use lenient::maybe;
-pub use message::{Bulk, Gone, Message, Update, Whereabouts};
+pub use message::{Message, MessageDeleted, MessageLocation, MessagesDeleted, Update};

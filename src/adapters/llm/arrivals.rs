@@ -1,8 +1,9 @@
-//! Remembers over a restart which large answers were being read when the process died, so that a question whose answer kills it again and again
-//! is not asked any more: a file for each in `<data>/answering/`.
+//! Remembers across restarts which large answers were being read when the process died, so that a question whose answer kills it repeatedly is
+//! not asked again: one file for each in `<data>/answering/`.
 //!
-//! A file is written before a large answer, or a large piece of a stream, is read, and removed when the answer was read, or given up. What a process that died left
-//! there is counted at the next start. Nothing but that depends on it, so nothing is synced, and what cannot be written is told in the log.
+//! A file is written before a large answer, or a large piece of a stream, is read. It is removed when the answer was read, or the call ended.
+//! Files left by a process that died are counted at the next start. Nothing else depends on them, so they are not synced, and a failed write is
+//! only logged.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,24 +18,24 @@ use tokio::time::Instant;
 use crate::domain::moment::Moment;
 use crate::ports::language_model::{Identity, Request};
 
-/// The folder in the data folder.
+/// The name of the folder in the data folder.
 const FOLDER: &str = "answering";
 
-/// A question whose answer killed the process so often is not asked again.
+/// A question whose answer killed the process this often is not asked again.
 pub const DEATHS_TO_FAIL: u32 = 2;
 
-/// For so long. By then its messages are too old to be answered; the same words may be asked about again.
-const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
+/// How long a death counts. After that the question's messages are too old to be answered, and the same text may be asked about again.
+const MAX_AGE: Duration = Duration::from_secs(60 * 60);
 
-/// At most so many files are looked at. There are no more than calls under way.
-const MOST: usize = 10_000;
+/// The most files that are read. There cannot be more than concurrent calls.
+const MAX_FILES: usize = 10_000;
 
-/// One question to one model, by what is asked.
+/// Identifies a question to a model by its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fingerprint(u64);
 
 impl Fingerprint {
-    /// That of a question.
+    /// The fingerprint of a question.
     pub fn of(request: &Request, identity: &Identity) -> Self {
         let mut hasher = DefaultHasher::new();
         let companion = request.companion.as_ref().map(|companion| companion.id.as_str());
@@ -44,7 +45,7 @@ impl Fingerprint {
     }
 }
 
-/// The large answers that are being read, and those that were when the process died.
+/// The large answers that are being read, and those that were being read when the process died.
 #[derive(Debug)]
 pub struct Arrivals {
     folder: PathBuf,
@@ -53,14 +54,14 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Those of this data folder; `now` is the time of day.
+    /// Reads the files of this data folder; `now` is the wall-clock time.
     pub fn open(data: &Path, now: Moment) -> Arc<Self> {
         let folder = data.join(FOLDER);
         let deaths = read(&folder, now).unwrap_or_else(|error| {
             warn_unwritten(&error);
             BTreeMap::new()
         });
-        Arc::new(Self { folder, deaths: Mutex::new(deaths), until: Instant::now() + KEPT_FOR })
+        Arc::new(Self { folder, deaths: Mutex::new(deaths), until: Instant::now() + MAX_AGE })
     }
 
     /// Whether the answer to this question killed the process so often that it is not asked again.
@@ -68,20 +69,20 @@ impl Arrivals {
         self.deaths_by(question) >= DEATHS_TO_FAIL
     }
 
-    /// Notes that a large answer is read, until what is returned is dropped.
+    /// Records that a large answer is being read, until the returned guard is dropped.
     pub async fn begin(self: &Arc<Self>, question: Fingerprint) -> Arriving {
         let (path, deaths) = (self.path(question), self.deaths_by(question) + 1);
-        let arriving = || Arriving { arrivals: self.clone(), question };
-        let begun = arriving();
-        // It comes back from the thread, so that the note of a call that is cancelled meanwhile is removed once it is written.
+        let new_guard = || Arriving { arrivals: self.clone(), question };
+        let guard = new_guard();
+        // The thread returns the guard. So if the call is cancelled meanwhile, the file is removed after it is written.
         let writing = tokio::task::spawn_blocking(move || {
             if let Err(error) = fs::write(path, deaths.to_string()) {
                 warn_unwritten(&error);
             }
-            begun
+            guard
         });
-        // It fails only when the runtime ends.
-        writing.await.unwrap_or_else(|_| arriving())
+        // This fails only when the runtime shuts down.
+        writing.await.unwrap_or_else(|_| new_guard())
     }
 
     fn deaths_by(&self, question: Fingerprint) -> u32 {
@@ -96,7 +97,7 @@ impl Arrivals {
     }
 }
 
-/// An answer that is arriving.
+/// A guard: an answer is being read while this exists.
 #[derive(Debug)]
 pub struct Arriving {
     arrivals: Arc<Arrivals>,
@@ -106,7 +107,7 @@ pub struct Arriving {
 impl Drop for Arriving {
     fn drop(&mut self) {
         self.arrivals.deaths.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.question);
-        // Not on a thread of its own: the process may be about to end, and this is no death.
+        // This runs on the current thread: the process may be about to end, and that must not count as a death.
         match fs::remove_file(self.arrivals.path(self.question)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => warn_unwritten(&error),
             _ => {}
@@ -118,15 +119,15 @@ impl Drop for Arriving {
 fn read(folder: &Path, now: Moment) -> io::Result<BTreeMap<Fingerprint, u32>> {
     fs::create_dir_all(folder)?;
     let mut deaths = BTreeMap::new();
-    for file in fs::read_dir(folder)?.take(MOST) {
+    for file in fs::read_dir(folder)?.take(MAX_FILES) {
         let file = file?;
         let Some(question) = file.file_name().to_str().and_then(|name| u64::from_str_radix(name, 16).ok()) else { continue };
         let written = Moment::ZERO + file.metadata()?.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
-        if now.since(written) > KEPT_FOR {
+        if now.since(written) > MAX_AGE {
             fs::remove_file(file.path())?;
             continue;
         }
-        // One that was cut short tells of one death all the same.
+        // A truncated file still stands for one death.
         let died = fs::read_to_string(file.path())?.parse().unwrap_or(1);
         tracing::warn!(deaths = died, question = %file.file_name().display(), "the process died while a model's answer arrived");
         deaths.insert(Fingerprint(question), died);
@@ -135,7 +136,7 @@ fn read(folder: &Path, now: Moment) -> io::Result<BTreeMap<Fingerprint, u32>> {
 }
 
 fn warn_unwritten(error: &io::Error) {
-    tracing::warn!(%error, "cannot note which large answers of models are being read; a question whose answer crashes the server may be asked again");
+    tracing::warn!(%error, "cannot record which large answers of models are being read; a question whose answer crashes the server may be asked again");
 }
 
 #[cfg(test)]
@@ -155,13 +156,13 @@ mod tests {
     async fn a_question_whose_answer_killed_the_process_twice_is_fatal_for_an_hour() {
         let data = tempfile::tempdir().unwrap();
         let now = SystemClock.now();
-        let dies = async || std::mem::forget(Arrivals::open(data.path(), now).begin(QUESTION).await);
+        let die_while_reading = async || std::mem::forget(Arrivals::open(data.path(), now).begin(QUESTION).await);
 
-        dies().await;
+        die_while_reading().await;
         let after_one = Arrivals::open(data.path(), now).is_fatal(QUESTION);
-        dies().await;
+        die_while_reading().await;
         let after_two = Arrivals::open(data.path(), now);
-        let an_hour_later = Arrivals::open(data.path(), now + KEPT_FOR + Duration::from_secs(60));
+        let an_hour_later = Arrivals::open(data.path(), now + MAX_AGE + Duration::from_secs(60));
 
         assert!(!after_one);
         assert!(after_two.is_fatal(QUESTION) && !after_two.is_fatal(Fingerprint(8)));
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_was_read_or_given_up_is_no_death() {
+    async fn an_answer_that_was_read_or_cancelled_does_not_count_as_a_death() {
         let data = tempfile::tempdir().unwrap();
         let now = SystemClock.now();
         let arrivals = Arrivals::open(data.path(), now);
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_note_harms_nobody() {
+    fn invalid_files_are_ignored() {
         let data = tempfile::tempdir().unwrap();
         fs::create_dir(data.path().join(FOLDER)).unwrap();
         fs::write(data.path().join(FOLDER).join("0000000000000007"), "").unwrap();
@@ -219,7 +220,7 @@ mod tests {
             (with(Vec::new(), schema(json!({}))), identity("m")),
             (with(Vec::new(), schema(json!({ "type": "object" }))), identity("m")),
         ];
-        let known = others.iter().map(|(request, identity)| Fingerprint::of(request, identity)).chain([one]);
-        assert_eq!(known.collect::<BTreeSet<_>>().len(), others.len() + 1, "each is another");
+        let fingerprints = others.iter().map(|(request, identity)| Fingerprint::of(request, identity)).chain([one]);
+        assert_eq!(fingerprints.collect::<BTreeSet<_>>().len(), others.len() + 1, "all fingerprints differ");
     }
 }

@@ -1,4 +1,4 @@
-//! Any endpoint that speaks OpenAI's chat completions, streamed by server-sent events or in one piece.
+//! A client for OpenAI's chat completions API, streamed by server-sent events or in one piece.
 //!
 //! Protocol: <https://platform.openai.com/docs/api-reference/chat/create> and `…/chat-streaming`.
 
@@ -27,7 +27,7 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use self::answer::Growing;
+use self::answer::PartialAnswer;
 use self::dialect::{Dialect, Form};
 use self::failure::{Broken, Failures};
 use self::http::{Arriving, Http};
@@ -38,26 +38,26 @@ use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAns
 use crate::settings::Problem;
 use crate::settings::models::{Endpoint, parsed_base_url, seconds};
 
-/// An answer longer than this, with the tools that it calls, is cut: no chat has room for more.
+/// An answer longer than this, including its tool calls, is truncated: no chat has room for more.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
-/// A stream longer than this is no answer. A streamed piece of four characters takes some 300 bytes.
+/// A stream longer than this is rejected. A streamed piece of four characters takes some 300 bytes.
 const MAX_STREAM_BYTES: usize = 16 * 1024 * 1024;
 
-/// An answer in one piece that is longer than this is none: the longest text that is kept takes 384 KiB with every character escaped.
+/// An answer in one piece that is longer than this is rejected: the longest text that is used takes 384 KiB with every character escaped.
 const MAX_WHOLE_BYTES: usize = 1024 * 1024;
 
-/// An answer in one piece that is longer than this is read on a thread of its own, so that no other call waits for that.
-const MAX_READ_AT_ONCE: usize = 64 * 1024;
+/// An answer in one piece that is longer than this is parsed on a blocking thread, so that other calls need not wait.
+const MAX_PARSED_INLINE: usize = 64 * 1024;
 
-/// While more than this is read at once, it is noted on disk whose answer it is (`arrivals.rs`). Ordinary answers and the pieces of a stream
-/// are smaller, so that a process that is killed while they arrive asks again.
-const NOTED_OVER: usize = 16 * 1024;
+/// While more than this is parsed at once, a file names the question (`arrivals.rs`). Ordinary answers and the pieces of a stream are smaller,
+/// so a process that is killed while they arrive asks again.
+const RECORDED_OVER: usize = 16 * 1024;
 
-/// As much of an error's body as is read to find its message.
+/// How much of an error's body is read to find its message.
 const MAX_ERROR_BYTES: usize = 16 * 1024;
 
-/// As long as is waited, after the last word, for the count of tokens and the end.
+/// The time to wait, after the last word, for the token counts and the end.
 const LAST_GRACE: Duration = Duration::from_secs(2);
 
 /// A model behind one endpoint that speaks OpenAI's protocol.
@@ -76,10 +76,10 @@ pub struct OpenAi {
 }
 
 impl OpenAi {
-    /// A model at `endpoint`, asked within the timeouts of `limits` (the role's own table).
+    /// A model at `endpoint`, called within the timeouts of `limits` (the role's own table).
     ///
     /// # Errors
-    /// When the address, the model or the key cannot be used.
+    /// The address, the model or the key cannot be used.
     pub fn new(endpoint: &Endpoint, limits: &Endpoint) -> Result<Self, Problem> {
         let missing = |key: &str| Problem { key: key.to_owned(), message: "is missing".to_owned() };
         let base = parsed_base_url(endpoint.base_url.as_deref().ok_or_else(|| missing("base_url"))?)?;
@@ -106,7 +106,7 @@ impl OpenAi {
         })
     }
 
-    /// Notes which answers are arriving, if somebody keeps the notes, and asks nothing whose answer killed the process again and again.
+    /// Records which large answers are arriving, if `arrivals` is given, and refuses questions whose answers killed the process repeatedly.
     pub fn with_crash_record(self, arrivals: Option<Arc<Arrivals>>) -> Self {
         Self { arrivals, ..self }
     }
@@ -115,48 +115,55 @@ impl OpenAi {
         &self,
         request: &Request,
         drafts: Option<&mpsc::UnboundedSender<Draft>>,
-        first_word_by: Instant,
+        first_token_deadline: Instant,
     ) -> Result<Answer, NoAnswer> {
         let question = Fingerprint::of(request, &self.identity);
         if self.arrivals.as_ref().is_some_and(|arrivals| arrivals.is_fatal(question)) {
             return Err(NoAnswer::Fatal { endpoint: self.identity.endpoint.clone() });
         }
-        let response = self.response(request, first_word_by).await?;
-        let mut noted = Noted { arrivals: self.arrivals.as_ref(), question, arriving: None };
-        let mut growing = Growing::new(MAX_ANSWER_BYTES, drafts);
-        match kind_of(&response) {
-            Kind::Events => self.read_events(response, &mut growing, &mut noted, first_word_by).await?,
+        let response = self.response(request, first_token_deadline).await?;
+        let mut record = CrashRecord { arrivals: self.arrivals.as_ref(), question, arriving: None };
+        let mut partial = PartialAnswer::new(MAX_ANSWER_BYTES, drafts);
+        match body_kind(&response) {
+            Kind::Events => self.read_events(response, &mut partial, &mut record, first_token_deadline).await?,
             Kind::Whole => {
                 let body = self.collect_whole(response).await?;
-                noted.before_reading(body.len()).await;
+                record.before_parsing(body.len()).await;
                 let whole = read_whole(body).await.map_err(|error| self.failures.in_answer(error))?;
-                growing.take_whole(whole).map_err(|error| self.failures.in_answer(error))?;
+                partial.take_whole(whole).map_err(|error| self.failures.in_answer(error))?;
             }
             Kind::Other(kind) => return Err(self.failures.not_an_answer(&kind)),
         }
-        growing.finish(request).map_err(|error| self.failures.in_answer(error))
+        partial.finish(request).map_err(|error| self.failures.in_answer(error))
     }
 
-    /// Sends the request, in a plainer dialect each time that the endpoint refuses a parameter, and returns a success.
-    async fn response(&self, request: &Request, first_word_by: Instant) -> Result<Arriving, NoAnswer> {
-        let wanted = Form::of(&request.format);
-        let mut spoken = self.dialect.now(wanted);
+    /// Sends the request, with fewer parameters each time that the endpoint refuses one, and returns a successful response.
+    async fn response(&self, request: &Request, first_token_deadline: Instant) -> Result<Arriving, NoAnswer> {
+        let form = Form::of(&request.format);
+        let mut parameters = self.dialect.current(form);
         loop {
-            let response = self.send(request, spoken, first_word_by).await?;
+            let response = self.send(request, parameters, first_token_deadline).await?;
             let status = response.status();
             if status.is_success() {
-                self.dialect.worked(wanted, spoken);
+                self.dialect.worked(form, parameters);
                 return Ok(response);
             }
             let headers = response.headers().clone();
-            let body = self.read_error(response, first_word_by).await;
-            spoken =
-                self.dialect.plainer(spoken, status, &body).ok_or_else(|| self.failures.of_status(status, &headers, &body))?;
+            let body = self.read_error(response, first_token_deadline).await;
+            parameters = self
+                .dialect
+                .plainer(parameters, status, &body)
+                .ok_or_else(|| self.failures.of_status(status, &headers, &body))?;
         }
     }
 
-    async fn send(&self, request: &Request, spoken: dialect::Spoken, first_word_by: Instant) -> Result<Arriving, NoAnswer> {
-        let body = wire::Body::new(&self.identity.model, self.temperature, request, spoken);
+    async fn send(
+        &self,
+        request: &Request,
+        parameters: dialect::Parameters,
+        first_token_deadline: Instant,
+    ) -> Result<Arriving, NoAnswer> {
+        let body = wire::Body::new(&self.identity.model, self.temperature, request, parameters);
         let body = body.map_err(|error| self.failures.in_answer(error))?;
         let body = serde_json::to_vec(&body).map_err(|error| self.failures.in_answer(Broken::Request(error.to_string())))?;
         let mut headers = HeaderMap::new();
@@ -168,35 +175,35 @@ impl OpenAi {
             bearer.set_sensitive(true);
             headers.insert(AUTHORIZATION, bearer);
         }
-        match timeout_at(first_word_by, self.http.post(self.url.clone(), headers, body)).await {
+        match timeout_at(first_token_deadline, self.http.post(self.url.clone(), headers, body)).await {
             Ok(sent) => sent.map_err(|broke| self.failures.of_connection(broke)),
-            Err(_) => Err(self.no_first_word()),
+            Err(_) => Err(self.no_first_token()),
         }
     }
 
     async fn read_events(
         &self,
         mut response: Arriving,
-        growing: &mut Growing<'_>,
-        noted: &mut Noted<'_>,
-        first_word_by: Instant,
+        partial: &mut PartialAnswer<'_>,
+        record: &mut CrashRecord<'_>,
+        first_token_deadline: Instant,
     ) -> Result<(), NoAnswer> {
         let mut events = Events::default();
         let mut read = 0;
         loop {
-            // Signs of life are no words: some servers send comments while a model is still being loaded.
-            let by = match (growing.is_whole(), growing.has_begun()) {
+            // Comments are not words: some servers send them while a model is still being loaded.
+            let by = match (partial.is_whole(), partial.has_begun()) {
                 (true, _) => Instant::now() + self.idle_timeout.min(LAST_GRACE),
                 (false, true) => Instant::now() + self.idle_timeout,
-                (false, false) => first_word_by,
+                (false, false) => first_token_deadline,
             };
             let chunk = match timeout_at(by, response.chunk()).await {
                 Ok(Ok(Some(chunk))) => chunk,
                 Ok(Ok(None)) => break,
-                Ok(Err(_)) | Err(_) if growing.is_whole() => return Ok(()),
+                Ok(Err(_)) | Err(_) if partial.is_whole() => return Ok(()),
                 Ok(Err(error)) => return Err(self.failures.of_connection(error)),
-                Err(_) if growing.has_begun() => return Err(self.failures.stalled(self.idle_timeout)),
-                Err(_) => return Err(self.no_first_word()),
+                Err(_) if partial.has_begun() => return Err(self.failures.stalled(self.idle_timeout)),
+                Err(_) => return Err(self.no_first_token()),
             };
             read += chunk.len();
             if read > MAX_STREAM_BYTES {
@@ -204,21 +211,21 @@ impl OpenAi {
             }
             events.feed(&chunk).map_err(|error| self.failures.in_answer(error))?;
             while let Some(event) = events.next() {
-                noted.before_reading(event.len()).await;
-                growing.take_event(&event).map_err(|error| self.failures.in_answer(error))?;
-                if growing.is_done() {
-                    read_out(response);
+                record.before_parsing(event.len()).await;
+                partial.take_event(&event).map_err(|error| self.failures.in_answer(error))?;
+                if partial.is_done() {
+                    drain(response);
                     return Ok(());
                 }
-                if growing.is_cut() {
+                if partial.is_cut() {
                     return Ok(());
                 }
             }
         }
         if let Some(event) = events.last() {
-            growing.take_event(&event).map_err(|error| self.failures.in_answer(error))?;
+            partial.take_event(&event).map_err(|error| self.failures.in_answer(error))?;
         }
-        if growing.is_whole() { Ok(()) } else { Err(self.failures.cut()) }
+        if partial.is_whole() { Ok(()) } else { Err(self.failures.cut()) }
     }
 
     async fn collect_whole(&self, mut response: Arriving) -> Result<Vec<u8>, NoAnswer> {
@@ -236,11 +243,11 @@ impl OpenAi {
         }
     }
 
-    /// As much of an error's body as arrives in time; the status says enough without it.
-    async fn read_error(&self, mut response: Arriving, first_word_by: Instant) -> Vec<u8> {
+    /// Reads as much of an error's body as arrives in time. The status is enough without it.
+    async fn read_error(&self, mut response: Arriving, first_token_deadline: Instant) -> Vec<u8> {
         let mut body = Vec::new();
         while body.len() < MAX_ERROR_BYTES
-            && let Ok(Ok(Some(chunk))) = timeout_at(first_word_by, response.chunk()).await
+            && let Ok(Ok(Some(chunk))) = timeout_at(first_token_deadline, response.chunk()).await
         {
             body.extend_from_slice(&chunk);
         }
@@ -248,7 +255,7 @@ impl OpenAi {
         body
     }
 
-    fn no_first_word(&self) -> NoAnswer {
+    fn no_first_token(&self) -> NoAnswer {
         NoAnswer::TimedOut { after: self.first_token_timeout }
     }
 }
@@ -266,29 +273,29 @@ impl LanguageModel for OpenAi {
     }
 }
 
-/// Notes on disk that a large answer is being read, until this is dropped.
-struct Noted<'a> {
+/// Records on disk that a large answer is being read, until this is dropped.
+struct CrashRecord<'a> {
     arrivals: Option<&'a Arc<Arrivals>>,
     question: Fingerprint,
     arriving: Option<arrivals::Arriving>,
 }
 
-impl Noted<'_> {
-    async fn before_reading(&mut self, bytes: usize) {
-        if let Some(arrivals) = self.arrivals.filter(|_| bytes > NOTED_OVER && self.arriving.is_none()) {
+impl CrashRecord<'_> {
+    async fn before_parsing(&mut self, bytes: usize) {
+        if let Some(arrivals) = self.arrivals.filter(|_| bytes > RECORDED_OVER && self.arriving.is_none()) {
             self.arriving = Some(arrivals.begin(self.question).await);
         }
     }
 }
 
-/// What a response's body claims to be.
+/// The kind of a response's body, by its content type.
 enum Kind {
     Events,
     Whole,
     Other(Arc<str>),
 }
 
-fn kind_of(response: &Arriving) -> Kind {
+fn body_kind(response: &Arriving) -> Kind {
     let named = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = named.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match kind.as_str() {
@@ -301,25 +308,25 @@ fn kind_of(response: &Arriving) -> Kind {
 }
 
 async fn read_whole(body: Vec<u8>) -> Result<Piece, Broken> {
-    if body.len() <= MAX_READ_AT_ONCE {
+    if body.len() <= MAX_PARSED_INLINE {
         return Piece::read(&body);
     }
     let reading = tokio::task::spawn_blocking(move || Piece::read(&body));
-    // It fails only when the runtime ends.
+    // This fails only when the runtime shuts down.
     reading.await.unwrap_or_else(|_| Err(Broken::Unreadable("the server is stopping".to_owned())))
 }
 
-/// Reads the end of a finished stream in the background: only then can its connection be used again.
-fn read_out(mut response: Arriving) {
+/// Reads the end of a finished stream in the background, because only then the connection can be reused.
+fn drain(mut response: Arriving) {
     tokio::spawn(timeout(LAST_GRACE, async move { while let Ok(Some(_)) = response.chunk().await {} }));
 }
 
-/// The connections to an endpoint. A redirect is not followed: it would carry the key and what people said to a host that nobody named.
+/// The HTTP client for an endpoint. It does not follow redirects: they would send the key and what people said to a host that nobody configured.
 fn client(base: &Url) -> Result<Http, Problem> {
     let host = base.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    // A proxy is the way out; what runs here is not out there.
-    let is_here = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-    Http::new(!is_here).map_err(unusable)
+    // A proxy leads to other machines, and is not used for this one.
+    let is_local = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    Http::new(!is_local).map_err(unusable)
 }
 
 fn completions(base: &Url) -> Result<Uri, Problem> {

@@ -1,5 +1,5 @@
-//! Reads a store or a backup through: journals without gaps that no deletion explains, heads that agree, counts that fit, and records that
-//! read as what they should be, where somebody is given who knows how they read.
+//! Reads a store or a backup completely and checks it: journals have no gaps that no deletion explains, heads match, and counts match. With an
+//! [`Inspect`], it also checks that each record can be decoded.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,67 +9,67 @@ use super::manifest::{Counts, FORMAT};
 use super::open_error::WAYS_OUT;
 use super::sled::facts::{counts_from, counts_key, format_from, identity_key};
 use crate::domain::id::{Seq, Ward};
-use crate::ports::store::keeper::{Fault, Inspect};
 use crate::ports::store::key::{ChannelNo, Key, Kind};
+use crate::ports::store::maintenance::{Fault, Inspect};
 use crate::ports::store::{StoreError, Value};
 
-/// How often progress is told: every so many records.
+/// Progress is reported after this many records.
 pub(super) const PROGRESS_EVERY: u64 = 4096;
 
-// The report stays readable whatever happened to a store; the number of problems is always whole.
+// The limit keeps the report readable. The number of problems is always exact.
 const PROBLEMS_KEPT: usize = 100;
 
-/// What a reading found.
+/// The result of an audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Keys with a value.
+    /// The number of records.
     pub records: u64,
-    /// Bytes of keys and values.
+    /// The number of bytes of keys and values.
     pub bytes: u64,
-    /// Events in journals.
+    /// The number of events in journals.
     pub events: u64,
-    /// Channels with a journal.
+    /// The number of channels with a journal.
     pub channels: u64,
-    /// What the store says was ever committed.
+    /// The counts that the store recorded: everything ever committed.
     pub counts: Counts,
-    /// How many problems there are.
+    /// The number of problems.
     pub problem_count: u64,
-    /// How many of them are records that are whole, and do not read as what they should be.
+    /// The number of problems that are complete records which cannot be decoded.
     pub illegible: u64,
-    /// The first hundred of them.
+    /// The first hundred problems.
     pub problems: Vec<Problem>,
 }
 
 impl Report {
-    /// How many places cannot be read at all, among the problems that are kept.
+    /// The number of unreadable places among the stored problems.
     pub(super) fn holes(&self) -> usize {
         self.problems.iter().filter(|problem| matches!(problem, Problem::Unreadable(_))).count()
     }
 
-    /// Whether everything is as it should be.
+    /// Whether no problem was found.
     pub fn is_sound(&self) -> bool {
         self.problem_count == 0
     }
 }
 
-/// A place that cannot be read.
+/// A range of keys that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hole {
-    /// The last key before it that could be read; none: it is at the beginning.
+    /// The last readable key before it; none: it is at the beginning.
     pub after: Option<Key>,
-    /// The first key after it that can be read; none: it reaches to the end.
+    /// The first readable key after it; none: it extends to the end.
     pub before: Option<Key>,
-    /// What sled says of it.
+    /// The error of sled.
     pub detail: String,
-    /// What the channels of these two keys are called, as far as that can be told.
+    /// The names of the channels of these two keys, if known.
     pub channel_names: [Option<Box<str>>; 2],
 }
 
 impl Hole {
-    /// Learns what the channels of a ward are called.
+    /// Sets the channel names that are known in a ward.
     fn name(&mut self, ward: Ward, channels: &BTreeMap<ChannelNo, Channel>) {
         for (key, channel_name) in [&self.after, &self.before].into_iter().zip(&mut self.channel_names) {
-            if let Some((_, channel, _)) = key.as_ref().and_then(event_of).filter(|(of, ..)| *of == ward) {
+            if let Some((_, channel, _)) = key.as_ref().and_then(event_of).filter(|(key_ward, ..)| *key_ward == ward) {
                 *channel_name = channels.get(&channel).and_then(|channel| channel.name.clone());
             }
         }
@@ -78,26 +78,24 @@ impl Hole {
 
 impl fmt::Display for Hole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { after, before, detail, channel_names: [of_after, of_before] } = self;
-        let after = after.as_ref().map(|key| Named { key, channel_name: of_after.as_deref() });
-        let before = before.as_ref().map(|key| Named { key, channel_name: of_before.as_deref() });
+        let Self { after, before, detail, channel_names: [after_name, before_name] } = self;
+        let after = after.as_ref().map(|key| Named { key, channel_name: after_name.as_deref() });
+        let before = before.as_ref().map(|key| Named { key, channel_name: before_name.as_deref() });
         match (after, before) {
-            (Some(after), Some(before)) => write!(f, "what lies between {after} and {before} cannot be read: {detail}"),
-            (Some(after), None) => write!(f, "what lies after {after} cannot be read: {detail}"),
-            (None, Some(before)) => write!(f, "what lies before {before} cannot be read: {detail}"),
+            (Some(after), Some(before)) => write!(f, "the records between {after} and {before} cannot be read: {detail}"),
+            (Some(after), None) => write!(f, "the records after {after} cannot be read: {detail}"),
+            (None, Some(before)) => write!(f, "the records before {before} cannot be read: {detail}"),
             (None, None) => write!(f, "nothing can be read: {detail}"),
         }
     }
 }
 
-/// A record that is whole as far as its bytes go, and does not read as what it should be.
+/// A record whose bytes are intact, but which cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Illegible {
-    /// Where.
     pub ward: Ward,
-    /// What is wrong.
     pub fault: Fault,
-    /// What its channel is called, if that can be told.
+    /// The name of its channel, if known.
     pub channel_name: Option<Box<str>>,
 }
 
@@ -114,7 +112,7 @@ impl fmt::Display for Illegible {
     }
 }
 
-/// A record, for people.
+/// Formats a record's key for people.
 struct Named<'a> {
     key: &'a Key,
     channel_name: Option<&'a str>,
@@ -124,28 +122,28 @@ impl fmt::Display for Named<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match event_of(self.key) {
             Some((ward, channel, seq)) => {
-                write!(f, "event {seq} of {}", Whose { ward, channel, channel_name: self.channel_name })
+                write!(f, "event {seq} of {}", ChannelLabel { ward, channel, channel_name: self.channel_name })
             }
             None => write!(f, "the record {}", self.key),
         }
     }
 }
 
-/// A channel by its numbers, and by its name where that is known.
-struct Whose<'a> {
+/// Formats a channel's numbers, and its name where that is known.
+struct ChannelLabel<'a> {
     ward: Ward,
     channel: ChannelNo,
     channel_name: Option<&'a str>,
 }
 
-impl fmt::Display for Whose<'_> {
+impl fmt::Display for ChannelLabel<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ward {}, channel {}", self.ward.0, self.channel.0)?;
         self.channel_name.map_or(Ok(()), |channel_name| write!(f, " ({channel_name})"))
     }
 }
 
-/// Which event a key is of, and where; none: it is another record's.
+/// The event that a key belongs to; none: it is not the key of an event.
 fn event_of(key: &Key) -> Option<(Ward, ChannelNo, Seq)> {
     let [ward, kind, rest @ ..] = key.as_bytes() else { return None };
     let (channel, seq) = rest.split_first_chunk().filter(|_| *kind == Kind::Journal as u8)?;
@@ -158,53 +156,49 @@ impl From<Hole> for StoreError {
     }
 }
 
-/// Something that is not as it should be.
+/// Something that is wrong in a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// Events are missing from a journal, and no deletion explains it.
     Missing {
-        /// Where.
         ward: Ward,
-        /// Whose journal.
         channel: ChannelNo,
-        /// What it is called, if that can be told.
+        /// The channel's name, if known.
         channel_name: Option<Box<str>>,
-        /// The first that is missing.
+        /// The first missing event.
         from: Seq,
-        /// The last that is missing.
+        /// The last missing event.
         to: Seq,
     },
-    /// A journal goes on after what is kept as its last event.
+    /// A journal has events after its head.
     BeyondHead {
-        /// Where.
         ward: Ward,
-        /// Whose journal.
         channel: ChannelNo,
-        /// What it is called, if that can be told.
+        /// The channel's name, if known.
         channel_name: Option<Box<str>>,
-        /// What is kept as its last event; [`Seq::NONE`] when nothing is.
+        /// The stored head; [`Seq::NONE`] if there is none.
         head: Seq,
-        /// Its last event.
+        /// The last event of the journal.
         last: Seq,
     },
-    /// A place that cannot be read at all.
+    /// A range of keys that cannot be read.
     Unreadable(Hole),
-    /// A key or value that does not have the shape of its kind.
+    /// A key or value with the wrong structure for its kind.
     Malformed(Key),
-    /// A record that does not read as what it should be.
+    /// A record that cannot be decoded.
     Illegible(Illegible),
     /// The store is of a newer format than this version reads.
     Newer {
-        /// Its format.
+        /// The format of the store.
         found: u64,
-        /// The newest format known here.
+        /// The newest format that this version reads.
         known: u64,
     },
     /// There are more events than were ever appended.
     Miscounted {
-        /// Events found.
+        /// The number of events found.
         found: u64,
-        /// Events ever appended, as the store says.
+        /// The number of events ever appended, as the store recorded it.
         counted: u64,
     },
 }
@@ -213,12 +207,12 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing { ward, channel, channel_name, from, to } => {
-                let whose = Whose { ward: *ward, channel: *channel, channel_name: channel_name.as_deref() };
-                write!(f, "{whose}: the events {from} to {to} are missing")
+                let channel_label = ChannelLabel { ward: *ward, channel: *channel, channel_name: channel_name.as_deref() };
+                write!(f, "{channel_label}: the events {from} to {to} are missing")
             }
             Self::BeyondHead { ward, channel, channel_name, head, last } => {
-                let whose = Whose { ward: *ward, channel: *channel, channel_name: channel_name.as_deref() };
-                write!(f, "{whose}: the journal ends at {last}, its head is {head}")
+                let channel_label = ChannelLabel { ward: *ward, channel: *channel, channel_name: channel_name.as_deref() };
+                write!(f, "{channel_label}: the journal ends at {last}, its head is {head}")
             }
             Self::Unreadable(hole) => hole.fmt(f),
             Self::Illegible(illegible) => illegible.fmt(f),
@@ -226,21 +220,21 @@ impl fmt::Display for Problem {
                 f,
                 "it was written in format {found}, this version of tertulia reads up to {known}: use the version that wrote it"
             ),
-            Self::Malformed(key) => write!(f, "the record {key} does not have the shape of its kind"),
-            Self::Miscounted { found, counted } => write!(f, "there are {found} events, and only {counted} were ever appended"),
+            Self::Malformed(key) => write!(f, "the record {key} does not have the structure of its kind"),
+            Self::Miscounted { found, counted } => write!(f, "there are {found} events, but only {counted} were ever appended"),
         }
     }
 }
 
-/// A reading in progress: records are fed to it in the order of their keys.
+/// An audit in progress: records are passed to it in the order of their keys.
 pub struct Audit {
     problems_kept: usize,
     inspect: Box<dyn Inspect + Send>,
     report: Report,
     ward: u8,
     channels: BTreeMap<ChannelNo, Channel>,
-    /// So many of the problems that are kept were found in wards before this one.
-    of_wards_before: usize,
+    /// The number of stored problems from earlier wards.
+    earlier_problems: usize,
 }
 
 #[derive(Default)]
@@ -260,26 +254,26 @@ impl Default for Audit {
             report: Report::default(),
             ward: 0,
             channels: BTreeMap::new(),
-            of_wards_before: 0,
+            earlier_problems: 0,
         }
     }
 }
 
 impl Audit {
-    /// A reading that looks as well whether each record reads as what it should be.
+    /// An audit that also decodes each record.
     pub(super) fn inspecting(inspect: impl Inspect + Send + 'static) -> Self {
         Self { inspect: Box::new(inspect), ..Self::default() }
     }
 
-    /// A reading whose report names every problem, however many there are.
+    /// An audit whose report has every problem, without a limit.
     pub(super) fn keeping_all() -> Self {
         Self { problems_kept: usize::MAX, ..Self::default() }
     }
 
-    /// Reads records through that come in the order of their keys; `progress` hears the number read every few thousand.
+    /// Audits records in the order of their keys. `progress` gets the number of records read every few thousand.
     ///
     /// # Errors
-    /// The first error that the records hold.
+    /// The first error of the iterator.
     pub fn run<E>(
         mut self,
         records: impl Iterator<Item = Result<(Key, Value), E>>,
@@ -295,7 +289,7 @@ impl Audit {
         Ok(self.finish())
     }
 
-    /// Reads all records through that can be read, in the order of their keys; what cannot be is a problem like any other.
+    /// Audits all readable records in the order of their keys. An unreadable range is a problem like any other.
     pub fn run_on(mut self, records: impl Iterator<Item = Result<(Key, Value), Hole>>, mut progress: impl FnMut(u64)) -> Report {
         for record in records {
             match record {
@@ -311,7 +305,7 @@ impl Audit {
         self.finish()
     }
 
-    /// Takes the next record in.
+    /// Audits the next record.
     pub(super) fn read(&mut self, key: &Key, value: &[u8]) {
         self.report.records += 1;
         self.report.bytes += (key.as_bytes().len() + value.len()) as u64;
@@ -320,7 +314,7 @@ impl Audit {
             self.conclude_ward();
             self.ward = *ward;
         }
-        let understood = match *kind {
+        let well_formed = match *kind {
             kind if kind == Kind::Journal as u8 => self.read_event(rest),
             kind if kind == Kind::Head as u8 => self.read_number(rest, value, |channel| &mut channel.head),
             kind if kind == Kind::Tombstone as u8 => self.read_number(rest, value, |channel| &mut channel.lowest_kept),
@@ -332,7 +326,7 @@ impl Audit {
             _ if *key == counts_key() => counts_from(value).map(|counts| self.report.counts = counts),
             _ => Some(()),
         };
-        if understood.is_none() {
+        if well_formed.is_none() {
             self.problem(Problem::Malformed(key.clone()));
         } else if let Some(fault) = self.inspect.fault(key, value) {
             self.report.illegible += 1;
@@ -342,7 +336,7 @@ impl Audit {
         }
     }
 
-    /// What was found.
+    /// Ends the audit.
     pub(super) fn finish(mut self) -> Report {
         self.conclude_ward();
         let (found, counted) = (self.report.events, self.report.counts.events);
@@ -374,8 +368,8 @@ impl Audit {
     fn conclude_ward(&mut self) {
         let ward = Ward(self.ward);
         let channels = std::mem::take(&mut self.channels);
-        // What a channel is called comes after most of what belongs to it.
-        for problem in &mut self.report.problems[self.of_wards_before..] {
+        // The record of a channel's name comes after most of the channel's other records.
+        for problem in &mut self.report.problems[self.earlier_problems..] {
             if let Problem::Illegible(Illegible { fault: Fault { channel: Some(channel), .. }, channel_name, .. }) = problem {
                 *channel_name = channels.get(channel).and_then(|channel| channel.name.clone());
             }
@@ -402,7 +396,7 @@ impl Audit {
                 }
             }
         }
-        self.of_wards_before = self.report.problems.len();
+        self.earlier_problems = self.report.problems.len();
     }
 
     fn problem(&mut self, problem: Problem) {

@@ -1,4 +1,4 @@
-//! The file that a backup is: every record in the order of keys, and a checksum at the end.
+//! The format of backup files: every record in the order of keys, and a checksum at the end.
 //!
 //! The line `tertulia backup 1`; then records, each as the lengths of key and value (four bytes each, big-endian), key, value;
 //! then a length of `u32::MAX`, the number of records and the 64-bit FNV-1a hash of everything before the hash (eight bytes each).
@@ -11,31 +11,31 @@ use super::OpenError;
 use super::audit::{Audit, PROGRESS_EVERY, Report};
 use super::manifest::sync_folder;
 use super::part::{Part, exists_already, unwritten};
-use crate::ports::store::keeper::{Inspect, KeepError};
 use crate::ports::store::key::Key;
+use crate::ports::store::maintenance::{Inspect, MaintenanceError};
 use crate::ports::store::{StoreError, Value};
 
 const HEADER: &[u8] = b"tertulia backup 1\n";
 const HEADER_START: &[u8] = b"tertulia backup ";
 const END: u32 = u32::MAX;
 
-// Nothing that is stored comes near it; a damaged length must not fill the memory.
+// Real records are far smaller. The limit keeps a damaged length from filling the memory.
 const MAX_PART_BYTES: u32 = 1 << 28;
 
-/// What a copy holds.
+/// The result of copying a store or a backup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
-    /// Records copied.
+    /// The number of records copied.
     pub records: u64,
     /// Bytes on disk before: of the backup, or of the store that was copied. 0 for a backup of a running store.
     pub bytes_before: u64,
     /// Bytes on disk after: of the backup, or of the new store.
     pub bytes_after: u64,
-    /// Places that could not be read, and were left out.
+    /// The number of places that could not be read and were left out.
     pub holes: u64,
 }
 
-/// Why a copy was not made. What was there is unchanged.
+/// Why a copy was not made. Existing data is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     /// The store cannot be read.
@@ -44,60 +44,48 @@ pub enum CopyError {
     /// The store cannot be opened, or its folder cannot be used.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The target exists already.
+    /// The target exists.
     #[error("{}", exists_already(.0))]
     Exists(PathBuf),
-    /// The target lies in the data folder.
+    /// The target is in the data folder.
     #[error(
         "{} lies in the data folder {}, where it could be taken for a part of the store: name a file outside of it",
-        whole(.to).display(), whole(.data).display()
+        absolute(.to).display(), absolute(.data).display()
     )]
-    Among {
-        /// The target.
-        to: PathBuf,
-        /// The data folder.
-        data: PathBuf,
-    },
+    Among { to: PathBuf, data: PathBuf },
     /// The target cannot be written.
     #[error("{}", unwritten(.to, .error))]
     Unwritten {
-        /// The target.
         to: PathBuf,
-        /// What was reported.
+        /// The error of the file system.
         error: io::Error,
     },
-    /// There is a store already where one is to be made.
+    /// A restore was requested into a folder that has a store.
     #[error(
-        "there is a store in {folder} already, and a restore never writes over one: move `store` and `manifest` out of it first \
-         (keep them until you know that you do not need them), or make the store elsewhere: \
+        "there is a store in {folder} already, and a restore never overwrites one: move `store` and `manifest` out of it first \
+         (keep them until you know that you do not need them), or restore into another folder: \
          TERTULIA__STORAGE__PATH=/new/folder tertulia history restore …",
         folder = .0.display()
     )]
     Occupied(PathBuf),
-    /// What is to be copied is no backup, or a damaged one.
+    /// The file to be copied is not a backup, or is damaged.
     #[error("{} is not a backup that can be used: {detail}", .path.display())]
-    Unusable {
-        /// The backup.
-        path: PathBuf,
-        /// What is wrong with it.
-        detail: String,
-    },
-    /// The file system reports something.
+    Unusable { path: PathBuf, detail: String },
+    /// Another error of the file system.
     #[error("{}: {error}", .path.display())]
     Io {
-        /// What it is about.
+        /// The file or folder in question.
         path: PathBuf,
-        /// What was reported.
+        /// The error of the file system.
         error: io::Error,
     },
 }
 
-/// A path from the root on, however it was named.
-fn whole(path: &Path) -> PathBuf {
+fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
-impl From<CopyError> for KeepError {
+impl From<CopyError> for MaintenanceError {
     fn from(error: CopyError) -> Self {
         let detail = error.to_string();
         match error {
@@ -109,7 +97,7 @@ impl From<CopyError> for KeepError {
     }
 }
 
-/// Writes records that come in the order of their keys into one new file that only its owner can read.
+/// Writes records, which must be ordered by key, into one new file that only its owner can read.
 pub(super) fn write(
     to: &Path,
     records: impl Iterator<Item = Result<(Key, Value), StoreError>>,
@@ -155,15 +143,15 @@ fn write_records(
     Ok(count)
 }
 
-/// Reads a backup through, each record as `inspect` knows it; `progress` hears the number of records read every few thousand.
+/// Reads a backup completely and checks each record with `inspect`. `progress` gets the number of records read every few thousand.
 ///
 /// # Errors
-/// [`CopyError::Unusable`] when it is cut off, altered or no backup; problems of what it holds are in the report.
+/// [`CopyError::Unusable`] when the backup is cut off, altered or not a backup. Problems of its records are in the report.
 pub fn verify(backup: &Path, inspect: impl Inspect + Send + 'static, progress: impl FnMut(u64)) -> Result<Report, CopyError> {
     Audit::inspecting(inspect).run(Records::open(backup)?, progress)
 }
 
-/// The records of a backup, ascending. The last item is an error unless the checksum fits.
+/// The records of a backup, ascending. The last item is an error if the checksum does not match.
 pub(super) struct Records {
     path: PathBuf,
     input: Hashing<BufReader<File>>,
@@ -182,11 +170,11 @@ impl Records {
         } else if header.starts_with(HEADER_START) {
             let found = String::from_utf8_lossy(&header[HEADER_START.len()..]).trim().to_owned();
             Err(records.unusable_because(&format!(
-                "it is a backup of form {}, this version of tertulia reads up to 1: use the version that wrote it",
+                "it is a backup in format {}, this version of tertulia reads up to 1: use the version that wrote it",
                 found.escape_debug()
             )))
         } else {
-            Err(records.unusable_because("it does not begin like one"))
+            Err(records.unusable_because("it does not begin with the header of one"))
         }
     }
 
@@ -213,7 +201,7 @@ impl Records {
         if count == self.read && hash == computed && rest == 0 {
             return Ok(());
         }
-        Err(io::Error::new(ErrorKind::InvalidData, "its checksum does not fit: it was altered"))
+        Err(io::Error::new(ErrorKind::InvalidData, "its checksum does not match: it was altered"))
     }
 
     fn unusable(&self, error: io::Error) -> CopyError {
@@ -242,7 +230,7 @@ impl Iterator for Records {
     }
 }
 
-/// Hashes what passes through it.
+/// A reader or writer that hashes all bytes.
 struct Hashing<T> {
     inner: T,
     hash: u64,
@@ -293,7 +281,7 @@ impl<T: Read> Hashing<T> {
         self.read_exact(&mut bytes).map(|()| u64::from_be_bytes(bytes))
     }
 
-    /// Grows with what is there, not with what a length promises.
+    /// Reads this many bytes. The buffer grows with the bytes that exist, so that a wrong length does not fill the memory.
     fn part(&mut self, length: u32) -> io::Result<Vec<u8>> {
         let mut part = Vec::new();
         self.inner.by_ref().take(length.into()).read_to_end(&mut part)?;

@@ -1,12 +1,12 @@
-//! What a batch means, in every store: when it is refused, and which keys it changes.
+//! The meaning of a batch, shared by all stores: when it is rejected, and which keys it changes.
 
 use crate::domain::id::Seq;
 use crate::ports::store::key::Key;
 use crate::ports::store::{Batch, Refusal, Term, Value, Write};
 
-/// Why a batch is not stored in a store that holds these values; `None` if it is.
+/// Why a store with these values rejects a batch; `None` if it accepts it.
 ///
-/// `held` is the term under which the ward is held, `Term(0)` when nobody has taken it since the store was opened.
+/// `held` is the current term of the ward, or `Term(0)` if nobody has taken it since the store was opened.
 pub(super) fn refusal<E>(
     batch: &Batch,
     held: Term,
@@ -34,7 +34,7 @@ pub(super) fn refusal<E>(
     Ok(None)
 }
 
-/// Every key that a batch changes, in order, with its new value; `None` takes the key away.
+/// Every key that a batch changes, in order, with its new value; `None` deletes the key.
 pub(super) fn changes(batch: Batch) -> Vec<(Key, Option<Value>)> {
     let mut changes = Vec::with_capacity(batch.writes.len() + batch.append.as_ref().map_or(0, |append| append.records.len() + 1));
     if let Some(append) = batch.append.filter(|append| !append.records.is_empty()) {
@@ -52,12 +52,12 @@ pub(super) fn changes(batch: Batch) -> Vec<(Key, Option<Value>)> {
     changes
 }
 
-/// How many events a batch appends.
+/// The number of events that a batch appends.
 pub(super) fn events(batch: &Batch) -> u64 {
     batch.append.as_ref().map_or(0, |append| append.records.len() as u64)
 }
 
-/// A number as stores keep it: eight bytes, big-endian.
+/// Decodes a number as stores write it: eight bytes, big-endian.
 pub(super) fn number(bytes: &[u8]) -> Option<u64> {
     bytes.try_into().ok().map(u64::from_be_bytes)
 }

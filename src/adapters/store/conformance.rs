@@ -1,4 +1,4 @@
-//! What every store has to do, whatever it is made of.
+//! The tests that every store has to pass.
 
 use crate::domain::id::{Seq, Ward};
 use crate::ports::store::key::{ChannelNo, Key, Kind};
@@ -6,27 +6,26 @@ use crate::ports::store::{Append, Batch, Refusal, Store, Term, Value, Write};
 
 /// A store under test.
 pub(super) trait Subject {
-    /// The store.
     fn store(&self) -> &dyn Store;
 
-    /// Closes the store and opens what it has kept.
+    /// Closes the store and opens it again with its committed data.
     fn reopen(&mut self);
 }
 
-/// Makes one test of each rule, for stores made by the expression.
+/// Generates one test for each rule. The expression creates the store.
 macro_rules! conformance {
     ($subject:expr) => {
         conformance!($subject;
-            a_stored_batch_is_there_whole,
+            a_stored_batch_is_complete,
             a_batch_without_an_append_or_writes_is_stored,
             events_are_numbered_in_order_and_the_head_follows,
             a_group_is_stored_in_order,
             later_batches_see_what_earlier_ones_wrote,
-            the_last_of_several_writes_to_a_key_holds,
+            the_last_of_several_writes_to_a_key_wins,
             a_term_that_was_never_taken_is_refused,
             a_second_taking_ends_the_first,
             taking_one_ward_leaves_the_others,
-            a_gap_is_refused_with_both_figures,
+            a_gap_is_refused_with_both_numbers,
             a_repeated_append_is_refused,
             a_key_that_had_to_be_new_is_refused_with_its_value,
             a_refused_batch_leaves_nothing_and_the_others_are_stored,
@@ -53,7 +52,7 @@ pub(super) use conformance;
 pub(super) const WARD: Ward = Ward(7);
 pub(super) const CHANNEL: ChannelNo = ChannelNo(1);
 
-pub(super) async fn a_stored_batch_is_there_whole(subject: impl Subject) {
+pub(super) async fn a_stored_batch_is_complete(subject: impl Subject) {
     let store = subject.store();
     let mut batch = append(taken(store).await, 0, ["hello", "there"]);
     batch.writes = vec![put("a", "1"), put("b", "2")];
@@ -108,7 +107,7 @@ pub(super) async fn later_batches_see_what_earlier_ones_wrote(subject: impl Subj
     assert_eq!(outcomes, [Ok(()), Err(Refusal::Exists { key: key("id"), value: b"first".to_vec() })]);
 }
 
-pub(super) async fn the_last_of_several_writes_to_a_key_holds(subject: impl Subject) {
+pub(super) async fn the_last_of_several_writes_to_a_key_wins(subject: impl Subject) {
     let store = subject.store();
     let term = taken(store).await;
 
@@ -153,7 +152,7 @@ pub(super) async fn taking_one_ward_leaves_the_others(subject: impl Subject) {
     assert_eq!(outcomes, [Ok(())]);
 }
 
-pub(super) async fn a_gap_is_refused_with_both_figures(subject: impl Subject) {
+pub(super) async fn a_gap_is_refused_with_both_numbers(subject: impl Subject) {
     let store = subject.store();
     let term = taken(store).await;
     store.commit(vec![append(term, 0, ["one"])]).await.unwrap();

@@ -1,4 +1,4 @@
-//! The files beside a store, whatever they hold: read as they were written, or refused.
+//! Fuzz targets for the files of a store: whatever they contain, they are read as they were written, or rejected.
 
 use std::fs;
 
@@ -26,7 +26,7 @@ pub(crate) fn manifest(bytes: &[u8]) {
             let read = read.expect("there is one");
             assert!(read.format <= FORMAT, "a newer format is read as this one");
             manifest::write(folder.path(), &read).expect("a folder that can be written");
-            assert_eq!(manifest::read(folder.path()).unwrap(), Some(read), "it does not read as it was written");
+            assert_eq!(manifest::read(folder.path()).unwrap(), Some(read), "it is not read back as it was written");
         }
         Err(error) => assert!(is_bounded(&error.to_string(), 2_000), "an error without end"),
     }
@@ -72,7 +72,7 @@ pub(crate) fn backup(bytes: &[u8]) {
     }
 }
 
-/// The same without a checksum before it: what a damaged store may hold.
+/// Audits records without a checksum before them, as a damaged store may have.
 pub(crate) fn audit(bytes: &[u8]) {
     let mut rest = bytes.get(18..).unwrap_or_default();
     let mut records: Vec<(Key, Value)> = Vec::new();

@@ -1,4 +1,4 @@
-//! The file beside sled's folder that says how much there has to be, because sled opens a truncated database without complaint.
+//! The file beside sled's folder that says how much the store must contain, because sled opens a truncated database without complaint.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -12,43 +12,43 @@ use super::OpenError;
 /// The newest format of stored records that this version reads.
 pub const FORMAT: u64 = 2;
 
-/// What a data folder holds, as of the last time that this was written. The store may hold more.
+/// The contents of a data folder when this was last written. The store may contain more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The version of the records' format.
     pub format: u64,
     /// The store's own id, 128 bits in hexadecimal digits.
     pub store: String,
-    /// What was ever committed.
+    /// The numbers of groups and events ever committed.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Length of the database file in bytes.
+    /// The length of the database file in bytes.
     pub db_bytes: u64,
-    /// How the database was left; `None` while it is open, and after a crash.
+    /// The state of a database that was closed properly; `None` while it is open, and after a crash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed: Option<Closed>,
 }
 
-/// How a database was left by a server that ended well.
+/// The state of the log of a database that was closed properly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Closed {
-    /// Where its log ends, in bytes of everything that was ever written to it.
+    /// The end of its log, in bytes of everything that was ever written to it.
     pub end: i64,
-    /// Segments of the file in which there is nothing.
+    /// The number of empty segments of the file.
     pub empty: u64,
 }
 
-/// How much was ever committed. Deletion and retention take nothing off.
+/// How much was ever committed. Deletion and retention do not lower the numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// The number of the last group, from 1.
     pub groups: u64,
-    /// Events ever appended.
+    /// The number of events ever appended.
     pub events: u64,
 }
 
 impl Counts {
-    /// Whether there is less of anything than in `other`.
+    /// Whether either number is lower than in `other`.
     pub fn is_less_than(self, other: Self) -> bool {
         self.groups < other.groups || self.events < other.events
     }
@@ -60,7 +60,7 @@ impl fmt::Display for Counts {
     }
 }
 
-/// Where a data folder's manifest is.
+/// The path of a data folder's manifest.
 pub fn path(data: &Path) -> PathBuf {
     data.join("manifest")
 }
@@ -68,7 +68,7 @@ pub fn path(data: &Path) -> PathBuf {
 /// Reads a data folder's manifest; `None` if there is none.
 ///
 /// # Errors
-/// [`OpenError::NewerVersion`], [`OpenError::Damaged`] when it cannot be understood, and what the file system reports.
+/// [`OpenError::NewerVersion`], [`OpenError::Damaged`] when it cannot be parsed, and the errors of the file system.
 pub fn read(data: &Path) -> Result<Option<Manifest>, OpenError> {
     #[derive(Deserialize)]
     struct Format {
@@ -82,7 +82,7 @@ pub fn read(data: &Path) -> Result<Option<Manifest>, OpenError> {
         Err(error) => return Err(OpenError::of(&path, error)),
     };
     let unreadable = |error| OpenError::doubtful(data, format!("its manifest cannot be read: {error}"));
-    // The version decides how the rest is to be read.
+    // The version decides how the rest is parsed.
     let Format { format } = serde_json::from_slice(&text).map_err(unreadable)?;
     if format > FORMAT {
         return Err(OpenError::NewerVersion { path, found: format, known: FORMAT });
@@ -93,7 +93,7 @@ pub fn read(data: &Path) -> Result<Option<Manifest>, OpenError> {
 /// Replaces a data folder's manifest, in one step that survives power loss.
 ///
 /// # Errors
-/// What the file system reports; the manifest is then the old one or the new one.
+/// The errors of the file system. The manifest is then the old one or the new one.
 pub fn write(data: &Path, manifest: &Manifest) -> std::io::Result<()> {
     let mut text = serde_json::to_vec_pretty(manifest)?;
     text.push(b'\n');
@@ -106,7 +106,7 @@ pub fn write(data: &Path, manifest: &Manifest) -> std::io::Result<()> {
     sync_folder(data)
 }
 
-/// Makes the names in a folder survive power loss.
+/// Syncs a directory, so that its entries survive power loss.
 pub(super) fn sync_folder(folder: &Path) -> std::io::Result<()> {
     File::open(folder)?.sync_all()
 }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_manifest_is_refused_whatever_else_it_holds() {
+    fn a_newer_manifest_is_refused_whatever_its_other_fields() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(path(folder.path()), r#"{"format": 3, "shards": []}"#).unwrap();
 
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_that_is_no_json_is_damage() {
+    fn a_manifest_that_is_not_json_is_damage() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(path(folder.path()), [0; 64]).unwrap();
 

@@ -1,4 +1,4 @@
-//! A store in memory, without a thread: commits at once, or when it is told to, and fails when it is told to.
+//! A store in memory, without a thread. Tests can make it hold back commits and fail.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -9,24 +9,24 @@ use tokio::sync::oneshot;
 
 use super::batch::{changes, refusal};
 use crate::domain::id::Ward;
-use crate::ports::store::keeper::{KeepError, Keeper};
 use crate::ports::store::key::Key;
+use crate::ports::store::maintenance::{MaintenanceError, StoreMaintenance};
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
 
-/// The in-memory twin of the store on disk.
+/// The in-memory counterpart of the store on disk.
 #[derive(Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
 }
 
-/// What happens to a commit instead of the usual.
+/// A fault that replaces the normal outcome of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing of it is stored, and the store has failed until it is opened again.
+    /// Nothing is stored, and the store has failed until it is opened again.
     Failed,
-    /// The answer is lost. The store goes on.
+    /// The response is lost. The store keeps working.
     Unknown {
-        /// How many of the group's batches, counted from the first, are handled all the same; more than there are means all.
+        /// How many of the group's batches are stored all the same, from the first on; a larger number than there are means all.
         batches: usize,
     },
 }
@@ -38,18 +38,18 @@ struct State {
     values: BTreeMap<Key, Value>,
     held: BTreeMap<Ward, Term>,
     last_term: u64,
-    on_command: bool,
-    /// What waits can be read already.
-    in_sight: bool,
+    is_held: bool,
+    /// Waiting commits can be read already.
+    is_held_visible: bool,
     waiting: VecDeque<(Work, oneshot::Sender<Outcome>)>,
     faults: VecDeque<Fault>,
     failed: bool,
-    /// What cannot be read.
+    /// Keys that cannot be read.
     damaged: BTreeSet<Key>,
     asked: u64,
 }
 
-/// What waits for [`MemoryStore::commit_next`].
+/// Work that waits for [`MemoryStore::commit_next`].
 enum Work {
     Commit(Vec<Batch>),
     Answer(Outcome),
@@ -62,13 +62,13 @@ impl MemoryStore {
     }
 
     /// An empty store whose commits wait for [`Self::commit_next`].
-    pub fn on_command() -> Self {
+    pub fn holding() -> Self {
         let store = Self::default();
-        store.state().on_command = true;
+        store.state().is_held = true;
         store
     }
 
-    /// Commits the group that has waited longest, and answers it. False if none waits.
+    /// Commits the group that has waited longest, and responds to it. False if none waits.
     pub fn commit_next(&self) -> bool {
         let mut state = self.state();
         let Some((work, answer)) = state.waiting.pop_front() else { return false };
@@ -77,52 +77,52 @@ impl MemoryStore {
             Work::Answer(outcome) => outcome,
         };
         drop(state);
-        // Whoever asked may have gone; the group is stored all the same, as it is on disk.
+        // The caller may be gone. The group is stored all the same, as it is on disk.
         let _ = answer.send(outcome);
         true
     }
 
-    /// Commits everything that waits, and from now on at once again.
+    /// Commits everything that waits, and commits at once from now on.
     pub fn release(&self) {
         let mut state = self.state();
-        (state.on_command, state.in_sight) = (false, false);
+        (state.is_held, state.is_held_visible) = (false, false);
         drop(state);
         while self.commit_next() {}
     }
 
-    /// From now on commits wait for [`Self::commit_next`].
+    /// Makes commits wait for [`Self::commit_next`] from now on.
     pub fn hold(&self) {
-        self.state().on_command = true;
+        self.state().is_held = true;
     }
 
-    /// As [`hold`](Self::hold), but what waits can be read meanwhile, as on a disk that was written and not synced.
+    /// Like [`hold`](Self::hold), but waiting commits can be read meanwhile, as on a disk that was written and not synced.
     pub fn hold_in_sight(&self) {
         let mut state = self.state();
-        (state.on_command, state.in_sight) = (true, true);
+        (state.is_held, state.is_held_visible) = (true, true);
     }
 
-    /// From now on a read that comes upon this key fails.
+    /// Makes every read that includes this key fail from now on.
     pub fn damage(&self, key: Key) {
         self.state().damaged.insert(key);
     }
 
-    /// How often it was read from or written to.
+    /// The number of reads and writes so far.
     pub fn asked(&self) -> u64 {
         self.state().asked
     }
 
-    /// How many groups wait.
+    /// The number of waiting groups.
     pub fn waiting(&self) -> usize {
         self.state().waiting.len()
     }
 
-    /// The next commit that has no fault ahead of it goes wrong like this.
+    /// Adds a fault to the queue; each commit takes one.
     pub fn fail_next(&self, fault: Fault) {
         self.state().faults.push_back(fault);
     }
 
-    /// What a crash and a new start leave: all that was committed. Groups that wait are lost, their outcome unknown to who asked;
-    /// nobody holds a ward; failures are over.
+    /// Simulates a crash and a new start: committed data stays, waiting groups are lost with an unknown outcome, nobody holds a ward, and faults
+    /// are cleared.
     pub fn reopen(&self) {
         let mut state = self.state();
         state.held.clear();
@@ -136,7 +136,7 @@ impl MemoryStore {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // No code below can panic between two changes that belong together.
+        // No code below can panic between two related changes.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -158,12 +158,12 @@ impl Store for MemoryStore {
         let answer = {
             let mut state = self.state();
             state.asked += 1;
-            if !state.on_command {
+            if !state.is_held {
                 return state.commit(group);
             }
-            let (asked, answer) = oneshot::channel();
-            let work = if state.in_sight { Work::Answer(state.commit(group)) } else { Work::Commit(group) };
-            state.waiting.push_back((work, asked));
+            let (sender, answer) = oneshot::channel();
+            let work = if state.is_held_visible { Work::Answer(state.commit(group)) } else { Work::Commit(group) };
+            state.waiting.push_back((work, sender));
             answer
         };
         answer.await.unwrap_or_else(|_| Err(StoreError::Unknown("the store is gone".into())))
@@ -192,19 +192,19 @@ impl Store for MemoryStore {
 }
 
 #[async_trait]
-impl Keeper for MemoryStore {
-    async fn backup(self: Arc<Self>, to: &Path) -> Result<u64, KeepError> {
+impl StoreMaintenance for MemoryStore {
+    async fn backup(self: Arc<Self>, to: &Path) -> Result<u64, MaintenanceError> {
         let records: Vec<_> = self.state().values.iter().map(|(key, value)| Ok((key.clone(), value.clone()))).collect();
         let to = to.to_path_buf();
         let copied = tokio::task::spawn_blocking(move || super::backup::write(&to, records.into_iter(), |_| {}));
-        Ok(copied.await.map_err(|panic| KeepError::Failed(format!("copying panicked: {panic}")))??.records)
+        Ok(copied.await.map_err(|panic| MaintenanceError::Failed(format!("copying panicked: {panic}")))??.records)
     }
 
-    async fn copy_for(self: Arc<Self>, _: u32) -> Result<(PathBuf, u64), KeepError> {
-        Err(KeepError::Failed("a store in memory has no folder".to_owned()))
+    async fn copy_for(self: Arc<Self>, _: u32) -> Result<(PathBuf, u64), MaintenanceError> {
+        Err(MaintenanceError::Failed("a store in memory has no folder".to_owned()))
     }
 
-    async fn disk_bytes(self: Arc<Self>) -> Result<u64, KeepError> {
+    async fn disk_bytes(self: Arc<Self>) -> Result<u64, MaintenanceError> {
         Ok(0)
     }
 }
@@ -228,7 +228,7 @@ impl State {
                 for batch in group.into_iter().take(batches) {
                     self.store(batch)?.ok();
                 }
-                Err(StoreError::Unknown("the answer was lost".into()))
+                Err(StoreError::Unknown("the response was lost".into()))
             }
         }
     }

@@ -1,35 +1,35 @@
-//! Writes a file that only its owner can read, under another name until it is whole.
+//! Writes a file that only its owner can read, under a temporary name until it is complete.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// So many parts of one file may lie there: of those who write it at the same moment, and of those who were killed.
+/// How many parts of one file may exist: of concurrent writers, and of writers that were killed.
 const MOST_PARTS: u32 = 1_000;
 
-/// What is written of a file so far: `<name>.part` beside it, or `<name>.2.part` and so on where that is there.
+/// An incomplete file: `<name>.part` beside the target, or `<name>.2.part` and so on where that exists.
 ///
-/// It is always a new file: nothing that lies there, a link to somewhere else least of all, is written to, is taken away, or lends it its
-/// permissions. It goes when this is dropped; whoever is killed leaves it.
+/// It is always a new file. An existing file, or a link to somewhere else, is never written to or deleted, and never gives it its
+/// permissions. The part is deleted when this is dropped. A process that is killed leaves it.
 #[derive(Debug)]
 pub struct Part {
     to: PathBuf,
     path: PathBuf,
-    /// Device and number, to know it again.
+    /// Device and inode, to recognise the file.
     identity: (u64, u64),
 }
 
 impl Part {
-    /// Begins it.
+    /// Creates the part.
     ///
     /// # Errors
-    /// Those of the file system; [`unwritten`] says of them what whoever asked for the file can do.
+    /// The errors of the file system. [`unwritten`] turns one into a message for the user.
     pub fn begin(to: &Path) -> io::Result<(File, Self)> {
         for number in 1..=MOST_PARTS {
             let path = path_of(to, number);
             let file = match File::options().write(true).create_new(true).mode(0o600).open(&path) {
-                // Whose it is cannot be told.
+                // Its owner is unknown.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                 opened => opened?,
             };
@@ -39,19 +39,19 @@ impl Part {
         Err(ErrorKind::AlreadyExists.into())
     }
 
-    /// Gives it its name, without replacing what somebody else has put there since.
+    /// Gives the file its name, without replacing another file that has that name by now.
     ///
     /// # Errors
-    /// [`ErrorKind::AlreadyExists`], those of the file system, and that another file has taken the part's place.
+    /// [`ErrorKind::AlreadyExists`], other errors of the file system, and an error if another file has replaced the part.
     pub fn finish(self) -> io::Result<()> {
         if !self.is_there() {
-            return Err(io::Error::other("somebody else is writing there"));
+            return Err(io::Error::other("another process is writing there"));
         }
         fs::hard_link(&self.path, &self.to)?;
         fs::remove_file(&self.path)
     }
 
-    /// Whether what lies there is still what was begun.
+    /// Whether the part's path still has the file that was created.
     fn is_there(&self) -> bool {
         fs::symlink_metadata(&self.path).is_ok_and(|found| identity(&found) == self.identity)
     }
@@ -60,7 +60,7 @@ impl Part {
 impl Drop for Part {
     fn drop(&mut self) {
         if self.is_there() {
-            // What cannot be taken away stays.
+            // A file that cannot be deleted remains.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -72,7 +72,7 @@ fn path_of(to: &Path, number: u32) -> PathBuf {
     path.into()
 }
 
-/// What to say of a new file that could not be written: by the name that it was to have, and with the way out.
+/// The message for a new file that could not be written. It names the target and what to do.
 pub fn unwritten(to: &Path, error: &io::Error) -> String {
     let shown = to.display();
     if to.as_os_str().as_encoded_bytes().ends_with(b"/") {
@@ -84,7 +84,7 @@ pub fn unwritten(to: &Path, error: &io::Error) -> String {
         ErrorKind::NotFound if !folder.exists() => {
             format!("{shown} cannot be written, there is no folder {place}: make it first")
         }
-        ErrorKind::NotADirectory => format!("{shown} cannot be written, {place} is no folder: name another"),
+        ErrorKind::NotADirectory => format!("{shown} cannot be written, {place} is not a folder: name another"),
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             format!("{shown} cannot be written ({error}): let the user that runs this write to {place}, or name another folder")
         }
@@ -96,7 +96,7 @@ pub fn unwritten(to: &Path, error: &io::Error) -> String {
     }
 }
 
-/// What to say of a new file whose name is taken.
+/// The message for a new file whose name is taken.
 pub fn exists_already(to: &Path) -> String {
     let shown = to.display();
     if to.is_dir() {
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_waits_at_the_parts_name_is_left_as_it_is() {
+    fn existing_files_at_the_names_of_parts_are_not_touched() {
         let folder = tempfile::tempdir().unwrap();
         let to = folder.path().join("copy");
         fs::write(path_of(&to, 1), "precious").unwrap();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_become_whole_goes_and_what_took_its_place_stays() {
+    fn an_unfinished_part_is_deleted_and_a_file_that_replaced_it_stays() {
         let folder = tempfile::tempdir().unwrap();
         let to = folder.path().join("copy");
 
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_waits_at_the_parts_name_is_not_followed() {
+    fn a_link_at_the_name_of_a_part_is_not_followed() {
         let folder = tempfile::tempdir().unwrap();
         let (to, victim) = (folder.path().join("copy"), folder.path().join("victim"));
         fs::write(&victim, "precious").unwrap();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_a_parts_place_is_not_given_its_name() {
+    fn a_file_that_replaced_a_part_is_not_renamed() {
         let folder = tempfile::tempdir().unwrap();
         let to = folder.path().join("copy");
         let (_file, first) = Part::begin(&to).unwrap();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_who_write_at_the_same_moment_the_one_that_is_whole_first_has_the_name() {
+    fn the_first_of_two_concurrent_writers_to_finish_gets_the_name() {
         let folder = tempfile::tempdir().unwrap();
         let to = folder.path().join("copy");
         let (_file, first) = Part::begin(&to).unwrap();
@@ -211,24 +211,24 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_written_is_told_of_by_its_own_name_with_the_way_out() {
+    fn the_message_for_an_unwritable_file_names_the_target_and_what_to_do() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("file"), "").unwrap();
-        let told = |to: &str| {
+        let message = |to: &str| {
             let to = folder.path().join(to);
             let text = unwritten(&to, &Part::begin(&to).unwrap_err());
             text.replace(&folder.path().display().to_string(), "…")
         };
 
-        assert_eq!(told("gone/copy"), "…/gone/copy cannot be written, there is no folder …/gone: make it first");
-        assert_eq!(told("gone/"), "there is no folder …/gone/: make it first, and name a new file in it");
-        assert_eq!(told("file/copy"), "…/file/copy cannot be written, …/file is no folder: name another");
+        assert_eq!(message("gone/copy"), "…/gone/copy cannot be written, there is no folder …/gone: make it first");
+        assert_eq!(message("gone/"), "there is no folder …/gone/: make it first, and name a new file in it");
+        assert_eq!(message("file/copy"), "…/file/copy cannot be written, …/file is not a folder: name another");
         let full = unwritten(Path::new("copy"), &ErrorKind::StorageFull.into());
         assert_eq!(full, "copy cannot be written (no storage space): make room there, or name another folder");
     }
 
     #[test]
-    fn a_name_that_is_a_folders_is_told_apart_from_one_that_is_taken() {
+    fn a_name_of_a_folder_and_a_taken_name_have_different_messages() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_already_is_not_replaced() {
+    fn an_existing_file_is_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let to = folder.path().join("copy");
         let (_file, part) = Part::begin(&to).unwrap();

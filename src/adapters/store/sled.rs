@@ -1,19 +1,19 @@
 //! The store on disk: one sled tree in `<data>/store`, written by one thread, with the manifest beside it.
 
+mod closing;
 mod committer;
 mod copy;
 mod durable;
 pub(super) mod facts;
 mod files;
 mod layout;
-mod letting_go;
 mod log;
-mod mend;
 mod open;
+mod placeholders;
 mod readable;
-mod renew;
+mod repair;
 mod snapshot;
-mod stand_ins;
+mod upgrade;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
@@ -29,40 +29,39 @@ use super::backup::{Copied, CopyError};
 use super::open_error::WAYS_OUT;
 use super::target;
 use crate::domain::id::Ward;
-use crate::ports::store::keeper::{Complete, Inspect, KeepError, Keeper};
 use crate::ports::store::key::Key;
+use crate::ports::store::maintenance::{Inspect, MaintenanceError, Reconstruct, StoreMaintenance};
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
 use crate::telemetry::instruments::Instruments;
-use committer::{Committer, Order};
-use letting_go::attempt;
-use open::Rest;
+use closing::attempt;
+use committer::{Committer, Request};
+use open::LossPolicy;
 use snapshot::Snapshot;
 
 pub use copy::{compact, restore, salvage};
 pub use files::{FolderLock, is_in_use, lock};
-pub use renew::{Renewed, renew};
+pub use upgrade::{Upgraded, upgrade};
 
 /// How a store on disk is opened.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    /// Go on with what is there when it is less than the manifest says. The store is then read through twice while it is opened, and
-    /// what its journals miss counts as deleted.
+    /// Continue with the existing data if it is less than the manifest says. The store is then read completely twice while it is opened, and
+    /// events that are missing from journals count as deleted.
     pub accept_loss: bool,
-    /// How long opening may go on without a sign: damage can make sled search for ever. 60 s is plenty: a million events after a crash take
-    /// 0.2 s. Where a loss is accepted, a second for every 4 MiB of the file comes on top.
+    /// The time limit for opening without progress, because damage can make sled search without end. 60 s is plenty: a million events after a
+    /// crash take 0.2 s. If a loss is accepted, one second for every 4 MiB of the file is added.
     pub deadline: Duration,
-    /// How many bytes of pages sled keeps in memory.
+    /// The size of sled's page cache in bytes.
     pub cache_bytes: u64,
-    /// The id that a new store gets, from [`Rng::id`](crate::ports::rng::Rng::id).
+    /// The id for a new store, from [`Rng::id`](crate::ports::rng::Rng::id).
     pub new_id: u128,
-    /// What it measures with.
     pub instruments: Instruments,
     /// The lock of the data folder, if this process holds it already.
     pub held: Option<FolderLock>,
 }
 
 impl OpenOptions {
-    /// The lock of the data folder: the one that is held, or a new one.
+    /// The lock of the data folder: the one in `held`, or a new one.
     fn lock(&self, data: &Path) -> Result<FolderLock, OpenError> {
         self.held.clone().map_or_else(|| files::lock(data), Ok)
     }
@@ -70,43 +69,43 @@ impl OpenOptions {
 
 /// The store on disk.
 ///
-/// The term counts openings, and takings beyond a ward's first in one opening: whatever was held before is older. What a commit
-/// writes can be read a moment before it is on disk; it is reported only after. After a failed write reads go on.
+/// The term counts openings, and each further time that a ward is taken within one opening. So every earlier owner has an older term. A
+/// commit's data can be read a moment before it is on disk, but is acknowledged only after. Reads still work after a failed write.
 pub struct SledStore {
     folder: PathBuf,
     db: Option<sled::Db>,
-    orders: Option<mpsc::Sender<Order>>,
+    requests: Option<mpsc::Sender<Request>>,
     committer: Option<JoinHandle<()>>,
-    /// How many copies are being written.
+    /// The number of copies being written.
     copies: watch::Sender<usize>,
-    // Held for as long as the store is open, so that no second server, restore or compaction meets it.
+    // Held while the store is open, so that a second server, a restore or a compaction cannot use the folder.
     _lock: files::FolderLock,
 }
 
 impl SledStore {
     /// Opens the store in a data folder, or creates one. Blocks.
     ///
-    /// Layout: `store/` is sled's, `manifest` says how much there has to be, `lock` is locked while the store is open. A store
-    /// without a manifest is read through; when it is sound it gets a new manifest, when not it is refused as damaged.
+    /// Layout: `store/` is sled's, `manifest` says how much the store must contain, `lock` is locked while the store is open. A store without a
+    /// manifest is read completely. If it is sound, it gets a new manifest, otherwise it is refused as damaged.
     ///
     /// # Errors
-    /// Each way in which a store can be unfit; [`OpenError`] says which of them leave it untouched.
+    /// [`OpenError`] lists them, and says which of them leave the store unchanged.
     pub fn open(data: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
-        Self::open_completed(data, options, ())
+        Self::open_repaired(data, options, ())
     }
 
-    /// The same. Where a loss is accepted, what the records that are left tell of those that are lost is made anew first.
+    /// Does the same. If a loss is accepted, lost records are first rebuilt from the others.
     ///
     /// # Errors
     /// As for [`open`](Self::open).
-    pub fn open_completed(
+    pub fn open_repaired(
         data: &Path,
         options: &OpenOptions,
-        complete: impl Complete + Send + 'static,
+        reconstruct: impl Reconstruct + Send + 'static,
     ) -> Result<Self, OpenError> {
-        let rest = if options.accept_loss { Rest::Mended(Box::new(complete)) } else { Rest::Refused };
-        let opened = open::open(data, options, rest)?;
-        let (orders, inbox) = mpsc::channel();
+        let loss_policy = if options.accept_loss { LossPolicy::Repair(Box::new(reconstruct)) } else { LossPolicy::Refuse };
+        let opened = open::open(data, options, loss_policy)?;
+        let (requests, inbox) = mpsc::channel();
         let open::Opened { db, facts, manifest, lock } = opened;
         let (db, committer) = attempt(db, |db| {
             let committer = Committer::new(db.clone(), facts, manifest, data, options.instruments.clone())?;
@@ -116,28 +115,27 @@ impl SledStore {
         Ok(Self {
             folder: data.to_path_buf(),
             db: Some(db),
-            orders: Some(orders),
+            requests: Some(requests),
             committer: Some(committer),
             copies: watch::Sender::new(0),
             _lock: lock,
         })
     }
 
-    /// Reads the whole store through as it is now, each record as `inspect` knows it, while the store goes on working. Blocks; `progress`
-    /// hears the number of records read every few thousand.
+    /// Reads the whole store as of now and checks each record with `inspect`, while the store keeps working. Blocks. `progress` gets the number of
+    /// records read every few thousand.
     ///
     /// # Errors
-    /// The store has failed. What cannot be read, and what is wrong with what can be, is in the report.
+    /// The store has failed. Unreadable ranges and other problems are in the report.
     pub fn verify(&self, inspect: impl Inspect + Send + 'static, progress: impl FnMut(u64)) -> Result<Report, StoreError> {
         Ok(Audit::inspecting(inspect).run_on(self.snapshot()?, progress))
     }
 
-    /// Writes everything committed before now, in whole batches, into one new file outside of the data folder, while the store goes on
-    /// working. Blocks;
-    /// `progress` hears the number of records written every few thousand.
+    /// Writes everything committed before now, in whole batches, into one new file outside the data folder, while the store keeps working.
+    /// Blocks. `progress` gets the number of records written every few thousand.
     ///
     /// # Errors
-    /// [`CopyError`]; nothing of it is left, under the name least of all. Whoever is killed leaves [a part](super::part::Part).
+    /// [`CopyError`]. No file is left then. A process that is killed leaves [a part](super::part::Part).
     pub fn backup(&self, to: &Path, progress: impl FnMut(u64)) -> Result<Copied, CopyError> {
         if target::is_among(&self.folder, to) {
             return Err(CopyError::Among { to: to.to_path_buf(), data: self.folder.clone() });
@@ -157,14 +155,14 @@ impl SledStore {
 
     /// Waits until no copy is being written.
     pub async fn wait_for_copies(&self) {
-        // It fails when the sender is dropped, which is this store's.
+        // This fails only when the sender is dropped, which belongs to this store.
         let _ = self.copies.subscribe().wait_for(|copies| *copies == 0).await;
     }
 
-    /// Bytes that the store takes up on disk.
+    /// The bytes that the store uses on disk.
     ///
     /// # Errors
-    /// What the file system reports.
+    /// The errors of the file system.
     pub fn disk_bytes(&self) -> std::io::Result<u64> {
         disk_bytes(&self.folder)
     }
@@ -173,13 +171,13 @@ impl SledStore {
         let db = self.db.as_ref().ok_or_else(gone)?;
         let (begun, ready) = mpsc::channel();
         let overlay = Arc::default();
-        self.order(Order::Watch(Arc::clone(&overlay), begun))?;
+        self.request(Request::Watch(Arc::clone(&overlay), begun))?;
         ready.recv().map_err(|_| gone())?;
         Ok(Snapshot::new(db, overlay))
     }
 
-    fn order(&self, order: Order) -> Result<(), StoreError> {
-        self.orders.as_ref().and_then(|orders| orders.send(order).ok()).ok_or_else(gone)
+    fn request(&self, request: Request) -> Result<(), StoreError> {
+        self.requests.as_ref().and_then(|requests| requests.send(request).ok()).ok_or_else(gone)
     }
 
     async fn read<T: Send + 'static>(
@@ -189,14 +187,14 @@ impl SledStore {
         let db = self.db.clone().ok_or_else(gone)?;
         match tokio::task::spawn_blocking(move || read(&db)).await {
             Ok(outcome) => outcome.map_err(|error| unreadable(&error)),
-            // The runtime ends, and whoever waits here with it: nothing is wrong with the store.
+            // The runtime is shutting down, and this caller with it. Nothing is wrong with the store.
             Err(end) if end.is_cancelled() => std::future::pending().await,
             Err(panic) => Err(StoreError::Damaged(format!("a read panicked: {panic}"))),
         }
     }
 }
 
-/// Counts a copy for as long as it is being written.
+/// Counts a copy while it is being written.
 struct Copying<'a>(&'a watch::Sender<usize>);
 
 impl<'a> Copying<'a> {
@@ -215,15 +213,15 @@ impl Drop for Copying<'_> {
 #[async_trait]
 impl Store for SledStore {
     async fn take(&self, ward: Ward) -> Result<Term, StoreError> {
-        let (answer, answered) = oneshot::channel();
-        self.order(Order::Take(ward, answer))?;
-        answered.await.unwrap_or_else(|_| Err(unanswered()))
+        let (sender, answer) = oneshot::channel();
+        self.request(Request::Take(ward, sender))?;
+        answer.await.unwrap_or_else(|_| Err(unanswered()))
     }
 
     async fn commit(&self, group: Vec<Batch>) -> Result<Vec<Result<(), Refusal>>, StoreError> {
-        let (answer, answered) = oneshot::channel();
-        self.order(Order::Commit(group, answer))?;
-        answered.await.unwrap_or_else(|_| Err(unanswered()))
+        let (sender, answer) = oneshot::channel();
+        self.request(Request::Commit(group, sender))?;
+        answer.await.unwrap_or_else(|_| Err(unanswered()))
     }
 
     async fn get(&self, key: Key) -> Result<Option<Value>, StoreError> {
@@ -246,75 +244,75 @@ impl Store for SledStore {
 }
 
 #[async_trait]
-impl Keeper for SledStore {
-    async fn backup(self: Arc<Self>, to: &Path) -> Result<u64, KeepError> {
+impl StoreMaintenance for SledStore {
+    async fn backup(self: Arc<Self>, to: &Path) -> Result<u64, MaintenanceError> {
         let to = to.to_path_buf();
         let copied = tokio::task::spawn_blocking(move || Self::backup(&self, &to, |_| {}));
-        let copied = copied.await.map_err(|panic| KeepError::Failed(format!("copying panicked: {panic}")))??;
+        let copied = copied.await.map_err(|panic| MaintenanceError::Failed(format!("copying panicked: {panic}")))??;
         Ok(copied.records)
     }
 
-    async fn copy_for(self: Arc<Self>, process: u32) -> Result<(PathBuf, u64), KeepError> {
+    async fn copy_for(self: Arc<Self>, process: u32) -> Result<(PathBuf, u64), MaintenanceError> {
         let copied = tokio::task::spawn_blocking(move || {
             let to = target::for_process(&self.folder, process);
             let to = std::path::absolute(&to).map_err(|error| CopyError::Unwritten { to: to.clone(), error })?;
             let copied = self.copy(&to, |_| {})?;
             Ok::<_, CopyError>((to, copied.records))
         });
-        Ok(copied.await.map_err(|panic| KeepError::Failed(format!("copying panicked: {panic}")))??)
+        Ok(copied.await.map_err(|panic| MaintenanceError::Failed(format!("copying panicked: {panic}")))??)
     }
 
-    async fn disk_bytes(self: Arc<Self>) -> Result<u64, KeepError> {
+    async fn disk_bytes(self: Arc<Self>) -> Result<u64, MaintenanceError> {
         let measured = tokio::task::spawn_blocking(move || Self::disk_bytes(&self));
-        let measured = measured.await.map_err(|panic| KeepError::Failed(format!("measuring panicked: {panic}")))?;
-        measured.map_err(|error| KeepError::Failed(format!("the store's size cannot be read: {error}")))
+        let measured = measured.await.map_err(|panic| MaintenanceError::Failed(format!("measuring panicked: {panic}")))?;
+        measured.map_err(|error| MaintenanceError::Failed(format!("the store's size cannot be read: {error}")))
     }
 }
 
 impl Drop for SledStore {
-    /// Closes the store: what was ordered is committed, the manifest is written, the folder is free again.
+    /// Closes the store: pending requests are committed, the manifest is written, the folder is released.
     fn drop(&mut self) {
         self.db = None;
-        self.orders = None;
+        self.requests = None;
         if let Some(committer) = self.committer.take() {
-            // It ends by itself when the last order is done; its panics have been reported where they happened.
+            // The thread ends on its own after the last request. Its panics have been reported where they happened.
             let _ = committer.join();
         }
     }
 }
 
-/// Bytes that the store in this data folder takes up on disk, whether it is open or not.
+/// The bytes that the store in this data folder uses on disk, whether it is open or not.
 ///
 /// # Errors
-/// What the file system reports.
+/// The errors of the file system.
 pub fn disk_bytes(data: &Path) -> std::io::Result<u64> {
     files::bytes_under(&layout::sled_folder(data))
 }
 
-/// Bytes that this process may still write to the disk that holds this folder.
+/// The bytes that this process may still write to the disk of this folder.
 ///
 /// # Errors
-/// What the file system reports.
+/// The errors of the file system.
 pub fn disk_free(data: &Path) -> std::io::Result<u64> {
     let disk = rustix::fs::statvfs(data)?;
     Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 fn gone() -> StoreError {
-    StoreError::Failed("the thread that commits has ended".into())
+    StoreError::Failed("the commit thread has ended".into())
 }
 
 fn unanswered() -> StoreError {
-    StoreError::Unknown("the thread that commits ended before it answered".into())
+    StoreError::Unknown("the commit thread ended before it responded".into())
 }
 
-/// What a failed read means.
+/// The error for a failed read.
 fn unreadable(error: &sled::Error) -> StoreError {
-    StoreError::Damaged(format!("{}; {WAYS_OUT}", told(error)))
+    StoreError::Damaged(format!("{}; {WAYS_OUT}", message_of(error)))
 }
 
-/// What sled says of an error.
-fn told(error: &sled::Error) -> String {
+/// sled's message for an error.
+fn message_of(error: &sled::Error) -> String {
     error.to_string().replace(" backtrace ()", "")
 }
 

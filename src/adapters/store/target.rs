@@ -1,25 +1,25 @@
-//! Decides whether a file may be made somewhere: whatever lies among the files of a store is taken for one of them.
+//! Decides whether a file may be created somewhere. A file among the files of a store would be taken for one of them.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// The copy of a running server's store in its data folder, for as long as a process reads it: `tertulia history verify`.
+/// The path of the copy of a running server's store that `tertulia history verify` reads. It is in the data folder while that runs.
 pub fn for_process(data: &Path, process: u32) -> PathBuf {
     data.join(format!("verify-{process}.backup"))
 }
 
-/// Whether a new file of this name would lie below a data folder, by whatever way it is named: `..`, links and mounts included.
-/// False too where there is no such folder, in which nothing can be made.
+/// Whether a new file of this name would be below a data folder, whatever path leads there: `..`, links and mounts included. False if its
+/// folder does not exist, because nothing can be created there.
 pub fn is_among(data: &Path, to: &Path) -> bool {
     let folder = match to.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
     let Ok(folder) = fs::canonicalize(folder) else { return false };
-    // sled's folder may lie elsewhere, behind a link.
+    // sled's folder may be elsewhere, behind a link.
     let guarded: Vec<_> = [data.to_path_buf(), data.join("store")].iter().filter_map(identity).collect();
-    folder.ancestors().filter_map(identity).any(|it| guarded.contains(&it))
+    folder.ancestors().filter_map(identity).any(|ancestor| guarded.contains(&ancestor))
 }
 
 fn identity(path: impl AsRef<Path>) -> Option<(u64, u64)> {
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_it_is_called_what_lies_below_the_data_folder_is_found() {
+    fn any_path_to_a_file_below_the_data_folder_is_recognised() {
         let folder = tempfile::tempdir().unwrap();
         let (data, beside) = (folder.path().join("data"), folder.path().join("backups"));
         for made in [&data, &beside, &data.join("store"), &data.join("store/blobs"), &folder.path().join("database")] {

@@ -1,4 +1,4 @@
-//! Talks to a server over its HTTP API: to one that runs already, or to one that is started for this.
+//! Applies the load over the HTTP API, to a running server or to one that is started for the run.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ use reqwest::{Method, Response, StatusCode, Url};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
+use super::chatter::Message;
 use super::figures::{Figures, STORE_SIZE};
-use super::load::{Fate, Listener};
-use super::minutes::Watched;
-use super::talk::Said;
-use super::{AT_A_TIME, Rooms};
+use super::load::{Outcome, Target};
+use super::minutes::Monitored;
+use super::{CONCURRENCY, Rooms};
 use crate::adapters::store::sled::disk_bytes;
 use crate::cli::client::Client;
 use crate::cli::failure::Failure;
 use crate::settings::Sources;
 
-/// What a server is told that is started for this: no limit stands in the way, and its model answers at once.
+/// Settings of a server that is started for the run: limits that never apply, and a model that answers at once.
 const UNLIMITED: [(&str, &str); 15] = [
     ("TERTULIA__SERVER__LISTEN", "127.0.0.1:0"),
     ("TERTULIA__SERVER__REQUESTS_PER_SECOND", "1000000"),
@@ -38,34 +38,33 @@ const UNLIMITED: [(&str, &str); 15] = [
     ("TERTULIA__MODELS__MAIN__GUILD_MAX_CONCURRENT", "256"),
 ];
 
-/// So many messages are on their way at a time, as through a proxy that keeps so many connections: half of what a server takes. The others
-/// wait, and their time counts. Without it whatever holds a server up for a second would have the load open a connection for each message.
+/// At most this number of requests is in flight, as through a proxy with a pool of connections: half of a server's connection limit. Other
+/// messages wait, and their wait counts. Without this limit, a server that stalls for a second would get a new connection for each message.
 const CONNECTIONS: usize = 512;
 
-/// A server, and where its rooms take messages.
 pub(super) struct Http {
     client: Client,
     connections: Semaphore,
-    /// The server and its folder, if it was started for this.
+    /// The server's process and data folder, if it was started for the run.
     own: Option<(Child, PathBuf)>,
 }
 
 impl Http {
-    /// Talks to a server that runs.
+    /// Uses a running server.
     pub(super) const fn to(client: Client) -> Self {
         Self { client, connections: Semaphore::const_new(CONNECTIONS), own: None }
     }
 
-    /// Starts a server on this folder, with these settings where they do not limit it, and talks to that.
+    /// Starts a server on this data folder, with these settings except for their limits.
     pub(super) fn start(sources: &Sources, data: &Path) -> Result<Self, Failure> {
         let failed = |what: &str, error: std::io::Error| Failure::Failed(format!("a server cannot be started: {what}: {error}"));
-        let program = std::env::current_exe().map_err(|error| failed("this program is not found", error))?;
+        let program = std::env::current_exe().map_err(|error| failed("this program's file is not found", error))?;
         let mut server = Command::new(&program);
         if sources.folder_was_named {
             server.arg("--config").arg(&sources.folder);
         }
         server.arg("serve").envs(UNLIMITED).env("TERTULIA__STORAGE__PATH", data);
-        // Its lines are written, as ever, to nowhere.
+        // It formats its log lines as usual, so that their cost counts; they are dropped.
         server.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut own = server.spawn().map_err(|error| failed(&program.display().to_string(), error))?;
         let mut line = String::new();
@@ -75,7 +74,7 @@ impl Http {
         let url = line.trim().strip_prefix("ready ").and_then(|url| Url::parse(url).ok());
         let client = match url {
             Some(url) => Client::new(url, None, false),
-            None => Err(Failure::Failed("the server that was started did not come up; `tertulia check` may say why".into())),
+            None => Err(Failure::Failed("the server did not start; `tertulia check` may show why".into())),
         };
         match client {
             Ok(client) => Ok(Self { client, connections: Semaphore::new(CONNECTIONS), own: Some((own, data.to_path_buf())) }),
@@ -86,69 +85,68 @@ impl Http {
         }
     }
 
-    /// The companions that the server has, by id, with their names.
+    /// The server's companions: id and name.
     pub(super) async fn cast(&self) -> Result<Vec<(String, String)>, Failure> {
         let answer = self.client.object(self.client.request(Method::GET, "/api/companions", &[])).await?;
-        let known = answer["companions"].as_array().cloned().unwrap_or_default();
+        let companions = answer["companions"].as_array().cloned().unwrap_or_default();
         let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
-        Ok(known.iter().filter_map(|one| Some((text(&one["id"])?, text(&one["name"])?))).collect())
+        Ok(companions.iter().filter_map(|companion| Some((text(&companion["id"])?, text(&companion["name"])?))).collect())
     }
 
-    /// Makes the rooms.
-    pub(super) async fn make(&self, rooms: &Rooms) -> Result<(), Failure> {
-        let making = stream::iter(0..rooms.channels).map(|number| async move {
+    pub(super) async fn create_rooms(&self, rooms: &Rooms) -> Result<(), Failure> {
+        let requests = stream::iter(0..rooms.channels).map(|number| async move {
             let path = format!("/api/rooms/{}", Rooms::name(number));
             let plan = json!({ "guild": rooms.guild(number), "companions": rooms.companions(number) });
             self.client.send(self.client.request(Method::PUT, &path, &[]).json(&plan)).await.map(drop)
         });
-        let made: Vec<_> = making.buffer_unordered(AT_A_TIME).collect().await;
-        made.into_iter().collect()
+        let results: Vec<_> = requests.buffer_unordered(CONCURRENCY).collect().await;
+        results.into_iter().collect()
     }
 
-    /// Asks for this, once more where that fails: while messages pile up a server may have no connection left, or end one at this moment.
-    async fn look(&self, path: &str) -> Result<Response, Failure> {
-        let ask = || self.client.send(self.client.request(Method::GET, path, &[]));
-        match ask().await {
+    /// GETs this path, and retries once: a server under load may have no connection left, or may close one at this moment.
+    async fn get(&self, path: &str) -> Result<Response, Failure> {
+        let get_once = || self.client.send(self.client.request(Method::GET, path, &[]));
+        match get_once().await {
             Ok(answer) => Ok(answer),
-            Err(_) => ask().await,
+            Err(_) => get_once().await,
         }
     }
 
-    /// Waits until every room has handled what it was told.
+    /// Waits until every room has handled its messages.
     pub(super) async fn catch_up(&self, rooms: &Rooms) -> Result<(), Failure> {
-        let looking = stream::iter(0..rooms.channels)
-            .map(|number| async move { self.look(&format!("/api/rooms/{}/state", Rooms::name(number))).await.map(drop) });
-        let looked: Vec<_> = looking.buffer_unordered(AT_A_TIME).collect().await;
-        looked.into_iter().collect()
+        let requests = stream::iter(0..rooms.channels)
+            .map(|number| async move { self.get(&format!("/api/rooms/{}/state", Rooms::name(number))).await.map(drop) });
+        let results: Vec<_> = requests.buffer_unordered(CONCURRENCY).collect().await;
+        results.into_iter().collect()
     }
 }
 
-impl Watched for Http {
+impl Monitored for Http {
     async fn figures(&self) -> Result<Figures, Failure> {
-        let answer = self.look("/metrics").await?;
+        let answer = self.get("/metrics").await?;
         let text = answer.text().await.map_err(|error| self.client.broken(&error))?;
         let data = self.own.as_ref().map(|(_, data)| data);
-        // What a server says of its disk is some seconds old.
+        // The server caches its own figure for some seconds.
         Ok(Figures::read(&text).with(STORE_SIZE, data.and_then(|data| disk_bytes(data).ok())))
     }
 }
 
-impl Listener for Http {
-    async fn take(&self, said: Said) -> Fate {
-        let path = format!("/api/rooms/{}/messages", Rooms::name(said.room));
-        let mentions: Vec<_> = said.mention.into_iter().collect();
-        let message = json!({ "from": said.from, "text": &*said.text, "mentions": mentions });
-        // Nobody closes them.
+impl Target for Http {
+    async fn send(&self, message: Message) -> Outcome {
+        let path = format!("/api/rooms/{}/messages", Rooms::name(message.room));
+        let mentions: Vec<_> = message.mention.into_iter().collect();
+        let body = json!({ "from": message.from, "text": &*message.text, "mentions": mentions });
+        // This fails only for a closed semaphore, and none is closed.
         let _connection = self.connections.acquire().await;
-        match self.client.request(Method::POST, &path, &[]).json(&message).send().await {
+        match self.client.request(Method::POST, &path, &[]).json(&body).send().await {
             Ok(answer) if answer.status() == StatusCode::ACCEPTED => {
-                // Read to its end, so that the connection can be used again.
-                if answer.bytes().await.is_ok() { Fate::Accepted } else { Fate::Failed }
+                // Read the body to its end, so that the connection can be reused.
+                if answer.bytes().await.is_ok() { Outcome::Accepted } else { Outcome::Failed }
             }
             Ok(answer) if matches!(answer.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) => {
-                Fate::Refused
+                Outcome::Refused
             }
-            Ok(_) | Err(_) => Fate::Failed,
+            Ok(_) | Err(_) => Outcome::Failed,
         }
     }
 }
@@ -161,9 +159,9 @@ impl Drop for Http {
     }
 }
 
-/// Nobody needs what it has stored.
+/// Kills the server. Its stored data is not needed any more.
 fn end(server: &mut Child) {
-    // One that has ended already needs no more.
+    // Both fail only if it has exited already.
     let _ = server.kill();
     let _ = server.wait();
 }

@@ -1,4 +1,4 @@
-//! A model that answers at once, so that what is measured is everything but models.
+//! A model that answers at once, so that the time of models is not measured.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,25 +9,25 @@ use crate::domain::question_context::{Purpose, QuestionContext};
 use crate::domain::trigger::Trigger;
 use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
 
-/// Of those who were not called, one of so many wants to speak.
-const WANTS_TO_SPEAK: u64 = 8;
+/// One in this number of questions without a direct address is answered YES.
+const YES_INTERVAL: u64 = 8;
 
-/// Says YES to who is called, and now and then to others.
+/// Answers YES to each direct address, and to some other questions.
 pub(super) struct Instant {
     identity: Identity,
-    asked: AtomicU64,
+    questions: AtomicU64,
 }
 
 impl Default for Instant {
     fn default() -> Self {
         let identity = Identity { provider: "bench".into(), model: "instant".into(), endpoint: "bench".into() };
-        Self { identity, asked: AtomicU64::new(0) }
+        Self { identity, questions: AtomicU64::new(0) }
     }
 }
 
 impl Instant {
     fn wants_to_speak(&self, trigger: Trigger) -> bool {
-        trigger == Trigger::DirectAddress || self.asked.fetch_add(1, Ordering::Relaxed).is_multiple_of(WANTS_TO_SPEAK)
+        trigger == Trigger::DirectAddress || self.questions.fetch_add(1, Ordering::Relaxed).is_multiple_of(YES_INTERVAL)
     }
 }
 

@@ -1,7 +1,7 @@
-//! Says things at a rate that does not depend on how quickly they are taken, and measures from when they were to be said.
+//! Sends messages at a rate that does not depend on how quickly they are accepted, and measures latency from the time when each was due.
 //!
-//! In such an open loop what waits behind something slow counts as slow too; a loop that says the next thing once the last one was taken
-//! would leave that out.
+//! In such an open loop, a message that waits behind a slow one counts as slow too. A closed loop, which sends the next message once the last
+//! one was accepted, would leave that wait out.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,40 +13,38 @@ use hdrhistogram::Histogram;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::talk::{Said, Talk};
+use super::chatter::{Chatter, Message};
 
-/// Three digits of every time are kept.
+/// Significant digits of the times in histograms.
 pub(super) const DIGITS: u8 = 3;
-/// What is not answered so long after the last was said is given up.
-const GIVEN_UP_AFTER: Duration = Duration::from_secs(30);
+/// Messages without an answer count as failed this long after the last message was due.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How quickly things are said.
+/// When messages are sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Pace {
-    /// So many a second, whatever comes of them.
+    /// This number a second, even if earlier ones are not accepted yet.
     Rate(f64),
-    /// As many as are taken, so many on their way at a time. Times say little then.
+    /// As many as are accepted, with this number in flight. Latencies mean little then.
     FlatOut(NonZeroUsize),
 }
 
-/// What came of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// It is on record.
+pub(super) enum Outcome {
+    /// The message is on record.
     Accepted,
-    /// There was too much to do.
+    /// The system was overloaded.
     Refused,
-    /// Something else went wrong.
+    /// Any other error.
     Failed,
 }
 
-/// Whoever is talked to.
-pub(super) trait Listener {
-    /// Takes something in.
-    fn take(&self, said: Said) -> impl Future<Output = Fate>;
+/// The system under load.
+pub(super) trait Target {
+    fn send(&self, message: Message) -> impl Future<Output = Outcome>;
 }
 
-/// Microseconds of what was accepted since somebody looked last. Cloned, it is the same.
+/// The latencies in microseconds of messages that were accepted since the last [`take`](Recent::take). Clones share them.
 #[derive(Clone, Debug)]
 pub(super) struct Recent(Arc<Mutex<Histogram<u64>>>);
 
@@ -58,23 +56,22 @@ impl Default for Recent {
 
 impl Recent {
     fn note(&self, micros: u64) {
-        // It grows with what it is given; nothing takes so long that there would be no room for it.
+        // The histogram resizes itself. Only a far larger value than any latency here would fail.
         let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).record(micros);
     }
 
-    /// Takes what there is.
+    /// Returns the latencies so far, and starts with an empty histogram.
     pub(super) fn take(&self) -> Histogram<u64> {
         std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), times())
     }
 }
 
 fn times() -> Histogram<u64> {
-    Histogram::new(DIGITS).expect("three digits are few enough")
+    Histogram::new(DIGITS).expect("a histogram can have three significant digits")
 }
 
-/// What came of it all.
-pub(super) struct Taken {
-    /// Microseconds from when each accepted message was to be said.
+pub(super) struct LoadResult {
+    /// Microseconds from the time when each accepted message was due until it was accepted.
     pub times: Histogram<u64>,
     pub said: u64,
     pub accepted: u64,
@@ -85,91 +82,103 @@ pub(super) struct Taken {
     recent: Recent,
 }
 
-impl Taken {
+impl LoadResult {
     fn new(recent: &Recent) -> Self {
         Self { times: times(), said: 0, accepted: 0, refused: 0, failed: 0, took: Duration::ZERO, recent: recent.clone() }
     }
 
-    fn note(&mut self, due: Instant, fate: Fate) {
-        match fate {
-            Fate::Accepted => {
+    fn note(&mut self, due: Instant, outcome: Outcome) {
+        match outcome {
+            Outcome::Accepted => {
                 self.accepted += 1;
                 let micros = u64::try_from(due.elapsed().as_micros()).unwrap_or(u64::MAX);
-                // As above.
+                // It does not fail: see `Recent::note`.
                 let _ = self.times.record(micros);
                 self.recent.note(micros);
             }
-            Fate::Refused => self.refused += 1,
-            Fate::Failed => self.failed += 1,
+            Outcome::Refused => self.refused += 1,
+            Outcome::Failed => self.failed += 1,
         }
     }
 }
 
-/// Talks for so long.
-pub(super) async fn talk(listener: &impl Listener, talk: &mut Talk, pace: Pace, span: Duration, recent: &Recent) -> Taken {
+/// Sends messages for this duration.
+pub(super) async fn apply(
+    target: &impl Target,
+    chatter: &mut Chatter,
+    pace: Pace,
+    span: Duration,
+    recent: &Recent,
+) -> LoadResult {
     let began = Instant::now();
-    let taken = Taken::new(recent);
-    let mut taken = match pace {
-        Pace::Rate(rate) => at_a_rate(listener, talk, rate, span, taken).await,
-        Pace::FlatOut(width) => flat_out(listener, talk, width, span, taken).await,
+    let result = LoadResult::new(recent);
+    let mut result = match pace {
+        Pace::Rate(rate) => at_a_rate(target, chatter, rate, span, result).await,
+        Pace::FlatOut(width) => flat_out(target, chatter, width, span, result).await,
     };
-    taken.took = began.elapsed();
-    taken
+    result.took = began.elapsed();
+    result
 }
 
-async fn at_a_rate(listener: &impl Listener, talk: &mut Talk, rate: f64, span: Duration, mut taken: Taken) -> Taken {
-    let mut moments = moments(rate, span);
-    let mut under_way = FuturesUnordered::new();
+async fn at_a_rate(target: &impl Target, chatter: &mut Chatter, rate: f64, span: Duration, mut result: LoadResult) -> LoadResult {
+    let mut due_times = due_times(rate, span);
+    let mut in_flight = FuturesUnordered::new();
     let mut is_over = false;
-    let mut give_up = std::pin::pin!(tokio::time::sleep(span + GIVEN_UP_AFTER));
-    while !is_over || !under_way.is_empty() {
+    let mut give_up = std::pin::pin!(tokio::time::sleep(span + ANSWER_TIMEOUT));
+    while !is_over || !in_flight.is_empty() {
         tokio::select! {
-            due = moments.recv(), if !is_over => match due {
+            due = due_times.recv(), if !is_over => match due {
                 Some(due) => {
-                    taken.said += 1;
-                    let answer = listener.take(talk.next());
-                    under_way.push(async move { (due, answer.await) });
+                    result.said += 1;
+                    let answer = target.send(chatter.next());
+                    in_flight.push(async move { (due, answer.await) });
                 }
                 None => is_over = true,
             },
-            Some((due, fate)) = under_way.next(), if !under_way.is_empty() => taken.note(due, fate),
+            Some((due, outcome)) = in_flight.next(), if !in_flight.is_empty() => result.note(due, outcome),
             () = &mut give_up => break,
         }
     }
-    taken.failed += under_way.len() as u64;
-    taken
+    result.failed += in_flight.len() as u64;
+    result
 }
 
-/// When something is to be said, told at that moment: by a thread, since the runtime's timers know whole milliseconds only.
-fn moments(rate: f64, span: Duration) -> mpsc::UnboundedReceiver<Instant> {
-    let (tell, told) = mpsc::unbounded_channel();
+/// Sends each due time when it is reached. A thread does this, because the runtime's timers have a resolution of a millisecond.
+fn due_times(rate: f64, span: Duration) -> mpsc::UnboundedReceiver<Instant> {
+    let (sender, receiver) = mpsc::unbounded_channel();
     let began = Instant::now();
     std::thread::spawn(move || {
         let all = (rate * span.as_secs_f64()) as u64;
         for number in 0..all {
             let due = began + Duration::from_secs_f64(number as f64 / rate);
-            #[expect(clippy::disallowed_methods, reason = "here it is said by the clock alone, and by nothing that happens")]
+            #[expect(clippy::disallowed_methods, reason = "the load depends on the clock alone, and on no event")]
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
-            if tell.send(due).is_err() {
+            if sender.send(due).is_err() {
                 return;
             }
         }
     });
-    told
+    receiver
 }
 
-async fn flat_out(listener: &impl Listener, talk: &mut Talk, width: NonZeroUsize, span: Duration, mut taken: Taken) -> Taken {
+async fn flat_out(
+    target: &impl Target,
+    chatter: &mut Chatter,
+    width: NonZeroUsize,
+    span: Duration,
+    mut result: LoadResult,
+) -> LoadResult {
     let began = Instant::now();
-    let mut under_way = FuturesUnordered::new();
+    let mut in_flight = FuturesUnordered::new();
     loop {
-        while under_way.len() < width.get() && began.elapsed() < span {
-            taken.said += 1;
-            let (due, answer) = (Instant::now(), listener.take(talk.next()));
-            under_way.push(async move { (due, answer.await) });
+        while in_flight.len() < width.get() && began.elapsed() < span {
+            result.said += 1;
+            let (due, answer) = (Instant::now(), target.send(chatter.next()));
+            in_flight.push(async move { (due, answer.await) });
         }
-        match under_way.next().await {
-            Some((due, fate)) => taken.note(due, fate),
-            None => return taken,
+        match in_flight.next().await {
+            Some((due, outcome)) => result.note(due, outcome),
+            None => return result,
         }
     }
 }
@@ -182,56 +191,55 @@ mod tests {
 
     use super::*;
 
-    /// Takes the first thing only once the last was said.
+    /// Accepts the first message only once it has received the last one.
     struct Slow {
-        all: u64,
-        heard: Cell<u64>,
-        go_on: Notify,
+        total: u64,
+        received: Cell<u64>,
+        received_all: Notify,
     }
 
-    impl Listener for Slow {
-        async fn take(&self, _: Said) -> Fate {
-            self.heard.set(self.heard.get() + 1);
-            match self.heard.get() {
-                1 => self.go_on.notified().await,
-                heard if heard == self.all => self.go_on.notify_one(),
+    impl Target for Slow {
+        async fn send(&self, _: Message) -> Outcome {
+            self.received.set(self.received.get() + 1);
+            match self.received.get() {
+                1 => self.received_all.notified().await,
+                received if received == self.total => self.received_all.notify_one(),
                 _ => {}
             }
-            Fate::Accepted
+            Outcome::Accepted
         }
     }
 
     #[tokio::test]
-    async fn who_talks_does_not_wait_for_who_listens() {
-        let slow = Slow { all: 50, heard: Cell::new(0), go_on: Notify::new() };
-        let mut people = Talk::new(1, 1, Vec::new());
+    async fn messages_are_sent_on_time_while_an_earlier_one_waits_for_its_answer() {
+        let slow = Slow { total: 50, received: Cell::new(0), received_all: Notify::new() };
+        let mut chatter = Chatter::new(1, 1, Vec::new());
 
-        let taken = talk(&slow, &mut people, Pace::Rate(1_000.0), Duration::from_millis(50), &Recent::default()).await;
+        let result = apply(&slow, &mut chatter, Pace::Rate(1_000.0), Duration::from_millis(50), &Recent::default()).await;
 
-        assert_eq!((taken.said, taken.accepted, taken.failed), (50, 50, 0));
-        // It was to be said at the very beginning.
-        assert!(taken.times.max() >= 49_000, "{}", taken.times.max());
+        assert_eq!((result.said, result.accepted, result.failed), (50, 50, 0));
+        // The first message was due at the start.
+        assert!(result.times.max() >= 49_000, "{}", result.times.max());
     }
 
     #[tokio::test]
-    async fn flat_out_there_are_never_more_on_their_way() {
+    async fn flat_out_keeps_at_most_the_given_number_in_flight() {
         struct Narrow(Cell<usize>, Cell<usize>);
-        impl Listener for Narrow {
-            async fn take(&self, _: Said) -> Fate {
+        impl Target for Narrow {
+            async fn send(&self, _: Message) -> Outcome {
                 self.0.set(self.0.get() + 1);
                 self.1.set(self.1.get().max(self.0.get()));
                 tokio::task::yield_now().await;
                 self.0.set(self.0.get() - 1);
-                Fate::Refused
+                Outcome::Refused
             }
         }
         let narrow = Narrow(Cell::new(0), Cell::new(0));
-        let width = NonZeroUsize::new(3).expect("it is not 0");
+        let width = NonZeroUsize::new(3).expect("3 is not 0");
+        let mut chatter = Chatter::new(1, 1, Vec::new());
 
-        let taken =
-            talk(&narrow, &mut Talk::new(1, 1, Vec::new()), Pace::FlatOut(width), Duration::from_millis(5), &Recent::default())
-                .await;
+        let result = apply(&narrow, &mut chatter, Pace::FlatOut(width), Duration::from_millis(5), &Recent::default()).await;
 
-        assert_eq!((narrow.1.get(), taken.refused), (3, taken.said));
+        assert_eq!((narrow.1.get(), result.refused), (3, result.said));
     }
 }

@@ -1,4 +1,4 @@
-//! Tells how a run goes while it goes on, so that it can be seen whether anything grows.
+//! Measures at intervals during a run, so that growth is visible.
 
 use std::fmt;
 use std::pin::pin;
@@ -12,31 +12,30 @@ use super::load::Recent;
 use super::report::{Times, mib, shown};
 use crate::cli::failure::Failure;
 
-/// Whoever is talked to, as far as it tells how it is.
-pub(super) trait Watched {
-    /// What it measured up to now.
+/// A system that reports its own metrics.
+pub(super) trait Monitored {
+    /// Its metrics up to now.
     async fn figures(&self) -> Result<Figures, Failure>;
 }
 
-/// How it went between two moments. Times are milliseconds.
+/// Figures of one interval. Times are milliseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Minute {
-    /// Since the measuring began.
+    /// Since the measurement began.
     at_secs: f64,
     accepted_per_second: f64,
     acceptance: Times,
-    /// What whoever is watched told of itself; nothing where it did not answer.
+    /// The system's own figures, or `None` if it did not answer.
     #[serde(flatten)]
-    told: Option<Told>,
-    /// Why it did not.
+    reported: Option<Reported>,
+    /// Why it did not answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_told: Option<String>,
 }
 
-/// What one told of itself.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-struct Told {
-    /// Since it was asked last and answered.
+struct Reported {
+    /// Since its last answer.
     overhead: Times,
     memory_mib: f64,
     open_files: f64,
@@ -44,7 +43,7 @@ struct Told {
     channels_awake: f64,
 }
 
-impl Told {
+impl Reported {
     fn of(before: Option<&Figures>, after: &Figures) -> Self {
         let overhead = before.map(|before| after.since(before).spread("tertulia_turn_overhead_seconds", "outcome=\"posted\""));
         Self {
@@ -58,17 +57,17 @@ impl Told {
 }
 
 impl Minute {
-    /// What stands over the lines.
+    /// The header of the lines.
     pub(super) const HEAD: &str =
         "     s  accepted/s  acceptance p50    p99  overhead p50    p99 ms  memory MiB  files   disk MiB  channels";
 }
 
 impl fmt::Display for Minute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { at_secs, accepted_per_second, acceptance, told, not_told } = self;
+        let Self { at_secs, accepted_per_second, acceptance, reported, not_told } = self;
         let (p50, p99) = shown_both(acceptance);
         write!(f, "{at_secs:>6.0}  {accepted_per_second:>10.0}  {p50:>14} {p99:>6}  ")?;
-        if let Some(Told { overhead, memory_mib, open_files, disk_mib, channels_awake }) = told {
+        if let Some(Reported { overhead, memory_mib, open_files, disk_mib, channels_awake }) = reported {
             let (p50, p99) = shown_both(overhead);
             write!(f, "{p50:>12} {p99:>6}    {memory_mib:>10.1}  {open_files:>5.0}  {disk_mib:>9.1}  {channels_awake:>8.0}")?;
         }
@@ -77,42 +76,43 @@ impl fmt::Display for Minute {
 }
 
 fn shown_both(times: &Times) -> (String, String) {
-    let [p50, p99] = times.middle_and_most();
+    let [p50, p99] = times.p50_and_p99();
     (shown(p50), shown(p99))
 }
 
-/// Does the work, and meanwhile looks every so often how it goes. Who does not answer then costs its line: that it is busy is what is looked at.
-pub(super) async fn along<T>(
+/// Runs the work, and takes figures at this interval during it. A system that does not answer costs only that line's figures: being busy is a
+/// result too.
+pub(super) async fn observe<T>(
     work: impl Future<Output = T>,
-    watched: &impl Watched,
+    system: &impl Monitored,
     recent: &Recent,
     every: Duration,
-    mut tell: impl FnMut(&Minute),
+    mut show: impl FnMut(&Minute),
 ) -> (T, Vec<Minute>) {
     let mut minutes = Vec::new();
     let mut work = pin!(work);
     let began = Instant::now();
-    let (mut before, mut looked) = (watched.figures().await.ok(), began);
+    let (mut before, mut last) = (system.figures().await.ok(), began);
     recent.take();
     loop {
-        let look = async {
-            tokio::time::sleep_until(looked + every).await;
-            (Instant::now(), recent.take(), watched.figures().await)
+        let measurement = async {
+            tokio::time::sleep_until(last + every).await;
+            (Instant::now(), recent.take(), system.figures().await)
         };
         tokio::select! {
             done = &mut work => return (done, minutes),
-            (now, taken, figures) = look => {
-                let told = figures.as_ref().ok().map(|after| Told::of(before.as_ref(), after));
+            (now, latencies, figures) = measurement => {
+                let reported = figures.as_ref().ok().map(|after| Reported::of(before.as_ref(), after));
                 let minute = Minute {
                     at_secs: (now - began).as_secs_f64(),
-                    accepted_per_second: taken.len() as f64 / (now - looked).as_secs_f64(),
-                    acceptance: Times::of(&taken),
-                    told,
+                    accepted_per_second: latencies.len() as f64 / (now - last).as_secs_f64(),
+                    acceptance: Times::of(&latencies),
+                    reported,
                     not_told: figures.as_ref().err().map(ToString::to_string),
                 };
-                tell(&minute);
+                show(&minute);
                 minutes.push(minute);
-                (before, looked) = (figures.ok().or(before), now);
+                (before, last) = (figures.ok().or(before), now);
             }
         }
     }
@@ -124,13 +124,13 @@ mod tests {
 
     use super::*;
 
-    /// One that answers, but for the times that are named here.
+    /// Answers, except for the calls with these numbers.
     struct Busy(Cell<u32>, &'static [u32]);
 
-    impl Watched for Busy {
+    impl Monitored for Busy {
         async fn figures(&self) -> Result<Figures, Failure> {
-            let time = self.0.replace(self.0.get() + 1);
-            if self.1.contains(&time) {
+            let call = self.0.replace(self.0.get() + 1);
+            if self.1.contains(&call) {
                 return Err(Failure::Failed("it is busy".into()));
             }
             Ok(Figures::read("process_open_file_descriptors 7\n"))
@@ -138,14 +138,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_look_that_fails_costs_its_line_and_nothing_else() {
+    async fn a_failed_measurement_costs_only_the_figures_of_its_line() {
         let busy = Busy(Cell::new(0), &[0, 2]);
         let (work, every) = (tokio::time::sleep(Duration::from_secs(35)), Duration::from_secs(10));
         let mut lines = Vec::new();
 
-        let ((), minutes) = along(work, &busy, &Recent::default(), every, |minute| lines.push(minute.to_string())).await;
+        let ((), minutes) = observe(work, &busy, &Recent::default(), every, |minute| lines.push(minute.to_string())).await;
 
-        let files: Vec<_> = minutes.iter().map(|minute| minute.told.as_ref().map(|told| told.open_files)).collect();
+        let files: Vec<_> = minutes.iter().map(|minute| minute.reported.as_ref().map(|reported| reported.open_files)).collect();
         assert_eq!(files, [Some(7.0), None, Some(7.0)]);
         assert!(lines[1].ends_with("no figures: it is busy") && !lines[2].contains("busy"), "{lines:?}");
         let (failed, fine) = (serde_json::to_value(&minutes[1]).unwrap(), serde_json::to_value(&minutes[2]).unwrap());

@@ -1,4 +1,4 @@
-//! `tertulia history expire`: deletes what was kept for long enough, now.
+//! `tertulia history expire`: deletes old events now.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use serde_json::json;
 use super::forget::confirmed;
 use super::{check_id, in_file_until};
 use crate::adapters::system::SystemClock;
-use crate::cli::asking::report;
+use crate::cli::access;
+use crate::cli::command_io::report;
 use crate::cli::failure::Failure;
 use crate::cli::usage;
-use crate::cli::whom;
 use crate::domain::id::GuildId;
 use crate::ports::backend::stamp::rfc3339;
 use crate::ports::clock::Clock as _;
@@ -18,22 +18,22 @@ use crate::server::offline::{self, Age};
 use crate::settings::Loaded;
 use crate::settings::storage::MOST_DAYS;
 
-/// The least age by which is deleted, as of `storage.retention_days`.
+/// The minimum age, as for `storage.retention_days`.
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// What is to be deleted.
-pub(super) struct Asked<'a> {
-    /// In this guild alone.
+/// What to delete.
+pub(super) struct Scope<'a> {
+    /// Only this guild. `None`: all guilds.
     pub guild: Option<&'a str>,
-    /// What is older than this; none: than the settings keep it.
+    /// The age as the user wrote it. `None`: the age in the settings.
     pub older_than: Option<&'a str>,
-    /// However young it is.
+    /// Events of any age.
     pub everything: bool,
 }
 
-/// Asks whether to go on, and deletes.
-pub(super) fn run(loaded: Loaded, asked: &Asked<'_>, yes: bool, json: bool) -> Result<(), Failure> {
-    let Asked { guild, older_than, everything } = *asked;
+/// Asks for confirmation, and deletes.
+pub(super) fn run(loaded: Loaded, scope: &Scope<'_>, yes: bool, json: bool) -> Result<(), Failure> {
+    let Scope { guild, older_than, everything } = *scope;
     guild.map(|guild| check_id("--guild", guild)).transpose()?;
     let age = match older_than {
         _ if everything => Age::Any,
@@ -41,55 +41,55 @@ pub(super) fn run(loaded: Loaded, asked: &Asked<'_>, yes: bool, json: bool) -> R
         None => Age::AsSet,
     };
     let data = loaded.settings.storage.path.clone();
-    whom::only_offline(&data, "expire")?;
-    whom::there_is_one(&data)?;
+    access::require_offline(&data, "expire")?;
+    access::require_store(&data)?;
     if age == Age::AsSet && loaded.settings.storage.keeps_everything() {
-        let detail = "everything is kept: set storage.retention_days or storage.guild_retention_days, or say --older-than, or --everything";
+        let detail = "the settings keep everything: set storage.retention_days or storage.guild_retention_days, or use --older-than or --everything";
         return Err(Failure::Usage(detail.into()));
     }
     let what = match older_than {
-        _ if everything => ", however young it is,".to_owned(),
+        _ if everything => ", of any age,".to_owned(),
         Some(span) => format!(" that is older than {span}"),
-        None => " that is older than the settings keep it".to_owned(),
+        None => " that is older than the retention period in the settings".to_owned(),
     };
-    let place = guild.map_or_else(|| "all guilds".to_owned(), |guild| format!("the guild {guild}"));
-    if !yes && !confirmed(&format!("Everything in {place}{what} is deleted."))? {
+    let guilds = guild.map_or_else(|| "all guilds".to_owned(), |guild| format!("the guild {guild}"));
+    if !yes && !confirmed(&format!("Everything in {guilds}{what} will be deleted."))? {
         return Err(Failure::Failed("nothing was changed".into()));
     }
     let until = loaded.settings.storage.compacted_by(SystemClock.now()).map(rfc3339);
-    let passed = offline::expire(loaded, guild.map(GuildId::from), age)??;
-    let object = json!({ "events": passed.events, "channels": passed.channels, "failed": passed.failed });
+    let expired = offline::expire(loaded, guild.map(GuildId::from), age)??;
+    let object = json!({ "events": expired.events, "channels": expired.channels, "failed": expired.failed });
     let sentence = format!(
-        "deleted: {} of {}; what nobody has dealt with yet stays; the file on disk holds their words until {}, and backups made before for as long \
-         as they are kept",
-        counted(passed.events, "event"),
-        counted(passed.channels, "channel"),
+        "deleted: {} of {}; events that are still needed stay; the file on disk contains the deleted words until {}, and earlier backups contain them \
+         as long as the backups exist",
+        counted(expired.events, "event"),
+        counted(expired.channels, "channel"),
         in_file_until(until.as_deref())
     );
     report(json, &object, &sentence)?;
-    if passed.failed > 0 {
+    if expired.failed > 0 {
         return Err(Failure::Store(format!(
-            "{} could not be looked through (see above); `tertulia history verify` tells whether the store is damaged",
-            counted(passed.failed, "channel")
+            "{} could not be read (see above); `tertulia history verify` shows whether the store is damaged",
+            counted(expired.failed, "channel")
         )));
     }
     Ok(())
 }
 
-fn counted(count: u64, one: &str) -> String {
-    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+fn counted(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// An age from a day on: nobody means to delete what was said a moment ago by an age, and `m` are minutes.
+/// Reads an age of at least a day. A shorter one is probably a mistake: `m` means minutes, not months.
 fn span(text: &str) -> Result<Duration, Failure> {
     let span = usage::span(text)
-        .ok_or_else(|| Failure::Usage(format!("--older-than {text:?} is no span of time: write it like 24h, 90d or 4w")))?;
+        .ok_or_else(|| Failure::Usage(format!("--older-than {text:?} is not a duration: write it like 24h, 90d or 4w")))?;
     if (DAY..=DAY * MOST_DAYS).contains(&span) {
         return Ok(span);
     }
     Err(Failure::Usage(format!(
-        "--older-than {text} is not from 1d to {MOST_DAYS}d, as storage.retention_days has to be; all that a guild said, however young, is \
-         deleted by --guild GUILD --everything"
+        "--older-than {text} is not from 1d to {MOST_DAYS}d, the range of storage.retention_days; to delete everything of a guild, of any age, \
+         use --guild GUILD --everything"
     )))
 }
 
@@ -106,9 +106,9 @@ mod tests {
     }
 
     #[test]
-    fn an_age_of_nothing_is_refused_with_the_way_to_delete_everything() {
-        let told = span("0d").unwrap_err().to_string();
+    fn an_age_of_zero_is_rejected_with_a_hint_at_everything() {
+        let error = span("0d").unwrap_err().to_string();
 
-        assert!(told.starts_with("--older-than 0d is not from 1d to 36500d") && told.contains("--everything"), "{told}");
+        assert!(error.starts_with("--older-than 0d is not from 1d to 36500d") && error.contains("--everything"), "{error}");
     }
 }

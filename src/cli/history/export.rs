@@ -1,4 +1,4 @@
-//! `tertulia history export`: reads out what happened.
+//! `tertulia history export`: writes events to standard output or a file.
 
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -12,40 +12,40 @@ use super::{Form, check_id};
 use crate::adapters::store::backup::CopyError;
 use crate::adapters::store::part::{Part, exists_already, unwritten};
 use crate::adapters::store::target;
+use crate::cli::access::{self, Access};
 use crate::cli::client::{Client, block_on, one_line};
 use crate::cli::failure::Failure;
 use crate::cli::visible;
-use crate::cli::whom::{self, Whom};
 use crate::ports::backend::keeping::{ExportForm, ExportQuery, Person};
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Backend, DAMAGED};
 use crate::server::offline;
 use crate::settings::Loaded;
 
-/// Reads out to standard output, or into a new file that is there once it is whole.
+/// Writes to standard output, or to a new file that appears once it is complete.
 pub(super) fn run(
     loaded: Loaded,
     server: Option<&str>,
     room: Option<String>,
-    of: Option<(String, String)>,
+    guild_and_person: Option<(String, String)>,
     form: Form,
     out: Option<&Path>,
 ) -> Result<(), Failure> {
     let room = room.map(|room| RoomId::parse(&room).ok_or_else(|| no_room_id(&room))).transpose()?;
     let form = if form == Form::Replay { ExportForm::Replay } else { ExportForm::Json };
-    if let Some((guild, person)) = &of {
+    if let Some((guild, person)) = &guild_and_person {
         check_id("--guild", guild)?;
         check_id("--person", person)?;
     }
-    let person = of.map(|(guild, id)| Person { guild: guild.as_str().into(), id: id.into() });
-    let query = person.map_or(Query::Kept(ExportQuery { room, form }), Query::Said);
-    let whom = whom::find(&loaded, server)?;
+    let person = guild_and_person.map(|(guild, id)| Person { guild: guild.as_str().into(), id: id.into() });
+    let query = person.map_or(Query::Events(ExportQuery { room, form }), Query::Messages);
+    let access = access::find(&loaded, server)?;
     let mut sink = Sink::open(out, &loaded.settings.storage.path)?;
     sink.copy = (form == ExportForm::Replay).then(Vec::new);
-    let outcome = match whom {
-        Whom::Server(client) => block_on(from_server(&client, &query, &mut sink)),
-        Whom::Store => {
-            whom::there_is_one(&loaded.settings.storage.path)?;
+    let outcome = match access {
+        Access::Server(client) => block_on(from_server(&client, &query, &mut sink)),
+        Access::Store => {
+            access::require_store(&loaded.settings.storage.path)?;
             offline::ask(loaded, async |backend: &dyn Backend| from_store(backend, query, &mut sink).await)
                 .map_err(Failure::from)
                 .flatten()
@@ -61,42 +61,40 @@ pub(super) fn run(
             Ok(())
         }
         Err(Failure::Failed(_)) if sink.reader_is_gone => Ok(()),
-        Err(failure) => {
-            // With the sink goes what was written.
-            Err(failure)
-        }
+        // Dropping the sink deletes the partial file.
+        Err(failure) => Err(failure),
     }
 }
 
-/// What is read out.
+/// What is exported.
 enum Query {
-    /// What is kept.
-    Kept(ExportQuery),
-    /// What somebody said.
-    Said(Person),
+    /// The stored events of one room, or of all rooms.
+    Events(ExportQuery),
+    /// The messages of one person in one guild.
+    Messages(Person),
 }
 
 async fn from_server(client: &Client, query: &Query, sink: &mut Sink) -> Result<(), Failure> {
-    let asked = match query {
-        Query::Kept(ExportQuery { room, form }) => {
+    let parameters = match query {
+        Query::Events(ExportQuery { room, form }) => {
             let form = ("as", if *form == ExportForm::Replay { "replay" } else { "json" });
             [form].into_iter().chain(room.as_ref().map(|room| ("room", room.as_str()))).collect()
         }
-        Query::Said(Person { guild, id }) => vec![("guild", guild.as_str()), ("person", &**id)],
+        Query::Messages(Person { guild, id }) => vec![("guild", guild.as_str()), ("person", &**id)],
     };
-    let response = client.send(client.request(Method::GET, "/api/export", &asked)).await?;
-    let mut pieces = response.bytes_stream();
-    // The line that was read last: where the server breaks off it says why.
+    let response = client.send(client.request(Method::GET, "/api/export", &parameters)).await?;
+    let mut chunks = response.bytes_stream();
+    // The newest line is held back: if the server aborts the answer, this line says why.
     let mut last = Vec::new();
-    while let Some(piece) = pieces.next().await {
-        let Ok(piece) = piece else {
-            return Err(broken_off(client, &last));
+    while let Some(chunk) = chunks.next().await {
+        let Ok(chunk) = chunk else {
+            return Err(aborted(client, &last));
         };
-        let known = last.len().saturating_sub(1);
-        last.extend_from_slice(&piece);
-        let end = last.len().saturating_sub(1).max(known);
-        if let Some(at) = last[known..end].iter().rposition(|byte| *byte == b'\n') {
-            let rest = last.split_off(known + at + 1);
+        let searched = last.len().saturating_sub(1);
+        last.extend_from_slice(&chunk);
+        let end = last.len().saturating_sub(1).max(searched);
+        if let Some(at) = last[searched..end].iter().rposition(|byte| *byte == b'\n') {
+            let rest = last.split_off(searched + at + 1);
             sink.write(&std::mem::replace(&mut last, rest))?;
         }
     }
@@ -105,8 +103,8 @@ async fn from_server(client: &Client, query: &Query, sink: &mut Sink) -> Result<
 
 async fn from_store(backend: &dyn Backend, query: Query, sink: &mut Sink) -> Result<(), Failure> {
     let mut lines = match query {
-        Query::Kept(query) => backend.export(query).await?,
-        Query::Said(person) => backend.export_person(person).await?,
+        Query::Events(query) => backend.export(query).await?,
+        Query::Messages(person) => backend.export_person(person).await?,
     };
     while let Some(line) = lines.next().await {
         sink.write(line?.as_bytes())?;
@@ -115,40 +113,41 @@ async fn from_store(backend: &dyn Backend, query: Query, sink: &mut Sink) -> Res
     Ok(())
 }
 
-/// A server that cannot read on ends the answer in the middle, after a line that says why.
-fn broken_off(client: &Client, last: &[u8]) -> Failure {
+/// The failure for an answer that ends in the middle. A server that cannot continue writes a last line that says why.
+fn aborted(client: &Client, last: &[u8]) -> Failure {
     let why: Value = serde_json::from_slice(last).unwrap_or_default();
     if why["type"] == DAMAGED {
         return Failure::Store(one_line(why["detail"].as_str().unwrap_or_default()));
     }
     Failure::Failed(format!(
-        "the server at {} broke off, so this is not whole: its log says why, and `tertulia history verify` whether the store is damaged",
+        "the server at {} aborted the export, so it is incomplete: the server's log says why, and `tertulia history verify` shows whether the \
+         store is damaged",
         client.address()
     ))
 }
 
-/// What a script says that it does not tell as it was.
+/// The script's notes: where it differs from what happened.
 fn notes(script: &[u8]) -> Vec<String> {
     #[derive(Default, Deserialize)]
-    struct Noted {
+    struct Notes {
         #[serde(default)]
         notes: Vec<String>,
     }
-    serde_json::from_slice::<Noted>(script).unwrap_or_default().notes
+    serde_json::from_slice::<Notes>(script).unwrap_or_default().notes
 }
 
 fn no_room_id(room: &str) -> Failure {
     Failure::Usage(format!(
-        "--room {room:?} is no room's id: 1 to 64 letters, digits, _ or -, or a channel's id like discord:1234"
+        "--room {room:?} is not a room id: give 1 to 64 letters, digits, _ or -, or a channel's id like discord:1234"
     ))
 }
 
-/// Where the lines go.
+/// The destination of the lines.
 struct Sink {
     out: Box<dyn Write>,
-    /// The file, and what is written of it so far.
+    /// The path of the file, and its partial file. `None`: standard output.
     file: Option<(PathBuf, Part)>,
-    /// What was written so far, if somebody looks at it in the end.
+    /// A copy of everything written, if it is parsed at the end.
     copy: Option<Vec<u8>>,
     reader_is_gone: bool,
 }
@@ -202,7 +201,7 @@ impl Sink {
     }
 }
 
-/// JSON that says the same and moves no terminal. In a file it stays as it is.
+/// JSON with the same value that cannot control a terminal. In a file the original stays.
 fn shown(json: &[u8]) -> Vec<u8> {
     visible::json(&String::from_utf8_lossy(json)).into_bytes()
 }

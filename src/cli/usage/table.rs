@@ -1,4 +1,4 @@
-//! What was used, as a table for people.
+//! Formats usage as a table for people.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,22 +9,22 @@ use crate::domain::price::Cost;
 use crate::ports::backend::usage::{Calls, Cap, GuildUsage, Usage, UsageBy};
 use crate::telemetry::plain::Plain;
 
-/// A line: its cells, by column.
+/// The cells of a line.
 type Row = Vec<String>;
 
-/// The table, what is to be said of the caps, and notes.
+/// The table, the caps and the notes.
 pub(super) fn of(usage: &Usage, by: By) -> String {
     let mut out = String::new();
-    // Writing to a text does not fail.
+    // Writing to a String does not fail.
     let _ = writeln!(out, "from {} to {}\n", usage.from, usage.to);
     if usage.guilds.is_empty() {
         let _ = writeln!(out, "Nothing was used.");
         return out;
     }
-    // The number of statements stands where others have a second name.
+    // Guilds have a number in the second column, where other lines have a second name.
     let first_number = if by == By::Guild { 1 } else { 2 };
     align(&rows(usage, by), first_number..7, &mut out);
-    let _ = writeln!(out, "\nthe last 24 hours, of what is allowed in a day");
+    let _ = writeln!(out, "\nusage of daily caps, last 24 hours");
     align(&usage.guilds.iter().flat_map(caps).collect::<Vec<_>>(), 2..3, &mut out);
     for note in notes(&usage.total.calls) {
         let _ = writeln!(out, "\n{note}");
@@ -33,7 +33,7 @@ pub(super) fn of(usage: &Usage, by: By) -> String {
 }
 
 fn rows(usage: &Usage, by: By) -> Vec<Row> {
-    let head = ["calls", "no answer", "tokens read", "tokens written"].map(str::to_owned);
+    let head = ["calls", "no answer", "input tokens", "output tokens"].map(str::to_owned);
     let cost = [format!("cost ({})", usage.currency)];
     let mut rows = Vec::new();
     let titled = |titles: &[&str], more: &[String]| -> Row {
@@ -73,8 +73,8 @@ fn named(guild: &GuildUsage, one: &UsageBy, by: By) -> [String; 2] {
         By::Model => [plain(&one.model), plain(&one.provider)],
         By::Guild | By::Role => {
             let what = match &*one.role {
-                "side" => "decides, sums up",
-                "main" => "speaks",
+                "side" => "decisions, summaries",
+                "main" => "statements",
                 _ => "",
             };
             [plain(&one.role), what.to_owned()]
@@ -88,16 +88,16 @@ fn row(names: [String; 2], calls: &Calls) -> Row {
 }
 
 fn caps(guild: &GuildUsage) -> [Row; 2] {
-    let told = |cap: &Cap, what: &str| -> Row {
+    let row = |cap: &Cap, what: &str| -> Row {
         let limit = cap.limit.map_or_else(|| "no limit".to_owned(), |limit| format!("of {}", grouped(limit)));
         let state = match cap.free_at {
-            Some(free_at) if cap.is_used_up() => format!("used up, free again at {free_at}"),
+            Some(free_at) if cap.is_used_up() => format!("used up, available again at {free_at}"),
             None if cap.is_used_up() => "none allowed".to_owned(),
             _ => String::new(),
         };
         vec![plain(guild.guild.as_str()), what.to_owned(), grouped(cap.used), limit, state]
     };
-    [told(&guild.caps.tokens, "tokens"), told(&guild.caps.statements, "statements")]
+    [row(&guild.caps.tokens, "tokens"), row(&guild.caps.statements, "statements")]
 }
 
 fn notes(total: &Calls) -> Vec<String> {
@@ -105,22 +105,22 @@ fn notes(total: &Calls) -> Vec<String> {
     let calls = |number: u64| if number == 1 { "1 call".to_owned() } else { format!("{} calls", grouped(number)) };
     if total.unpriced_calls > 0 {
         notes.push(format!(
-            "{} without a price on record, in no cost here: set input_price and output_price of models.side and models.main, for the \
-             calls to come",
+            "{} without a recorded price, not included in the cost: set input_price and output_price of models.side and models.main for future \
+             calls",
             calls(total.unpriced_calls)
         ));
     }
     if total.failed_calls > 0 {
-        notes.push(format!("{} without an answer: what they used is not known", calls(total.failed_calls)));
+        notes.push(format!("{} without an answer: their usage is not known", calls(total.failed_calls)));
     }
     if !total.other_costs.is_empty() {
         let costs: Vec<_> = total.other_costs.iter().map(|(currency, cost)| format!("{currency} {}", money(*cost))).collect();
-        notes.push(format!("besides, at prices of another currency: {}", costs.join(", ")));
+        notes.push(format!("not included, because their prices were in another currency: {}", costs.join(", ")));
     }
     notes
 }
 
-/// Writes rows so that their cells stand below each other; those of these columns to the right.
+/// Writes rows as aligned columns. The columns in `right` are aligned to the right.
 fn align(rows: &[Row], right: Range<usize>, out: &mut String) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
@@ -152,7 +152,7 @@ fn grouped(number: u64) -> String {
     grouped
 }
 
-/// To a hundredth of a cent; less than that is said to be so.
+/// Four decimals. A smaller cost is `<0.0001`.
 fn money(cost: Cost) -> String {
     let units = cost.as_units();
     if units > 0.0 && units < 0.000_1 {

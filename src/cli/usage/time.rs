@@ -1,4 +1,4 @@
-//! Reads times as people write them.
+//! Reads times in the formats that people use.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::cli::failure::Failure;
 use crate::domain::moment::Moment;
 use crate::ports::backend::stamp::from_rfc3339;
 
-/// A moment in RFC 3339, the beginning of a day in UTC, or so long before now.
+/// Reads RFC 3339, a day (its beginning in UTC), or a duration before now.
 pub(super) fn moment(text: &str, now: Moment) -> Option<Moment> {
     let whole_day = || format!("{text}T00:00:00Z");
     let is_day = text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
@@ -27,15 +27,15 @@ pub(super) fn span(text: &str) -> Option<Duration> {
         _ => return None,
     };
     let number = &text[..text.len() - 1];
-    // A sign would be read, too.
+    // `parse` would accept a sign.
     let number: u64 = number.bytes().all(|byte| byte.is_ascii_digit()).then(|| number.parse().ok())??;
     Some(Duration::from_secs(number.checked_mul(unit)?))
 }
 
-/// What to say of a time that is none.
+/// The failure for an invalid time.
 pub(super) fn unreadable(option: &str, text: &str) -> Failure {
     Failure::Usage(format!(
-        "{option} {text:?} is no time: write it like 2026-05-01T12:00:00Z, 2026-05-01, or as how long ago: 24h, 7d"
+        "{option} {text:?} is not a time: write it like 2026-05-01T12:00:00Z or 2026-05-01, or how long ago it was: 24h, 7d"
     ))
 }
 
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_not_read() {
+    fn an_invalid_time_is_rejected() {
         let texts =
             ["", "h", "-1h", "+1h", "1.5h", "7 d", "1y", "noon", "2026-13-01", "2026-5-1", "99999999999999999999h", "٣h", "€"];
 

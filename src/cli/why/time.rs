@@ -1,4 +1,4 @@
-//! Reads a time as people write it. What names no zone is UTC.
+//! Reads times in the formats that people use. A time without a zone is UTC.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use crate::ports::backend::stamp::from_rfc3339;
 
 const DAY: u64 = 86_400;
 
-/// Reads a time: RFC 3339, a date and time without a zone, a time of the day (the last time that it was that time), or how long ago.
+/// Reads RFC 3339, a date and time without a zone, a time of day (in the last 24 hours), or how long ago it was.
 ///
 /// # Errors
-/// What can be written instead.
+/// A message that lists the formats.
 pub(super) fn read(text: &str, now: Moment) -> Result<Moment, String> {
     let text = text.trim();
-    let known = from_rfc3339(text)
+    let moment = from_rfc3339(text)
         .or_else(|| text.parse::<civil::DateTime>().ok().filter(|_| text.contains(':')).and_then(in_utc))
         .or_else(|| time_of_day(text, now))
         .or_else(|| ago(text).map(|ago| Moment::from_micros(now.as_micros().saturating_sub(micros(ago)))));
-    known.ok_or_else(|| {
-        format!("--at {text:?} is no time: write 2026-05-01T22:14:05Z, 2026-05-01 22:14, 22:14, 2h30m, or a decision's number")
+    moment.ok_or_else(|| {
+        format!("--at {text:?} is not a time: write 2026-05-01T22:14:05Z, 2026-05-01 22:14, 22:14, 2h30m, or a decision's number")
     })
 }
 
@@ -31,13 +31,17 @@ fn in_utc(time: civil::DateTime) -> Option<Moment> {
 }
 
 fn time_of_day(text: &str, now: Moment) -> Option<Moment> {
-    // A time is read out of a date with one, too.
+    // The parser would also take the time out of a date with a time.
     let is_time = text.contains(':') && !text.contains('-');
     let time: civil::Time = text.parse().ok().filter(|_| is_time)?;
-    let now_there = jiff::Timestamp::from_microsecond(i64::try_from(now.as_micros()).ok()?).ok()?;
-    let today = TimeZone::UTC.to_datetime(now_there).date();
-    let then = in_utc(today.to_datetime(time))?;
-    Some(if then > now { Moment::from_micros(then.as_micros().saturating_sub(micros(Duration::from_secs(DAY)))) } else { then })
+    let timestamp = jiff::Timestamp::from_microsecond(i64::try_from(now.as_micros()).ok()?).ok()?;
+    let date = TimeZone::UTC.to_datetime(timestamp).date();
+    let today = in_utc(date.to_datetime(time))?;
+    Some(if today > now {
+        Moment::from_micros(today.as_micros().saturating_sub(micros(Duration::from_secs(DAY))))
+    } else {
+        today
+    })
 }
 
 /// `90s`, `15m`, `2h30m`, `3d`, with or without `ago` and spaces.
@@ -76,7 +80,7 @@ mod tests {
     use crate::ports::backend::stamp::rfc3339;
 
     #[test]
-    fn a_time_is_read_as_people_write_it() {
+    fn all_formats_of_a_time_are_read() {
         for (text, expected) in [
             ("2026-05-01T22:14:05.250Z", "2026-05-01T22:14:05.250Z"),
             ("2026-05-02T00:14:05+02:00", "2026-05-01T22:14:05.000Z"),
@@ -93,17 +97,17 @@ mod tests {
     }
 
     #[test]
-    fn a_time_of_the_day_that_is_still_to_come_was_yesterday() {
+    fn a_time_of_day_later_than_now_was_yesterday() {
         assert_eq!(read("23:40", now()).map(rfc3339), Ok("2026-05-02T23:40:00.000Z".to_owned()));
     }
 
     #[test]
-    fn what_is_no_time_is_refused_with_what_can_be_written() {
+    fn an_invalid_time_is_rejected_with_a_list_of_formats() {
         for text in ["", "yesterday", "2026-05-01", "25:00", "2x", "h", "2h3", "-2h", "99999999999999999999d", "1969-01-01 00:00"]
         {
-            let refused = read(text, now()).unwrap_err();
+            let error = read(text, now()).unwrap_err();
 
-            assert!(refused.contains("2h30m") && refused.contains(&format!("{text:?}")), "{text}: {refused}");
+            assert!(error.contains("2h30m") && error.contains(&format!("{text:?}")), "{text}: {error}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a conversation decides to put on record next.
+//! Decides which event a conversation journals next.
 
 use super::super::budget::{MINUTE, Use, UsedUp};
 use super::super::event::Decided;
@@ -6,28 +6,28 @@ use super::super::id::PersonId;
 use super::super::message::{Message, Role};
 use super::super::vote::USUAL_IMPORTANCE;
 use super::asking::Attendance;
-use super::ending::opens_again;
-use super::heard::is_too_late;
+use super::ending::reopening_cause;
+use super::inbound::is_too_late;
 use super::*;
 
-/// Why no statement was made where all that it would have answered was taken back.
+/// The error code of a reply that was not made because all messages that it would have answered were deleted.
 pub const DELETED: &str = "taken_back";
 
 /// Which deadlines are due.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
-    /// Those before this moment.
+    /// Deadlines before this moment.
     Before,
-    /// Those at it, too.
+    /// Deadlines at this moment, too.
     Now,
 }
 
-/// How long somebody is not asked again who is about to leave.
+/// The back-off of a companion that is about to leave.
 const LEAVING: Duration = Duration::from_secs(10);
 
 impl Conversation {
-    /// An event from outside is taken in, which leaves everything tidy; one that was taken in before is passed over.
-    pub(super) fn hear(&mut self, recorded: Recorded, world: &mut World<'_>, out: &mut Vec<Output>) {
+    /// Handles an inbound event. Events that were handled before are ignored.
+    pub(super) fn handle_inbound(&mut self, recorded: Recorded, world: &mut World<'_>, out: &mut Vec<Output>) {
         if recorded.seq <= self.handled && recorded.seq != Seq::NONE {
             return;
         }
@@ -35,18 +35,18 @@ impl Conversation {
         let (mut refused, mut is_late) = (None, false);
         if let Event::Said { message, said_at, .. } = &recorded.event {
             refused = self.refuse_address(recorded.seq, message, *said_at, world, out);
-            self.make_room(message, refused.is_some(), world, out);
+            self.settle_full_buffers(message, refused.is_some(), world, out);
             is_late = said_at.is_some();
         }
         count_statement(&recorded, world);
         let seq = recorded.seq;
-        self.take_in(recorded, world, out);
-        // On record, room was made before the message was taken in; to be told, it cancelled the timer first.
+        self.apply_inbound(recorded, world, out);
+        // In the journal, the overflow comes before the message. In the outputs, the cancelled timers come first.
         out[first..].sort_by_key(|output| !matches!(output, Output::LullCancelled { .. }));
         if !self.opened_again.is_empty() {
             let cancelled = out[first..].partition_point(|output| matches!(output, Output::LullCancelled { .. }));
             let rest = out.split_off(first + cancelled);
-            self.tell_opened_again(world, out);
+            self.record_reopened(world, out);
             out.extend(rest);
         }
         if let Some(used_up) = refused {
@@ -57,20 +57,20 @@ impl Conversation {
         }
     }
 
-    /// Puts on record whose stage a message took back to none.
-    pub(super) fn tell_opened_again(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+    /// Journals the companions whose stage a message set back to none.
+    pub(super) fn record_reopened(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
         for (companion, (from, cause)) in self.opened_again.clone() {
-            self.make(Event::StageChanged { companion, from, to: Stage::None, cause }, world, out);
+            self.record(Event::StageChanged { companion, from, to: Stage::None, cause }, world, out);
         }
     }
 
-    /// Whether a statement is going to be made: somebody has the floor, was selected, or will be.
+    /// Whether a statement is expected: a companion has the floor, was selected, or will be.
     pub(super) fn owes_statement(&self) -> bool {
         self.floor.is_some() || self.turn.is_some() || self.round.as_ref().is_some_and(Round::has_wishes)
     }
 
-    /// An address counts when it is heard, once, however many it names. Gives the budget, if it is used up: whoever is addressed then declines
-    /// this message by itself, and nothing else changes for them.
+    /// Counts an address, once, however many companions it names. Returns the budget if it is used up: then the addressed companions decline this
+    /// message alone, and nothing else changes for them.
     fn refuse_address(
         &mut self,
         seq: Seq,
@@ -85,33 +85,33 @@ impl Conversation {
         }
         let now = self.clock;
         let begins_episode = self.begins_episode(now, world.rules);
-        let is_heard = |(companion, gate): (&CompanionId, &Gate)| {
-            let is_open = !gate.is_closed() || opens_again(companion, gate, message, begins_episode, world.rules).is_some();
+        let receives_it = |(companion, gate): (&CompanionId, &Gate)| {
+            let is_open = !gate.is_closed() || reopening_cause(companion, gate, message, begins_episode, world.rules).is_some();
             address.includes(companion) && !gate.paused && is_open
         };
-        if is_too_late(now, self.when_said(said_at), true, &world.rules) || !self.gates.iter().any(is_heard) {
+        if is_too_late(now, self.when_said(said_at), true, &world.rules) || !self.gates.iter().any(receives_it) {
             return None;
         }
         self.use_address(seq, &PersonId::from(&*message.from.id), now, world, out)
     }
 
-    /// Puts on record who declines an address over the budget.
+    /// Journals which companions decline an address over the budget.
     fn decline_address(&mut self, seq: Seq, used_up: UsedUp, world: &mut World<'_>, out: &mut Vec<Output>) {
         let declined_by = self.window.get(seq).map(|entry| entry.declined_by.clone()).unwrap_or_default();
-        let used_up = UsedUp::last_of(world.no_more_statements(self.clock).into_iter().chain([used_up]));
+        let used_up = UsedUp::last_of(world.exhausted_statement_budget(self.clock).into_iter().chain([used_up]));
         for companion in declined_by {
-            let answered = Answered { used_up, ..Answered::default() };
+            let answered = AnswerRecord { used_up, ..AnswerRecord::default() };
             let mut record = self.decided(&companion, Trigger::DirectAddress, Decision::No, Reason::Budget, Seq::NONE, answered);
             record.messages = vec![seq];
-            self.make(Event::Decided(record), world, out);
+            self.record(Event::Decided(record), world, out);
         }
     }
 
-    /// What calls somebody wakes a channel, and was on record before anybody heard it here: it counts from when it was said, unless it counts
-    /// already. What was said before it, and leads to the same question, does not count besides.
+    /// Counts the addresses that wait after a restart. They were on record before the channel handled them, so each counts from the time when it was
+    /// said, unless it is already counted. Earlier messages that lead to the same question do not count in addition.
     pub(super) fn count_addresses_after_restart(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
         let mut counted = BTreeSet::new();
-        // Where one is refused, an earlier one may wait instead.
+        // If an address is refused, an earlier one may wait in its place.
         while let Some(seq) = self.waiting_address(&counted) {
             counted.insert(seq);
             let Some(entry) = self.window.get(seq).filter(|entry| self.clock.since(entry.at) < MINUTE) else { continue };
@@ -131,7 +131,7 @@ impl Conversation {
         addresses.filter(|seq| !counted.contains(seq)).min()
     }
 
-    /// Counts an address, or puts on record that it is over the budget, and gives that.
+    /// Counts an address. If it is over the budget, journals that and returns the budget.
     fn use_address(
         &mut self,
         seq: Seq,
@@ -142,7 +142,7 @@ impl Conversation {
     ) -> Option<UsedUp> {
         let used_up = world.ledger.refuses_address(person, at, world.rules.gate);
         if used_up.is_some() {
-            self.make(Event::AddressRefused { message: seq }, world, out);
+            self.record(Event::AddressRefused { message: seq }, world, out);
         } else {
             let used = Use::Address { person, channel: world.channel, message: seq };
             world.ledger.count(used, at, world.rules.gate);
@@ -150,56 +150,56 @@ impl Conversation {
         used_up
     }
 
-    /// Goes on as far as the way is free: what is over is closed; then everyone's triggers, in the order of ids; then the summary.
-    /// The back-offs of `over` are known to have come to their end; the others are looked at.
+    /// Continues as far as possible. First whatever has ended is closed. Then every companion's trigger is handled, in the order of ids. Then the
+    /// summary is refreshed. The back-offs in `ended_back_offs` are known to have ended; the others are checked.
     pub(super) fn advance(
         &mut self,
         occasion: Occasion,
-        mut over: Vec<CompanionId>,
+        mut ended_back_offs: Vec<CompanionId>,
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
         #[cfg(test)]
-        poison::is_there(poison::GONE_ON, self);
+        poison::check_unsettled(poison::GONE_ON, self);
         self.settle_silenced(world, out);
         self.close_round(occasion, world, out);
-        self.give_up_words(occasion, world, out);
+        self.fail_late_words(occasion, world, out);
         self.begin_turn_at_once(world, out);
         if occasion.after_statement {
             self.assess_statement(world, out);
         }
         let speaker = self.spoken.as_ref().filter(|_| occasion.after_statement).map(|spoken| &spoken.companion);
         let left_out = speaker.filter(|speaker| self.gates.get(speaker).is_none_or(|gate| gate.waiting.is_none())).cloned();
-        for companion in &self.gates.whose(Gate::lacks_interval) {
+        for companion in &self.gates.companions_where(Gate::lacks_interval) {
             self.draw_first_interval(companion, world, out);
         }
-        self.note_back_offs_over(occasion, &mut over);
-        over.sort();
-        over.dedup();
-        over.retain(|companion| self.gates.contains_key(companion));
-        self.end_back_offs(&over, world, out);
-        self.ask_who_waits(left_out, world, out);
+        self.collect_ended_back_offs(occasion, &mut ended_back_offs);
+        ended_back_offs.sort();
+        ended_back_offs.dedup();
+        ended_back_offs.retain(|companion| self.gates.contains_key(companion));
+        self.end_back_offs(&ended_back_offs, world, out);
+        self.ask_waiting(left_out, world, out);
         self.refresh_summary(world, out);
     }
 
-    /// What waits is decided without a call, or asked, in the order of ids.
-    fn ask_who_waits(&mut self, left_out: Option<CompanionId>, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let is_after_quiet = |(companion, gate): (&CompanionId, &Gate)| {
+    /// Decides waiting triggers without a call, or asks about them, in the order of ids.
+    fn ask_waiting(&mut self, left_out: Option<CompanionId>, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let is_ready_after_lull = |(companion, gate): (&CompanionId, &Gate)| {
             let is_lull = gate.waiting.is_some_and(|waiting| waiting.trigger == Trigger::Lull);
             is_lull && self.is_ready(companion, gate, world)
         };
-        if !self.is_busy() && self.gates.iter().any(is_after_quiet) {
-            // Whose quiet is over at the same moment is asked together with it.
+        if !self.is_busy() && self.gates.iter().any(is_ready_after_lull) {
+            // Companions whose lull ends at the same moment are asked together.
             self.fire_lulls(Due::Now, world, out);
         }
-        let who_waits = self.gates.whose(|gate| gate.waiting.is_some());
-        if who_waits.is_empty() {
+        let waiting_companions = self.gates.companions_where(|gate| gate.waiting.is_some());
+        if waiting_companions.is_empty() {
             return;
         }
-        // What is decided without a call settles at once, but whoever was called upon still was.
+        // A decision without a call settles the messages at once. Who was called upon is therefore determined before.
         let called = if self.holds_rounds() { self.called() } else { BTreeSet::new() };
-        let mut asked = Vec::with_capacity(who_waits.len());
-        for companion in who_waits {
+        let mut asked = Vec::with_capacity(waiting_companions.len());
+        for companion in waiting_companions {
             if let Some(waiting) = self.proceed(&companion, world, out) {
                 asked.push((companion, waiting));
             }
@@ -212,17 +212,17 @@ impl Conversation {
 
     pub(super) fn wake(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
         #[cfg(test)]
-        poison::is_there(poison::WOKEN, self);
+        poison::check_unsettled(poison::WOKEN, self);
         self.fire_lulls(Due::Now, world, out);
     }
 
-    /// Time goes on: back-offs that were to end before this moment do, and lull timers that were due before it fire, however late that is
-    /// noticed. What is due at the moment itself comes after what is heard at it.
+    /// Advances the time: ends the back-offs that were due before `at`, and fires the lull timers that were due before it, however late that is
+    /// noticed. Deadlines at `at` itself come after the inbound events of that moment.
     pub(super) fn advance_to(&mut self, at: Moment, world: &mut World<'_>, out: &mut Vec<Output>) {
         self.clock = self.clock.max(at);
         let now = self.clock;
-        let over = self.gates.whose(|gate| gate.retry_at().is_some_and(|until| until < now));
-        self.end_back_offs(&over, world, out);
+        let ended_back_offs = self.gates.companions_where(|gate| gate.retry_at().is_some_and(|until| until < now));
+        self.end_back_offs(&ended_back_offs, world, out);
         self.fire_lulls(Due::Before, world, out);
     }
 
@@ -230,14 +230,14 @@ impl Conversation {
     pub(super) fn fire_lulls(&mut self, due: Due, world: &mut World<'_>, out: &mut Vec<Output>) {
         let now = self.clock;
         let is_due = |lull_at: Moment| lull_at < now || lull_at == now && due == Due::Now;
-        let companions = self.gates.whose(|gate| gate.lull_at.is_some_and(is_due));
+        let companions = self.gates.companions_where(|gate| gate.lull_at.is_some_and(is_due));
         if !companions.is_empty() {
-            self.make(Event::LullFired { companions }, world, out);
+            self.record(Event::LullFired { companions }, world, out);
         }
     }
 
-    /// A question was answered. An answer that nobody waits for is passed over.
-    pub(super) fn conclude(
+    /// A question was answered. An answer that nobody waits for is ignored.
+    pub(super) fn on_answer(
         &mut self,
         ticket: Ticket,
         vote: Vote,
@@ -245,14 +245,14 @@ impl Conversation {
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
-        let Some((companion, evaluation)) = self.asked(ticket) else { return };
+        let Some((companion, evaluation)) = self.question(ticket) else { return };
         world.count_tokens(call.as_deref(), self.clock);
-        // Words about what was taken back meanwhile are not kept.
+        // Words about a message that was deleted in the meantime are not stored.
         let why = vote.why.as_deref().filter(|_| !evaluation.is_spoilt).map(Into::into);
         if let Some(call) = call.as_mut().filter(|_| evaluation.is_spoilt) {
             call.answer = Arc::from("");
         }
-        let mut answered = Answered { ticket: Some(ticket), why, call, ..Answered::default() };
+        let mut answered = AnswerRecord { ticket: Some(ticket), why, call, ..AnswerRecord::default() };
         let reason = match vote.verdict {
             Verdict::Yes => Reason::ModelYes,
             Verdict::No => Reason::ModelNo,
@@ -270,7 +270,7 @@ impl Conversation {
         }
         let upto = evaluation.upto;
         if vote.verdict == Verdict::Yes {
-            answered.used_up = world.no_more_statements(self.clock);
+            answered.used_up = world.exhausted_statement_budget(self.clock);
         }
         match vote.verdict {
             Verdict::Yes if answered.used_up.is_some() => {
@@ -279,7 +279,7 @@ impl Conversation {
             Verdict::Yes => {
                 let candidate = Candidate { companion, trigger: evaluation.trigger, why: answered.why.clone() };
                 self.agree(&candidate.companion, evaluation.trigger, reason, answered, world, out);
-                self.take_floor(&candidate, world, out);
+                self.give_floor(&candidate, world, out);
             }
             Verdict::No | Verdict::Unreadable => {
                 self.decline(&companion, evaluation.trigger, reason, upto, answered, world, out);
@@ -287,12 +287,12 @@ impl Conversation {
         }
     }
 
-    pub(super) fn go_unanswered(&mut self, ticket: Ticket, error: Arc<str>, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let Some((companion, evaluation)) = self.asked(ticket) else { return };
+    pub(super) fn on_unanswered(&mut self, ticket: Ticket, error: Arc<str>, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let Some((companion, evaluation)) = self.question(ticket) else { return };
         let last = self.gates[&companion].back_off.map(|back_off| back_off.pause);
-        // One that is configured no more is about to leave. Until that is on record, nobody waits for it.
+        // A companion without configuration is about to leave. Until that is on record, nobody waits for it.
         let back_off = world.policies.get(&companion).map_or(LEAVING, |policy| policy.back_off(last));
-        self.make(Event::Unanswered { companion, ticket, trigger: evaluation.trigger, error, back_off }, world, out);
+        self.record(Event::Unanswered { companion, ticket, trigger: evaluation.trigger, error, back_off }, world, out);
     }
 
     pub(super) fn post(&mut self, ticket: Ticket, text: Arc<str>, out: &mut Vec<Output>) {
@@ -305,37 +305,38 @@ impl Conversation {
     pub(super) fn fail_reply(&mut self, ticket: Ticket, error: Arc<str>, world: &mut World<'_>, out: &mut Vec<Output>) {
         if let Some(floor) = self.floor.as_ref().filter(|floor| floor.ticket == ticket) {
             let (companion, trigger) = (floor.companion.clone(), floor.trigger);
-            self.make(Event::ReplyFailed { companion, ticket, trigger, error }, world, out);
+            self.record(Event::ReplyFailed { companion, ticket, trigger, error }, world, out);
         }
     }
 
-    pub(super) fn take_summary(&mut self, upto: Seq, text: Option<Arc<str>>, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn accept_summary(&mut self, upto: Seq, text: Option<Arc<str>>, world: &mut World<'_>, out: &mut Vec<Output>) {
         let is_spoilt = std::mem::take(&mut self.summary.is_spoilt);
         match text {
-            // What is left to be summarised is asked for anew.
+            // A message was deleted in the meantime: the summary of the rest is requested again.
             Some(_) if is_spoilt => self.summary.is_being_written = false,
-            Some(text) => self.make(Event::Summarised { upto, text }, world, out),
+            Some(text) => self.record(Event::Summarised { upto, text }, world, out),
             None => {
-                // Tried again when as much has settled once more.
+                // The next attempt follows when the same number of messages has settled again.
                 self.summary.behind = 0;
                 self.summary.is_being_written = false;
             }
         }
     }
 
-    /// What was heard too late is not answered. Whoever is being asked answers first: its question may be about what is not too late.
+    /// Settles messages that arrived too late to be answered. A companion that is being asked answers first: its question may be about a message that
+    /// is not too late.
     fn settle_late(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
         let now = self.clock;
         if self.window.entries().next_back().is_none_or(|entry| now.since(entry.at) <= world.rules.gate.stale_after()) {
             return;
         }
         let patience = world.rules.gate.stale_address_after();
-        for companion in &self.gates.whose(|gate| !gate.is_silent() && !gate.is_engaged()) {
+        for companion in &self.gates.companions_where(|gate| !gate.is_silent() && !gate.is_engaged()) {
             self.settle_stale(companion, Some(patience), world, out);
         }
     }
 
-    /// After a restart, what is too old is not answered; an address may be older than the rest.
+    /// After a restart, settles messages that are too old to be answered. Addresses may be older than the rest.
     pub(super) fn settle_stale_after_restart(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
         let patience = world.rules.gate.stale_address_after();
         for companion in self.gates.keys().cloned().collect::<Vec<_>>() {
@@ -343,31 +344,31 @@ impl Conversation {
         }
     }
 
-    /// Puts an event on record and changes the state by it.
-    pub(super) fn make(&mut self, event: Event, world: &mut World<'_>, out: &mut Vec<Output>) {
+    /// Journals an event and applies it.
+    pub(super) fn record(&mut self, event: Event, world: &mut World<'_>, out: &mut Vec<Output>) {
         let turn = self.turn_of(&event, world);
-        let place = out.len();
+        let index = out.len();
         self.apply(self.clock, Seq::NONE, turn, &event, world, out);
-        out.insert(place, Output::Made(Box::new(Made { handled: self.handled, turn, event })));
+        out.insert(index, Output::Made(Box::new(Made { handled: self.handled, turn, event })));
     }
 
-    /// The buffer holds so many messages; before one more comes, the oldest settle.
-    fn make_room(&mut self, message: &Message, is_refused: bool, world: &mut World<'_>, out: &mut Vec<Output>) {
+    /// Settles the oldest messages of full buffers before one more message arrives.
+    fn settle_full_buffers(&mut self, message: &Message, is_refused: bool, world: &mut World<'_>, out: &mut Vec<Output>) {
         if self.window.len() < world.rules.gate.max_buffer {
             return;
         }
         let adds_nothing =
             |companion: &CompanionId| message.is_by(companion) || is_refused && message.address.includes(companion);
-        let hearers: Vec<_> = self.gates.keys().filter(|companion| !adds_nothing(companion)).cloned().collect();
-        self.settle_overflow(hearers, 1, world, out);
+        let receivers: Vec<_> = self.gates.keys().filter(|companion| !adds_nothing(companion)).cloned().collect();
+        self.settle_overflow(receivers, 1, world, out);
     }
 
-    /// After a restart, more may have been accepted than a buffer holds.
+    /// After a restart, settles the oldest messages of buffers that exceed their size: more may have been accepted than a buffer holds.
     pub(super) fn settle_overflow_after_restart(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
         self.settle_overflow(self.gates.keys().cloned().collect(), 0, world, out);
     }
 
-    /// The oldest settle, until there is room for so many more.
+    /// Settles the oldest messages, until there is room for `more`.
     fn settle_overflow(&mut self, companions: Vec<CompanionId>, more: usize, world: &mut World<'_>, out: &mut Vec<Output>) {
         let most = world.rules.gate.max_buffer;
         for companion in companions {
@@ -383,40 +384,40 @@ impl Conversation {
         }
     }
 
-    /// What a companion heard while it was paused or closed settles at once; one record for all who heard the same.
+    /// Settles at once what companions receive while they are paused or closed, with one record for all that received the same.
     fn settle_silenced(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
         if !self.gates.values().any(Gate::is_silent) {
             return;
         }
-        let mut by_rest: BTreeMap<(Vec<Seq>, Reason), Vec<CompanionId>> = BTreeMap::new();
+        let mut by_messages: BTreeMap<(Vec<Seq>, Reason), Vec<CompanionId>> = BTreeMap::new();
         for (companion, gate) in self.gates.iter().filter(|(_, gate)| gate.is_silent()) {
-            let rest: Vec<_> = self.window.buffer(companion, gate.cursor).map(|entry| entry.seq).collect();
-            if !rest.is_empty() {
+            let messages: Vec<_> = self.window.buffer(companion, gate.cursor).map(|entry| entry.seq).collect();
+            if !messages.is_empty() {
                 let reason = if gate.paused { Reason::Paused } else { Reason::Closed };
-                by_rest.entry((rest, reason)).or_default().push(companion.clone());
+                by_messages.entry((messages, reason)).or_default().push(companion.clone());
             }
         }
-        for ((_, reason), companions) in by_rest {
-            self.settle_rest(companions, reason, world, out);
+        for ((_, reason), companions) in by_messages {
+            self.settle_all(companions, reason, world, out);
         }
     }
 
-    /// All that is unsettled for these companions, and the same for each of them, settles.
-    pub(super) fn settle_rest(
+    /// Settles all unsettled messages of these companions, which must be the same for each of them.
+    pub(super) fn settle_all(
         &mut self,
         companions: Vec<CompanionId>,
         reason: Reason,
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
-        let trigger = self.trigger_of_rest(&companions[0], self.handled);
-        let mut record = self.decided(&companions[0], trigger, Decision::No, reason, self.handled, Answered::default());
+        let trigger = self.trigger_without_question(&companions[0], self.handled);
+        let mut record = self.decided(&companions[0], trigger, Decision::No, reason, self.handled, AnswerRecord::default());
         record.companions = companions;
-        self.make(Event::Decided(record), world, out);
+        self.record(Event::Decided(record), world, out);
     }
 
-    /// Whoever has the floor owes a statement that answers all that is unsettled.
-    pub(super) fn take_floor(&mut self, candidate: &Candidate, world: &mut World<'_>, out: &mut Vec<Output>) {
+    /// Gives the floor to a candidate, which then owes a statement that answers all its unsettled messages.
+    pub(super) fn give_floor(&mut self, candidate: &Candidate, world: &mut World<'_>, out: &mut Vec<Output>) {
         let companion = &candidate.companion;
         let next_interjection_at = world.policies.get(companion).map(|policy| policy.interval(0, (world.jitter)()));
         let gate = &self.gates[companion];
@@ -430,36 +431,36 @@ impl Conversation {
             due_at: is_external.then(|| self.clock + world.rules.turn_taking.external_statement_timeout()),
             companion: companion.clone(),
         };
-        self.make(owed, world, out);
-        let is_about_nothing = self.floor.as_deref().filter(|floor| floor.messages.is_empty()).map(|floor| floor.ticket);
-        if let Some(ticket) = is_about_nothing {
+        self.record(owed, world, out);
+        let has_no_messages = self.floor.as_deref().filter(|floor| floor.messages.is_empty()).map(|floor| floor.ticket);
+        if let Some(ticket) = has_no_messages {
             self.fail_reply(ticket, DELETED.into(), world, out);
         }
     }
 
-    /// A YES.
+    /// Journals a YES.
     pub(super) fn agree(
         &mut self,
         companion: &CompanionId,
         trigger: Trigger,
         reason: Reason,
-        answered: Answered,
+        answered: AnswerRecord,
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
         let yes = self.decided(companion, trigger, Decision::Yes, reason, Seq::NONE, answered);
-        self.make(Event::Decided(yes), world, out);
+        self.record(Event::Decided(yes), world, out);
     }
 
-    /// A NO, from a model or without one: what was considered settles, and the counters change as the trigger says.
-    #[expect(clippy::too_many_arguments, reason = "each says one thing of the decision")]
+    /// Journals a NO, from a model or without one. The considered messages settle, and the counters change by the trigger.
+    #[expect(clippy::too_many_arguments, reason = "each argument is one property of the decision")]
     pub(super) fn decline(
         &mut self,
         companion: &CompanionId,
         trigger: Trigger,
         reason: Reason,
         upto: Seq,
-        answered: Answered,
+        answered: AnswerRecord,
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
@@ -472,10 +473,10 @@ impl Conversation {
                 Trigger::Lull | Trigger::Turn => None,
             };
         }
-        self.make(Event::Decided(record), world, out);
+        self.record(Event::Decided(record), world, out);
     }
 
-    /// A NO that leaves the counters alone.
+    /// Journals a NO that leaves the counters alone.
     pub(super) fn settle_unasked(
         &mut self,
         companion: &CompanionId,
@@ -484,9 +485,9 @@ impl Conversation {
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
-        let trigger = self.trigger_of_rest(companion, upto);
-        let record = self.decided(companion, trigger, Decision::No, reason, upto, Answered::default());
-        self.make(Event::Decided(record), world, out);
+        let trigger = self.trigger_without_question(companion, upto);
+        let record = self.decided(companion, trigger, Decision::No, reason, upto, AnswerRecord::default());
+        self.record(Event::Decided(record), world, out);
     }
 
     fn decided(
@@ -496,7 +497,7 @@ impl Conversation {
         decision: Decision,
         reason: Reason,
         upto: Seq,
-        answered: Answered,
+        answered: AnswerRecord,
     ) -> Decided {
         let gate = &self.gates[companion];
         Decided {
@@ -518,7 +519,7 @@ impl Conversation {
         }
     }
 
-    /// The numbers of what a companion has not settled, up to this one.
+    /// The numbers of a companion's unsettled messages, up to `upto`.
     pub(super) fn unsettled(&self, companion: &CompanionId, gate: &Gate, upto: Seq) -> Vec<Seq> {
         let after = self.window.after(gate.cursor);
         let mut unsettled = Vec::with_capacity(after.size_hint().0);
@@ -530,10 +531,10 @@ impl Conversation {
         unsettled
     }
 
-    /// What is decided without a trigger of its own counts as a lull, or as a turn when the newest of it is a statement.
-    fn trigger_of_rest(&self, companion: &CompanionId, upto: Seq) -> Trigger {
-        let rest = self.window.buffer(companion, self.gates[companion].cursor).take_while(|entry| entry.seq <= upto);
-        match rest.last() {
+    /// The trigger of a decision that no trigger led to: a turn if the newest message is a statement, else a lull.
+    fn trigger_without_question(&self, companion: &CompanionId, upto: Seq) -> Trigger {
+        let messages = self.window.buffer(companion, self.gates[companion].cursor).take_while(|entry| entry.seq <= upto);
+        match messages.last() {
             Some(newest) if newest.message.from.role == Role::Companion => Trigger::Turn,
             _ => Trigger::Lull,
         }
@@ -541,14 +542,15 @@ impl Conversation {
 
     fn refresh_summary(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
         let is_due = world.summary_after.is_some_and(|after| self.summary.behind >= after);
-        // While no tokens may be used, or nothing can be said, it waits.
-        if is_due && !self.summary.is_being_written && !world.is_unpostable && world.no_more_tokens(self.clock).is_none() {
+        // It waits while no tokens may be used, or nothing can be posted.
+        if is_due && !self.summary.is_being_written && !world.is_unpostable && world.exhausted_token_budget(self.clock).is_none()
+        {
             self.summary.is_being_written = true;
             out.push(Output::Summarise { after: self.summary.upto, upto: self.summary.counted });
         }
     }
 
-    pub(super) fn asked(&self, ticket: Ticket) -> Option<(CompanionId, super::super::gate::Evaluation)> {
+    pub(super) fn question(&self, ticket: Ticket) -> Option<(CompanionId, super::super::gate::Evaluation)> {
         self.gates.iter().find_map(|(companion, gate)| {
             let evaluation = gate.evaluation.filter(|evaluation| evaluation.ticket == ticket)?;
             Some((companion.clone(), evaluation))
@@ -556,11 +558,11 @@ impl Conversation {
     }
 }
 
-/// What goes on record of an answer.
+/// The parts of an answer that are journaled.
 #[derive(Default)]
-pub(super) struct Answered {
+pub(super) struct AnswerRecord {
     pub(super) ticket: Option<Ticket>,
-    /// The budget that stands against it.
+    /// The used-up budget that refuses it.
     pub(super) used_up: Option<UsedUp>,
     pub(super) vote: Option<State>,
     pub(super) why: Option<Arc<str>>,

@@ -1,4 +1,4 @@
-//! How a conversation changes by what is on record: the same for living through it and for folding the journal.
+//! Applies events to a conversation. A step and a fold of the journal use the same code.
 
 use super::super::event::{Decided, Evaluated};
 use super::super::gate::{Check, Evaluation, Waiting, Wish};
@@ -7,7 +7,7 @@ use super::super::window::Entry;
 use super::*;
 
 impl Conversation {
-    /// Changes the state by one event, and notes timers that were armed or cancelled and answers that nobody wants any more.
+    /// Applies one event. `notes` receives the timers that were armed or cancelled, and the questions that are not needed any more.
     pub(super) fn apply(
         &mut self,
         at: Moment,
@@ -18,8 +18,8 @@ impl Conversation {
         notes: &mut Vec<Output>,
     ) {
         self.clock = self.clock.max(at);
-        if event.is_heard() && !matches!(event, Event::CaughtUp { .. }) {
-            self.note_heard(seq);
+        if event.is_inbound() && !matches!(event, Event::CaughtUp { .. }) {
+            self.note_inbound(seq);
         }
         match event {
             Event::Said { message, reply, said_at, .. } => {
@@ -32,7 +32,7 @@ impl Conversation {
                 self.gates.get_or_insert(companion, Gate::new(self.handled)).external = *external;
             }
             Event::Left { companion } => {
-                self.drop_what_goes_on(Some(companion), notes);
+                self.cancel_activity(Some(companion), notes);
                 self.gates.remove(companion);
                 self.opened_again.remove(companion);
                 if let Some(round) = &mut self.round {
@@ -41,7 +41,7 @@ impl Conversation {
             }
             Event::Paused { companion, paused } => self.apply_paused(companion.as_ref(), *paused, notes),
             Event::Cleared => {
-                self.drop_what_goes_on(None, notes);
+                self.cancel_activity(None, notes);
                 self.episode = None;
                 self.opened_again.clear();
                 for gate in self.gates.values_mut() {
@@ -52,7 +52,7 @@ impl Conversation {
             Event::JitterDrawn { companion, next_interjection_at } => {
                 if let Some(gate) = self.gates.get_mut(companion) {
                     gate.next_interjection_at = Some(*next_interjection_at);
-                    // After a crash before this was on record, the counter may be past it already.
+                    // After a crash before this event was on record, the counter may already be past it.
                     let newest = self.window.newest(companion, gate.cursor).filter(|_| gate.is_interjection_due());
                     if let Some(message) = newest.map(|newest| newest.seq) {
                         gate.fire(Waiting { trigger: Trigger::Interjection, message, check: Check::Counter, urgent: false });
@@ -62,14 +62,14 @@ impl Conversation {
             Event::LullFired { companions } => self.apply_lull_fired(companions),
             Event::BackOffEnded { companions } => self.apply_back_off_ended(companions, world, notes),
             Event::DeadlinesExtended { round, floor: due } => {
-                if let (Some(open), Some(deadline)) = (&mut self.round, round) {
-                    open.deadline = *deadline;
+                if let (Some(open_round), Some(deadline)) = (&mut self.round, round) {
+                    open_round.deadline = *deadline;
                 }
                 if let (Some(floor), Some(due_at)) = (&mut self.floor, due) {
                     floor.due_at = Some(*due_at);
                 }
             }
-            // It is refused as it is handled; one that was on record before a restart, after it.
+            // A message is usually refused just before it is applied. After a restart, a message that was applied before may be refused.
             Event::AddressRefused { message } if *message > self.handled => self.refused = Some(*message),
             Event::AddressRefused { message } => self.apply_late_refusal(*message),
             Event::RoundOpened(opened) => self.apply_round_opened(opened, turn),
@@ -126,33 +126,33 @@ impl Conversation {
                 self.summary.is_being_written = false;
             }
         }
-        self.tidy(world, notes);
+        self.update_waiting(world, notes);
     }
 
-    /// The same for what is kept nowhere else, and happens now: a message is moved.
-    pub(super) fn take_in(&mut self, recorded: Recorded, world: &World<'_>, notes: &mut Vec<Output>) {
+    /// Applies an inbound event that happens now. It takes ownership, so that the message is not cloned.
+    pub(super) fn apply_inbound(&mut self, recorded: Recorded, world: &World<'_>, notes: &mut Vec<Output>) {
         let Recorded { seq, at, turn, .. } = recorded;
         match recorded.event {
             Event::Said { message, reply, said_at, .. } => {
-                self.note_heard(seq);
+                self.note_inbound(seq);
                 let entry = Entry::new(seq, self.when_said(said_at), Arc::new(message));
                 self.apply_said(entry, reply, world, notes);
-                self.tidy(world, notes);
+                self.update_waiting(world, notes);
             }
             event => self.apply(at, seq, turn, &event, world, notes),
         }
     }
 
-    /// What comes from outside is handled. A round is opened by a statement only as long as nothing else happens, unless it has to wait for
-    /// a judgement.
-    fn note_heard(&mut self, seq: Seq) {
+    /// Notes the number of an inbound event. A statement opens a round only if no other inbound event follows before, unless it waits for a
+    /// judgement.
+    fn note_inbound(&mut self, seq: Seq) {
         self.handled = self.handled.max(seq);
         if !self.is_being_judged() {
             self.spoken = None;
         }
     }
 
-    /// Whose lull timer fires is asked about the newest that it has not settled, if there is something.
+    /// The lull timers of these companions fire. Each considers its newest unsettled message, if it has one.
     fn apply_lull_fired(&mut self, companions: &[CompanionId]) {
         for companion in companions {
             let Some(gate) = self.gates.get_mut(companion) else { continue };
@@ -164,38 +164,38 @@ impl Conversation {
         }
     }
 
-    /// After every change: what waits is checked again where the way is free, and quiet is waited for where nothing else is.
-    pub(super) fn tidy(&mut self, world: &World<'_>, notes: &mut Vec<Output>) {
+    /// Runs after every event: checks waiting triggers again where no question is in flight, and arms lull timers where nothing else waits.
+    pub(super) fn update_waiting(&mut self, world: &World<'_>, notes: &mut Vec<Output>) {
         if !self.is_busy() {
-            let is_somebody_next = self.recheck_who_waits(world);
-            self.wait_for_quiet(!is_somebody_next, world, notes);
+            let is_any_next = self.recheck_waiting(world);
+            self.arm_lulls(!is_any_next, world, notes);
         }
-        self.forget_settled();
+        self.drop_settled();
     }
 
-    /// What waits is checked again. Gives whether the trigger of anybody is about to be looked at.
-    fn recheck_who_waits(&mut self, world: &World<'_>) -> bool {
-        let mut is_somebody_next = false;
+    /// Checks waiting triggers again. Returns whether any of them is about to be handled.
+    fn recheck_waiting(&mut self, world: &World<'_>) -> bool {
+        let mut is_any_next = false;
         for (companion, gate) in self.gates.iter_mut().filter(|(_, gate)| gate.waiting.is_some() && !gate.is_silent()) {
             let is_backing_off = gate.is_backing_off();
             if !is_backing_off {
                 gate.recheck(self.window.newest(companion, gate.cursor).map(|entry| entry.seq));
             }
             let is_next = gate.waiting.is_some_and(|waiting| waiting.urgent || !is_backing_off);
-            is_somebody_next |= is_next && world.policies.contains_key(companion);
+            is_any_next |= is_next && world.policies.contains_key(companion);
         }
-        is_somebody_next
+        is_any_next
     }
 
-    /// Where nothing else is waited for, quiet is, if it may be.
-    fn wait_for_quiet(&mut self, may_wait: bool, world: &World<'_>, notes: &mut Vec<Output>) {
+    /// Arms the lull timers of companions without a waiting trigger, if `may_wait`.
+    fn arm_lulls(&mut self, may_wait: bool, world: &World<'_>, notes: &mut Vec<Output>) {
         let now = self.clock;
         for (companion, gate) in self.gates.iter_mut() {
             if gate.is_silent() || gate.waiting.is_some() || gate.is_backing_off() {
                 continue;
             }
             match self.window.newest(companion, gate.cursor) {
-                // There is nothing left to be quiet about.
+                // Nothing is unsettled, so there is nothing to wait for.
                 None => cancel_lull(companion, gate, notes),
                 Some(last) if may_wait && gate.lull_at.is_none() => {
                     if let Some(policy) = world.policies.get(companion) {
@@ -207,7 +207,7 @@ impl Conversation {
         }
     }
 
-    /// Whoever has nothing to ask again waits for quiet since the end of its back-off, also where that was noticed late.
+    /// Ends back-offs. A companion without a question to ask again waits for a lull from the end of its back-off, even if that end was noticed late.
     fn apply_back_off_ended(&mut self, companions: &[CompanionId], world: &World<'_>, notes: &mut Vec<Output>) {
         let (now, is_busy) = (self.clock, self.is_busy());
         for companion in companions {
@@ -230,15 +230,15 @@ impl Conversation {
         let now = self.clock;
         let Some(gate) = self.gates.get_mut(companion) else { return };
         let Some(evaluation) = gate.evaluation.take_if(|evaluation| evaluation.ticket == ticket) else { return };
-        // With the message that it was asked about, the question is taken back: what else is unsettled is waited for to be quiet about.
-        let is_there = self.window.get(evaluation.message).is_some();
-        gate.retry(evaluation, is_there, back_off, now);
+        // If the message of the question was deleted, the question is dropped. The other unsettled messages wait for a lull.
+        let is_message_present = self.window.get(evaluation.message).is_some();
+        gate.retry(evaluation, is_message_present, back_off, now);
         self.submit_listening(companion);
     }
 
-    /// Whoever was asked in a round and will not answer listens.
+    /// Submits a listening State for a companion that was asked in a round and will not answer.
     pub(super) fn submit_listening(&mut self, companion: &CompanionId) {
-        let state = self.listens(companion);
+        let state = self.listening_state(companion);
         if let (Some(round), Some(state)) = (&mut self.round, state) {
             round.submit(state);
         }
@@ -249,7 +249,7 @@ impl Conversation {
         let now = self.clock;
         if let Some(gate) = self.gates.get_mut(&evaluated.companion) {
             gate.waiting = None;
-            // A lull of this very moment is asked about with the rest.
+            // The question also covers a lull of this moment.
             gate.lull_at = gate.lull_at.filter(|due| *due > now);
             gate.evaluation = Some(Evaluation {
                 ticket: evaluated.ticket,
@@ -313,15 +313,15 @@ impl Conversation {
         }
     }
 
-    /// Counts what everybody has settled towards the next summary, and lets it go.
-    fn forget_settled(&mut self) {
+    /// Counts the messages that every companion has settled towards the next summary, and drops them from the window.
+    fn drop_settled(&mut self) {
         let settled = self.gates.values().map(|gate| gate.cursor).min().unwrap_or(self.handled);
         if settled > self.summary.counted {
-            let news = self.window.after(self.summary.counted).take_while(|entry| entry.seq <= settled).count();
-            self.summary.behind += news as u64;
+            let newly_settled = self.window.after(self.summary.counted).take_while(|entry| entry.seq <= settled).count();
+            self.summary.behind += newly_settled as u64;
             self.summary.counted = settled;
         }
-        // What a reply in the making answers is still to be read.
+        // The messages that a reply in progress answers are still needed.
         let answered = self.floor.as_ref().and_then(|floor| floor.messages.first());
         self.window.trim(answered.map_or(settled, |first| settled.min(Seq(first.0.saturating_sub(1)))));
     }

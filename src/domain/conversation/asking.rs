@@ -1,17 +1,18 @@
-//! Who is asked: what waits is decided without a call, or becomes a question, once the way is free (docs/design/gate.md G-16).
+//! Decides which companions are asked. A waiting trigger is decided without a call, or becomes a question, once no question is in flight
+//! (docs/design/gate.md G-16).
 
 use super::super::budget::UsedUp;
 use super::super::event::Evaluated;
 use super::super::gate::{Check, Waiting};
 use super::super::message::Role;
-use super::advance::{Answered, Due};
+use super::advance::{AnswerRecord, Due};
 use super::*;
 
-/// Who takes part in a round, besides those who are asked.
+/// Further facts about the companions in a round.
 pub(super) struct Attendance {
-    /// The last speaker, where its statement opens the round and no trigger of its own waits.
+    /// The last speaker, if its statement opens the round and it has no waiting trigger of its own. It does not take part.
     pub(super) left_out: Option<CompanionId>,
-    /// Those whom something unsettled addresses.
+    /// The companions that an unsettled message addresses.
     pub(super) called: BTreeSet<CompanionId>,
 }
 
@@ -20,42 +21,47 @@ impl Conversation {
         let gate = &self.gates[companion];
         let Some(policy) = world.policies.get(companion).filter(|_| gate.lacks_interval()) else { return };
         let next_interjection_at = policy.interval(0, (world.jitter)());
-        self.make(Event::JitterDrawn { companion: companion.clone(), next_interjection_at }, world, out);
+        self.record(Event::JitterDrawn { companion: companion.clone(), next_interjection_at }, world, out);
     }
 
-    /// Notes whose back-off is over: its deadline was handled, or a human's address cuts it short.
-    pub(super) fn note_back_offs_over(&self, occasion: Occasion, over: &mut Vec<CompanionId>) {
+    /// Adds the companions whose back-off has ended: its deadline was handled, or a human's address cuts it short.
+    pub(super) fn collect_ended_back_offs(&self, occasion: Occasion, ended_back_offs: &mut Vec<CompanionId>) {
         let is_due = |gate: &Gate| gate.retry_at().is_some_and(|until| self.is_due(until, occasion));
-        let is_over = |gate: &Gate| gate.is_back_off_cut_short() || is_due(gate);
-        for (companion, _) in self.gates.iter().filter(|(_, gate)| is_over(gate)) {
-            over.push(companion.clone());
+        let has_ended = |gate: &Gate| gate.is_back_off_cut_short() || is_due(gate);
+        for (companion, _) in self.gates.iter().filter(|(_, gate)| has_ended(gate)) {
+            ended_back_offs.push(companion.clone());
         }
     }
 
-    /// Back-offs end, all at once, so that whoever has something to ask again goes before whoever begins to wait for quiet; then what has
-    /// become stale meanwhile settles.
-    pub(super) fn end_back_offs(&mut self, over: &[CompanionId], world: &mut World<'_>, out: &mut Vec<Output>) {
-        self.record_ends_of_back_offs(over, world, out);
-        for companion in over {
+    /// Ends back-offs, all at once, so that questions that are asked again come before new lull timers. Then settles the messages that became stale
+    /// in the meantime.
+    pub(super) fn end_back_offs(&mut self, ended_back_offs: &[CompanionId], world: &mut World<'_>, out: &mut Vec<Output>) {
+        self.record_ended_back_offs(ended_back_offs, world, out);
+        for companion in ended_back_offs {
             self.settle_stale(companion, None, world, out);
         }
     }
 
-    pub(super) fn record_ends_of_back_offs(&mut self, over: &[CompanionId], world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn record_ended_back_offs(
+        &mut self,
+        ended_back_offs: &[CompanionId],
+        world: &mut World<'_>,
+        out: &mut Vec<Output>,
+    ) {
         let is_running = |companion: &&CompanionId| self.gates.get(companion).is_some_and(Gate::is_backing_off);
-        let companions: Vec<_> = over.iter().filter(is_running).cloned().collect();
+        let companions: Vec<_> = ended_back_offs.iter().filter(is_running).cloned().collect();
         if !companions.is_empty() {
-            self.make(Event::BackOffEnded { companions }, world, out);
+            self.record(Event::BackOffEnded { companions }, world, out);
         }
     }
 
-    /// Whether somebody is asked when its trigger fires and the way is free.
+    /// Whether a companion may be asked when its trigger fires.
     pub(super) fn is_ready(&self, companion: &CompanionId, gate: &Gate, world: &World<'_>) -> bool {
         !gate.is_silent() && !gate.is_backing_off() && world.policies.contains_key(companion)
     }
 
-    /// Settles what is older than `gate.stale_after_secs`, up to an address that was not tried yet (and, after a restart, is not older than
-    /// `patience`).
+    /// Settles messages older than `gate.stale_after_secs`, up to the first address that no question was about yet. With `patience`, an address older
+    /// than that settles, too.
     pub(super) fn settle_stale(
         &mut self,
         companion: &CompanionId,
@@ -69,22 +75,23 @@ impl Conversation {
             .window
             .buffer(companion, gate.cursor)
             .take_while(|entry| {
-                // A statement that names a companion makes it a turn, not an address.
+                // A statement that names a companion is a turn for it, not an address.
                 let is_address = entry.message.from.role != Role::Companion && entry.message.address.includes(companion);
                 let is_untried = entry.seq > gate.tried && is_address;
-                let is_owed = is_untried && patience.is_none_or(|patience| age(entry.at) < patience);
-                age(entry.at) > world.rules.gate.stale_after() && !is_owed
+                let may_be_answered = is_untried && patience.is_none_or(|patience| age(entry.at) < patience);
+                age(entry.at) > world.rules.gate.stale_after() && !may_be_answered
             })
             .last()
             .map(|entry| entry.seq);
         if let Some(upto) = stale {
-            // Quiet that is over at the same moment may be about some of it.
+            // A lull that ends at the same moment may be about some of these messages.
             self.fire_lulls(Due::Now, world, out);
             self.settle_unasked(companion, Reason::Stale, upto, world, out);
         }
     }
 
-    /// If the way is free, what waits is decided without a call; or it is given back to be asked, and counted as asked.
+    /// Handles a waiting trigger, if no question is in flight. It is decided without a call, or returned to be asked. Then it is already counted as
+    /// asked.
     pub(super) fn proceed(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) -> Option<Waiting> {
         loop {
             let gate = &self.gates[companion];
@@ -92,14 +99,14 @@ impl Conversation {
                 return None;
             }
             let waiting = gate.waiting?;
-            let Some((reason, used_up)) = self.spares_the_call(companion, waiting, world) else { return Some(waiting) };
-            let spared = Answered { used_up, ..Answered::default() };
-            self.decline(companion, waiting.trigger, reason, self.handled, spared, world, out);
+            let Some((reason, used_up)) = self.decide_without_call(companion, waiting, world) else { return Some(waiting) };
+            let answered = AnswerRecord { used_up, ..AnswerRecord::default() };
+            self.decline(companion, waiting.trigger, reason, self.handled, answered, world, out);
         }
     }
 
-    /// Why it is decided without a call; none: it is asked, and counted as asked.
-    fn spares_the_call(
+    /// The reason to decide without a call. `None`: the companion must be asked, and the question is already counted.
+    fn decide_without_call(
         &self,
         companion: &CompanionId,
         waiting: Waiting,
@@ -120,15 +127,15 @@ impl Conversation {
         if world.is_unpostable {
             return Some((Reason::Unpostable, None));
         }
-        let of_guild = world.no_more_statements(self.clock);
+        let guild_budget = world.exhausted_statement_budget(self.clock);
         let used_up = match waiting.trigger {
-            Trigger::DirectAddress => of_guild,
-            _ => world.ledger.take_evaluation(world.channel, companion, self.clock, world.rules.gate, of_guild).err(),
+            Trigger::DirectAddress => guild_budget,
+            _ => world.ledger.take_evaluation(world.channel, companion, self.clock, world.rules.gate, guild_budget).err(),
         }?;
         Some((Reason::Budget, Some(used_up)))
     }
 
-    /// Everyone else who takes part in the round and has something unsettled is asked too, as if after a lull.
+    /// Adds every other companion that takes part in the round and has unsettled messages, as if after a lull.
     pub(super) fn add_listeners(
         &self,
         asked: &mut Vec<(CompanionId, Waiting)>,
@@ -146,7 +153,7 @@ impl Conversation {
         asked.sort_by(|(one, _), (other, _)| one.cmp(other));
     }
 
-    /// Asks those whose triggers fired together: in a round, or one that is alone without.
+    /// Asks the companions whose triggers fired together: in a round, or without one if a companion is alone.
     pub(super) fn ask(
         &mut self,
         asked: Vec<(CompanionId, Waiting)>,
@@ -174,7 +181,7 @@ impl Conversation {
                 threshold: gate.next_interjection_at,
                 companion,
             };
-            self.make(Event::Evaluated(evaluated), world, out);
+            self.record(Event::Evaluated(evaluated), world, out);
         }
     }
 }

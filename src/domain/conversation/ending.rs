@@ -1,4 +1,4 @@
-//! When a conversation is over: stages of closing, the number of turns, and repetition (docs/design/closing.md C-1 to C-15).
+//! Decides when a conversation ends: closing stages, the number of turns, and repetition (docs/design/closing.md C-1 to C-15).
 
 use super::super::message::{Message, Role};
 use super::super::repetition;
@@ -6,13 +6,13 @@ use super::apply::cancel_lull;
 use super::*;
 use crate::settings::repetition::Judge;
 
-/// So many of the channel's newest messages are judged for repetition (docs/design/closing.md C-9).
+/// The number of the channel's newest messages that are judged for repetition (docs/design/closing.md C-9).
 pub const JUDGED_MESSAGES: usize = 5;
 
-/// How far the judgement of a statement has come.
+/// The progress of the repetition judgement of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Judgement {
-    /// Its round asked nobody because another companion had spoken.
+    /// In its round nobody was asked because another companion had spoken.
     NotNeeded,
     Due,
     /// The side model was asked.
@@ -21,8 +21,8 @@ pub(super) enum Judgement {
 }
 
 impl Conversation {
-    /// A stage changes, if it does. Whoever becomes terminal settles all that is unsettled; unless a human addressed it after the round
-    /// opened, which opens it again at once.
+    /// Changes the stage of a companion, if it differs. A companion that becomes terminal settles all its unsettled messages. If a human addressed it
+    /// after the round opened, it is opened again at once instead.
     pub(super) fn change_stage(
         &mut self,
         companion: &CompanionId,
@@ -33,22 +33,22 @@ impl Conversation {
         out: &mut Vec<Output>,
     ) {
         let Some(from) = self.gates.get(companion).map(|gate| gate.stage).filter(|from| *from != to) else { return };
-        self.make(Event::StageChanged { companion: companion.clone(), from, to, cause }, world, out);
+        self.record(Event::StageChanged { companion: companion.clone(), from, to, cause }, world, out);
         if to != Stage::Terminal {
             return;
         }
         let calls = |message: &Message| message.from.role == Role::Person && message.address.includes(companion);
         if self.buffer(companion).any(|entry| entry.seq > opened && calls(&entry.message)) {
             let (from, to) = (Stage::Terminal, Stage::None);
-            self.make(Event::StageChanged { companion: companion.clone(), from, to, cause: Cause::DirectAddress }, world, out);
+            self.record(Event::StageChanged { companion: companion.clone(), from, to, cause: Cause::DirectAddress }, world, out);
         } else if self.buffer(companion).next().is_some() {
-            self.settle_rest(vec![companion.clone()], Reason::Closed, world, out);
+            self.settle_all(vec![companion.clone()], Reason::Closed, world, out);
         }
     }
 
-    /// A statement was posted: the turns are counted, and what was said is judged for repetition if its round asks for that.
+    /// A statement was posted: checks the number of turns, and judges the last messages for repetition if the statement's round requires it.
     pub(super) fn assess_statement(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let Some(Spoken { opened, message, judgement, .. }) = self.spoken.clone() else { return };
+        let Some(PostedStatement { opened, message, judgement, .. }) = self.spoken.clone() else { return };
         if matches!(judgement, Judgement::Asked(_) | Judgement::Given) {
             return;
         }
@@ -61,17 +61,17 @@ impl Conversation {
         if judgement == Judgement::NotNeeded || !world.rules.repetition.enabled || texts.len() < JUDGED_MESSAGES {
             return;
         }
-        // While no tokens may be used, the words alone are judged.
-        let judge = world.no_more_tokens(self.clock).map_or(world.rules.repetition.judge, |_| Judge::Lexical);
+        // While no tokens may be used, only the lexical judge runs.
+        let judge = world.exhausted_token_budget(self.clock).map_or(world.rules.repetition.judge, |_| Judge::Lexical);
         let score = if judge == Judge::Model { 0.0 } else { repetition::lexical(&texts) };
         if judge == Judge::Model || judge == Judge::Both && score > repetition::THRESHOLD {
-            self.make(Event::RepetitionAsked { ticket: Ticket(self.tickets.0 + 1), message }, world, out);
+            self.record(Event::RepetitionAsked { ticket: Ticket(self.tickets.0 + 1), message }, world, out);
         } else {
-            self.take_judgement(message, opened, score, None, world, out);
+            self.record_judgement(message, opened, score, None, world, out);
         }
     }
 
-    /// The side model has judged. Gives whether somebody waited for that.
+    /// The side model has judged. Returns whether the judgement was awaited.
     pub(super) fn judge(
         &mut self,
         ticket: Ticket,
@@ -80,21 +80,21 @@ impl Conversation {
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) -> bool {
-        let is_this = |spoken: &&Spoken| spoken.judgement == Judgement::Asked(ticket);
-        let Some(Spoken { message, opened, is_spoilt, .. }) = self.spoken.as_ref().filter(is_this) else {
+        let is_awaited = |spoken: &&PostedStatement| spoken.judgement == Judgement::Asked(ticket);
+        let Some(PostedStatement { message, opened, is_spoilt, .. }) = self.spoken.as_ref().filter(is_awaited) else {
             return false;
         };
         let (message, opened) = (*message, *opened);
-        // Words about what was taken back meanwhile are not kept.
+        // Words about a message that was deleted in the meantime are not stored.
         if let Some(call) = call.as_mut().filter(|_| *is_spoilt) {
             call.answer = Arc::from("");
         }
         world.count_tokens(call.as_deref(), self.clock);
-        self.take_judgement(message, opened, score, call, world, out);
+        self.record_judgement(message, opened, score, call, world, out);
         true
     }
 
-    fn take_judgement(
+    fn record_judgement(
         &mut self,
         message: Seq,
         opened: Seq,
@@ -104,7 +104,7 @@ impl Conversation {
         out: &mut Vec<Output>,
     ) {
         let detections = if score > repetition::THRESHOLD { self.tally.detections.saturating_add(1) } else { 0 };
-        self.make(Event::RepetitionJudged { message, score, detections, call }, world, out);
+        self.record(Event::RepetitionJudged { message, score, detections, call }, world, out);
         let forced = Stage::forced_by(detections);
         for companion in self.gates.keys().cloned().collect::<Vec<_>>() {
             if self.gates[&companion].stage < forced {
@@ -113,7 +113,7 @@ impl Conversation {
         }
     }
 
-    /// Whether a message at this moment is the first of a new episode.
+    /// Whether a message at `now` begins a new episode.
     pub(super) fn begins_episode(&self, now: Moment, rules: Rules<'_>) -> bool {
         self.episode.is_none_or(|episode| now.since(episode.last_at) >= rules.closing.episode_idle())
     }
@@ -139,8 +139,8 @@ impl Conversation {
     }
 }
 
-/// Why a message changes the stage of a companion back to none, if it does.
-pub(super) fn opens_again(
+/// Why a message sets the stage of a companion back to none, if it does.
+pub(super) fn reopening_cause(
     companion: &CompanionId,
     gate: &Gate,
     message: &Message,

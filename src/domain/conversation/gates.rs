@@ -1,4 +1,4 @@
-//! The gates of those who are present, by id.
+//! The gates of the companions in a channel, by id.
 
 use std::collections::BTreeMap;
 use std::ops::Index;
@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::super::gate::Gate;
 use super::super::id::CompanionId;
 
-/// A map as a sorted list: few gates are walked through many times for each message, and a tree has room for eleven in its smallest node.
+/// A map as a sorted list. The few gates are iterated many times for each message, and a tree's smallest node has room for eleven.
 ///
-/// On record it is a map.
+/// It is serialised as a map.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(from = "BTreeMap<CompanionId, Gate>")]
 pub(super) struct Gates(Vec<(CompanionId, Gate)>);
@@ -40,56 +40,56 @@ impl Gates {
         self.iter_mut().map(|(_, gate)| gate)
     }
 
-    /// Who has a gate like this, in the order of ids. Nearly always nobody: then nothing is allocated.
+    /// The companions whose gates match, in the order of ids. Usually there are none, and nothing is allocated.
     #[inline]
-    pub(super) fn whose(&self, is_like_this: impl Fn(&Gate) -> bool) -> Vec<CompanionId> {
+    pub(super) fn companions_where(&self, matches: impl Fn(&Gate) -> bool) -> Vec<CompanionId> {
         let mut companions = Vec::new();
-        for (companion, _) in self.iter().filter(|(_, gate)| is_like_this(gate)) {
+        for (companion, _) in self.iter().filter(|(_, gate)| matches(gate)) {
             companions.push(companion.clone());
         }
         companions
     }
 
     pub(super) fn contains_key(&self, companion: &CompanionId) -> bool {
-        self.place(companion).is_ok()
+        self.index_of(companion).is_ok()
     }
 
     pub(super) fn get(&self, companion: &CompanionId) -> Option<&Gate> {
-        Some(&self.0[self.place(companion).ok()?].1)
+        Some(&self.0[self.index_of(companion).ok()?].1)
     }
 
     pub(super) fn get_mut(&mut self, companion: &CompanionId) -> Option<&mut Gate> {
-        let place = self.place(companion).ok()?;
-        Some(&mut self.0[place].1)
+        let index = self.index_of(companion).ok()?;
+        Some(&mut self.0[index].1)
     }
 
-    /// The gate of a companion; if it has none, this one from now on.
+    /// The gate of a companion. Inserts `new` if it has none.
     pub(super) fn get_or_insert(&mut self, companion: &CompanionId, new: Gate) -> &mut Gate {
-        let place = self.place(companion).unwrap_or_else(|place| {
+        let index = self.index_of(companion).unwrap_or_else(|index| {
             self.0.reserve_exact(1);
-            self.0.insert(place, (companion.clone(), new));
-            place
+            self.0.insert(index, (companion.clone(), new));
+            index
         });
-        &mut self.0[place].1
+        &mut self.0[index].1
     }
 
     pub(super) fn remove(&mut self, companion: &CompanionId) {
-        if let Ok(place) = self.place(companion) {
-            self.0.remove(place);
+        if let Ok(index) = self.index_of(companion) {
+            self.0.remove(index);
         }
     }
 
-    fn place(&self, companion: &CompanionId) -> Result<usize, usize> {
+    fn index_of(&self, companion: &CompanionId) -> Result<usize, usize> {
         self.0.binary_search_by(|(other, _)| other.cmp(companion))
     }
 }
 
-/// Of somebody who is known to be present.
+/// Panics if the companion is not in the channel.
 impl Index<&CompanionId> for Gates {
     type Output = Gate;
 
     fn index(&self, companion: &CompanionId) -> &Gate {
-        self.get(companion).expect("it is present")
+        self.get(companion).expect("the companion is in the channel")
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the state of a conversation is made of, besides gates, window and round.
+//! The parts of a conversation's state, besides gates, window and round.
 
 use std::sync::Arc;
 
@@ -9,47 +9,47 @@ use super::super::moment::Moment;
 use super::super::trigger::Trigger;
 use super::ending::Judgement;
 
-/// How a companion came to the right to speak.
+/// How a companion was selected to speak.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Selection {
-    /// The newest event from outside when the round opened that selected it; alone in a channel: when it was asked.
+    /// The newest inbound event when the round opened that selected it. Alone in a channel: when it was asked.
     pub opened: Seq,
-    /// The newest event from outside when it was selected.
+    /// The newest inbound event when it was selected.
     pub selected_at: Seq,
-    /// In its round somebody was asked because another companion had spoken.
+    /// Whether a companion was asked in its round because another companion had spoken.
     pub asked_for_turn: bool,
-    /// Those who wanted to speak too, in the order in which they would have; the first who still can takes over if the statement fails.
+    /// The other candidates, in their order of speaking. The first who still can takes over if the statement fails.
     pub others: Vec<Candidate>,
     /// The turn that selected it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
 }
 
-/// Somebody who wants to speak.
+/// A companion that wants to speak.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Candidate {
-    /// Who.
+    /// The companion.
     pub companion: CompanionId,
-    /// Why it was asked.
+    /// The trigger of its question.
     pub trigger: Trigger,
-    /// What it gave as its reason.
+    /// The reason that it gave.
     pub why: Option<Arc<str>>,
 }
 
 /// A companion that was selected and has not begun to speak.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
-    /// Whose turn it is.
+    /// The companion that speaks next.
     pub candidate: Candidate,
-    /// How it came to it.
+    /// How it was selected.
     pub selection: Selection,
-    /// When it speaks; none: at once.
+    /// When it starts to speak. None: at once.
     pub speak_at: Option<Moment>,
 }
 
-/// A statement that was posted, until the round that it opens is held.
+/// A posted statement, until the round that it opens.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Spoken {
+pub(super) struct PostedStatement {
     pub(super) companion: CompanionId,
     pub(super) message: Seq,
     pub(super) opened: Seq,
@@ -57,33 +57,33 @@ pub(super) struct Spoken {
     /// The turn that it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) turn: Option<TurnId>,
-    /// Something that is being judged was taken back: the score counts, and not in which words it was given.
+    /// A message that is being judged was deleted. The score counts, but the words of the answer are not stored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_spoilt: bool,
 }
 
-/// The right to speak, and the reply that it is for.
+/// The right to speak, with the reply that is owed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Floor {
-    /// Who has it.
+    /// The companion that has the floor.
     pub companion: CompanionId,
     /// The reply's number.
     pub ticket: Ticket,
-    /// What it answers to.
+    /// The trigger that led to the reply.
     pub trigger: Trigger,
-    /// The snapshot that it answers.
+    /// The numbers of the messages that it answers.
     pub messages: Vec<Seq>,
     /// The newest event that settled with it.
     pub upto: Seq,
-    /// What the companion gave as its reason to speak.
+    /// The companion's reason to speak.
     pub why: Option<Arc<str>>,
-    /// How it came to the floor.
+    /// How the companion was selected.
     #[serde(default)]
     pub selection: Selection,
-    /// When an external companion's words are waited for no longer.
+    /// The deadline for the words of an external companion.
     #[serde(default)]
     pub due_at: Option<Moment>,
-    /// The words are written and on their way. Not on record: after a restart they are written again, unless they arrived.
+    /// The text is complete and is being posted. This is not on record: after a restart the reply is written again, unless it was posted.
     #[serde(skip)]
     pub is_posting: bool,
 }
@@ -93,37 +93,37 @@ pub struct Floor {
 pub struct Episode {
     /// When its first message was said.
     pub began_at: Moment,
-    /// When its last one was.
+    /// When its last message was said.
     pub last_at: Moment,
 }
 
-/// What is counted against conversations without end.
+/// The counters that limit endless conversations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
-    /// Statements that were selected after the newest human message.
+    /// The number of statements that were selected after the newest human message.
     pub streak: u32,
-    /// Statements since the conversation was opened.
+    /// The number of statements since the conversation was opened.
     pub turns: u32,
-    /// Judgements in a row that found repetition.
+    /// The number of judgements in a row that found repetition.
     pub detections: u32,
-    /// How much the last messages repeated each other when they were judged last, in thousandths.
+    /// The score of the last repetition judgement, in thousandths.
     pub repetition: u32,
     pub(super) newest_human: Seq,
 }
 
-/// What is known of a channel's past beyond its window.
+/// The rolling summary of the messages before the window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// The rolling summary.
+    /// The text of the summary, if there is one.
     pub text: Option<Arc<str>>,
     /// The newest event that it covers.
     pub upto: Seq,
-    /// Messages that settled since, up to `counted`.
+    /// The number of messages that settled since, up to `counted`.
     pub behind: u64,
     pub(super) counted: Seq,
     #[serde(skip)]
     pub(super) is_being_written: bool,
-    /// Something that the one being written may hold was taken back.
+    /// A message was deleted that the summary in progress may contain.
     #[serde(skip)]
     pub(super) is_spoilt: bool,
 }

@@ -1,48 +1,48 @@
-//! Messages that kill whoever handles them, so that it can be tested what becomes of them.
+//! Messages that kill the actor that handles them, for tests of dead letters.
 
 use std::cell::Cell;
 
 use super::Conversation;
 use crate::domain::message::Message;
 
-/// In a text: it kills whoever takes it in, from outside or from the record.
+/// A text that kills the actor when it applies the message, as an inbound event or from the record.
 pub(crate) const TAKEN_IN: &str = "poison-taken-in";
-/// In a text: it kills whoever goes on while it is unsettled.
+/// A text that kills the actor when the conversation advances while the message is unsettled.
 pub(crate) const GONE_ON: &str = "poison-gone-on";
-/// In a text: it kills whoever is woken while it is unsettled, or goes on from its record.
+/// A text that kills the actor when it is woken, or continues from its record, while the message is unsettled.
 pub(crate) const WOKEN: &str = "poison-woken";
 
-/// In a text: it kills whoever makes words of it for a model.
+/// A text that kills the actor when it builds a prompt with the message.
 pub(crate) const WORDED: &str = "poison-worded";
 
 thread_local! {
-    /// Nearly no test has any: nobody else looks for it.
-    static IS_ABOUT: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread has seen a poisoned message. Few tests use any, so the others skip the search.
+    static HAS_POISON: Cell<bool> = const { Cell::new(false) };
 }
 
-pub(super) fn is_taken_in(message: &Message) {
+pub(super) fn check_applied(message: &Message) {
     if message.text.contains("poison-") {
-        IS_ABOUT.set(true);
-        die_of(TAKEN_IN, [&*message.text]);
+        HAS_POISON.set(true);
+        panic_on(TAKEN_IN, [&*message.text]);
     }
 }
 
-pub(crate) fn is_worded(text: &str) {
-    if IS_ABOUT.get() {
-        die_of(WORDED, [text]);
+pub(crate) fn check_prompt_text(text: &str) {
+    if HAS_POISON.get() {
+        panic_on(WORDED, [text]);
     }
 }
 
-pub(super) fn is_there(kind: &str, conversation: &Conversation) {
-    if IS_ABOUT.get() {
+pub(super) fn check_unsettled(kind: &str, conversation: &Conversation) {
+    if HAS_POISON.get() {
         let buffers = conversation.gates.iter().map(|(companion, gate)| conversation.window.buffer(companion, gate.cursor));
-        die_of(kind, buffers.flatten().map(|entry| &*entry.message.text));
+        panic_on(kind, buffers.flatten().map(|entry| &*entry.message.text));
     }
 }
 
-fn die_of<'a>(kind: &str, texts: impl IntoIterator<Item = &'a str>) {
+fn panic_on<'a>(kind: &str, texts: impl IntoIterator<Item = &'a str>) {
     if texts.into_iter().any(|text| text.contains(kind)) {
-        // Without a word on stderr: there are many.
-        std::panic::resume_unwind(Box::new(format!("died of {kind}, as the test wants it")));
+        // Prints nothing on stderr, because there are many.
+        std::panic::resume_unwind(Box::new(format!("killed by {kind}, as the test intends")));
     }
 }

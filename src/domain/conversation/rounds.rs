@@ -1,14 +1,14 @@
-//! Who speaks next: opens rounds, takes votes, selects, and gives the floor (docs/design/turn-taking.md T-10).
+//! Decides who speaks next: opens rounds, takes votes, selects a speaker and gives it the floor (docs/design/turn-taking.md T-10).
 
 use super::super::event::{Outvoted, RoundClosed, RoundOpened};
 use super::super::round::listening;
 use super::super::vote::Stance;
-use super::advance::Answered;
+use super::advance::AnswerRecord;
 use super::asking::Attendance;
 use super::*;
 
 impl Conversation {
-    /// Everyone present takes part but the one that is left out: the last speaker, where its statement opens the round.
+    /// Opens a round. Every companion takes part except the last speaker, if its statement opens the round.
     pub(super) fn open_round(
         &mut self,
         asked: Vec<CompanionId>,
@@ -27,7 +27,7 @@ impl Conversation {
             asked,
             listening,
         };
-        self.make(Event::RoundOpened(opened), world, out);
+        self.record(Event::RoundOpened(opened), world, out);
     }
 
     /// Whether a round waits for this companion's State.
@@ -35,19 +35,19 @@ impl Conversation {
         self.round.as_ref().is_some_and(|round| round.awaits(companion))
     }
 
-    /// The State of somebody who listens without an answer of its own.
-    pub(super) fn listens(&self, companion: &CompanionId) -> Option<State> {
+    /// The listening State of a companion that gives no answer of its own.
+    pub(super) fn listening_state(&self, companion: &CompanionId) -> Option<State> {
         let (round, gate) = (self.round.as_ref()?, self.gates.get(companion)?);
         Some(listening(companion, round.message, self.is_called(companion), gate.stage))
     }
 
-    /// A companion votes: it is decided whether it wants to speak, and its stage takes effect after that.
+    /// A companion votes. Decides whether it wants to speak; its stage takes effect after that.
     pub(super) fn conclude_vote(
         &mut self,
         companion: &CompanionId,
         vote: &Vote,
         reason: Reason,
-        mut answered: Answered,
+        mut answered: AnswerRecord,
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
@@ -56,9 +56,12 @@ impl Conversation {
         let opened = round.message;
         let wants = vote.verdict == Verdict::Yes;
         if wants && vote.closing != Stage::Terminal {
-            // Where somebody else wants to speak, one of them will, and that statement is promised.
-            answered.used_up =
-                if self.owes_statement() { world.no_more_tokens(self.clock) } else { world.no_more_statements(self.clock) };
+            // If another companion wants to speak, one of them will, and that statement is already promised.
+            answered.used_up = if self.owes_statement() {
+                world.exhausted_token_budget(self.clock)
+            } else {
+                world.exhausted_statement_budget(self.clock)
+            };
         }
         let reason = match vote.closing {
             Stage::Terminal => Reason::Closed,
@@ -76,10 +79,10 @@ impl Conversation {
         self.change_stage(companion, vote.closing, Cause::State, opened, world, out);
     }
 
-    /// An external companion votes. What nobody waits for is passed over.
-    pub(super) fn take_vote(&mut self, state: State, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let is_for_this = self.round.as_ref().is_some_and(|round| round.message_id() == state.message_id);
-        let Some(gate) = self.gates.get(&state.from).filter(|gate| gate.external && is_for_this) else { return };
+    /// An external companion votes. A vote that nobody waits for is ignored.
+    pub(super) fn accept_vote(&mut self, state: State, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let is_for_this_round = self.round.as_ref().is_some_and(|round| round.message_id() == state.message_id);
+        let Some(gate) = self.gates.get(&state.from).filter(|gate| gate.external && is_for_this_round) else { return };
         let Some(evaluation) = gate.evaluation.filter(|_| self.is_awaited(&state.from)) else { return };
         let vote = Vote {
             verdict: if state.state == Stance::Speak { Verdict::Yes } else { Verdict::No },
@@ -88,29 +91,29 @@ impl Conversation {
             selected: state.selected,
             closing: state.closing,
         };
-        let answered = Answered { ticket: Some(evaluation.ticket), ..Answered::default() };
+        let answered = AnswerRecord { ticket: Some(evaluation.ticket), ..AnswerRecord::default() };
         self.conclude_vote(&state.from, &vote, Reason::External, answered, world, out);
     }
 
-    /// Closes the round once all States are there, or its deadline is due: what is missing then was not answered.
+    /// Closes the round once all States have arrived, or its deadline is due. Questions without a State are then unanswered.
     pub(super) fn close_round(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
         let Some(round) = &self.round else { return };
         if self.is_due(round.deadline, occasion) {
             for companion in round.missing().cloned().collect::<Vec<_>>() {
                 if let Some(evaluation) = self.gates.get(&companion).and_then(|gate| gate.evaluation) {
-                    self.go_unanswered(evaluation.ticket, "timeout".into(), world, out);
+                    self.on_unanswered(evaluation.ticket, "timeout".into(), world, out);
                     out.push(Output::Cancel { ticket: evaluation.ticket });
                 } else if let Some(round) = &mut self.round {
-                    // Nobody asked it: where events were lost, a round may name somebody who never joined.
+                    // It was not asked: if events were lost, a round may name a companion that never joined.
                     round.withdraw(&companion);
                 }
             }
         }
         if occasion.by_deadline && self.round.as_ref().is_some_and(|round| round.missing().next().is_none()) {
-            // Back-offs that end at the same moment are over when it is: whoever asks again goes before whoever begins to wait for quiet.
+            // Back-offs that end at the same moment end with the round, so that questions that are asked again come before new lull timers.
             let now = self.clock;
-            let over = self.gates.whose(|gate| gate.retry_at().is_some_and(|until| until <= now));
-            self.record_ends_of_back_offs(&over, world, out);
+            let ended_back_offs = self.gates.companions_where(|gate| gate.retry_at().is_some_and(|until| until <= now));
+            self.record_ended_back_offs(&ended_back_offs, world, out);
         }
         let Some(round) = self.round.as_ref().filter(|round| round.missing().next().is_none()) else { return };
         let ranking = round.ranking(|companion| self.spoke.get(companion).copied()).into_iter();
@@ -128,59 +131,60 @@ impl Conversation {
             speak_at: selected.is_some().then(|| self.clock + world.rules.turn_taking.turn_delay()),
             selected,
         };
-        self.make(Event::RoundClosed(closed), world, out);
+        self.record(Event::RoundClosed(closed), world, out);
     }
 
-    /// Whoever was selected speaks after its delay.
+    /// Gives the floor to the selected companion after its delay.
     pub(super) fn begin_turn_due(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
         let is_due = |turn: &&Turn| turn.speak_at.is_some_and(|at| self.is_due(at, occasion));
         if let Some(candidate) = self.turn.as_deref().filter(is_due).map(|turn| turn.candidate.clone()) {
-            self.take_floor(&candidate, world, out);
+            self.give_floor(&candidate, world, out);
         }
     }
 
-    /// Whoever takes over from one that failed speaks without another delay.
+    /// Gives the floor without a delay to a companion that takes over from a failed reply.
     pub(super) fn begin_turn_at_once(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
         while let Some(candidate) = self.turn.as_ref().filter(|turn| turn.speak_at.is_none()).map(|turn| turn.candidate.clone()) {
-            self.take_floor(&candidate, world, out);
+            self.give_floor(&candidate, world, out);
         }
     }
 
-    /// The words of an external companion are not waited for any longer.
-    pub(super) fn give_up_words(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
+    /// Fails the reply of an external companion whose words did not arrive in time.
+    pub(super) fn fail_late_words(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
         let is_due = |floor: &&Floor| !floor.is_posting && floor.due_at.is_some_and(|at| self.is_due(at, occasion));
         if let Some(ticket) = self.floor.as_deref().filter(is_due).map(|floor| floor.ticket) {
             self.fail_reply(ticket, "timeout".into(), world, out);
         }
     }
 
-    /// After a restart a round is held again, and an external companion that has the floor is waited for again: both have the whole time.
+    /// Extends deadlines after a restart. The round is held again, and an external companion with the floor is waited for again. Both get the whole
+    /// time.
     pub(super) fn extend_deadlines(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
         let turn_taking = world.rules.turn_taking;
         let round = self.round.as_ref().map(|round| round.deadline.max(self.clock + turn_taking.state_timeout()));
         let is_waited_for = self.floor.as_ref().is_some_and(|floor| floor.due_at.is_some());
         let floor = is_waited_for.then(|| self.clock + turn_taking.external_statement_timeout());
         if round.is_some() || floor.is_some() {
-            self.make(Event::DeadlinesExtended { round, floor }, world, out);
+            self.record(Event::DeadlinesExtended { round, floor }, world, out);
         }
     }
 
-    /// A deadline is due after what happened at its moment.
+    /// Whether a deadline is due. It is due after the other events of its moment.
     pub(super) fn is_due(&self, deadline: Moment, occasion: Occasion) -> bool {
         deadline < self.clock || deadline == self.clock && occasion.by_deadline
     }
 
-    /// Whether something unsettled addresses this companion.
+    /// Whether an unsettled message addresses this companion.
     pub(super) fn is_called(&self, companion: &CompanionId) -> bool {
         self.buffer(companion).any(|entry| entry.message.address.includes(companion))
     }
 
-    /// Those whom something unsettled addresses.
+    /// The companions that an unsettled message addresses.
     pub(super) fn called(&self) -> BTreeSet<CompanionId> {
         self.gates.keys().filter(|companion| self.is_called(companion)).cloned().collect()
     }
 
-    /// Whether whoever is asked is asked in a round: with one companion of ours there is nothing to vote on.
+    /// Whether questions are asked in rounds. With one companion of ours there is nothing to vote on.
     pub(super) fn holds_rounds(&self) -> bool {
         self.gates.len() > 1 || self.gates.values().any(|gate| gate.external)
     }
@@ -216,16 +220,16 @@ impl Conversation {
         Some(Candidate { companion: companion.clone(), trigger: wish.trigger, why: wish.why.clone() })
     }
 
-    /// A statement failed: one further candidate takes the floor, without another delay.
+    /// A statement failed: the next candidate takes the floor, without a delay.
     pub(super) fn apply_reply_failed(&mut self, ticket: Ticket) {
         let Some(floor) = self.floor.take_if(|floor| floor.ticket == ticket) else { return };
-        let is_able = |candidate: &Candidate| {
+        let can_speak = |candidate: &Candidate| {
             let gate = self.gates.get(&candidate.companion);
-            // One whose trigger has settled meanwhile has nothing left to say.
+            // A candidate whose trigger has settled in the meantime has nothing left to say.
             gate.is_some_and(|gate| !gate.is_silent() && gate.waiting.is_some())
         };
         let Selection { opened, asked_for_turn, others, turn, .. } = floor.selection;
-        self.turn = others.into_iter().find(is_able).map(|candidate| {
+        self.turn = others.into_iter().find(can_speak).map(|candidate| {
             let selection = Selection { opened, selected_at: self.handled, asked_for_turn, others: Vec::new(), turn };
             Box::new(Turn { candidate, selection, speak_at: None })
         });

@@ -1,9 +1,9 @@
-//! What must hold for every conversation, whatever is said, answered, lost or dropped.
+//! Properties of every conversation, whatever is said, answered, lost or dropped.
 
 mod alone;
-mod found;
 mod late;
 mod lost;
 mod over_budget;
+mod regressions;
 mod room;
 mod scene;

@@ -1,27 +1,27 @@
-//! Which turn an event belongs to: one for the questions that come of one trigger, or of several at once, until silence or a statement.
+//! Decides which turn an event belongs to. The questions of one trigger, or of several at once, are one turn, until silence or a statement.
 
 use super::super::event::Decided;
 use super::*;
 
 impl Conversation {
-    /// The turn of an event that is about to be made. Questions begin one, unless a round is open or something was decided in the same step.
+    /// The turn of an event that is about to be journaled. Questions begin a turn, unless a round is open or something was decided in the same step.
     pub(super) fn turn_of(&mut self, event: &Event, world: &mut World<'_>) -> Option<TurnId> {
         match event {
-            Event::RoundOpened(_) => Some(self.begun.take().unwrap_or_else(|| self.begin(world))),
+            Event::RoundOpened(_) => Some(self.turn_without_question.take().unwrap_or_else(|| self.begin(world))),
             Event::Evaluated(_) => match &self.round {
                 Some(round) => round.turn,
-                None => Some(self.begun.take().unwrap_or_else(|| self.begin(world))),
+                None => Some(self.turn_without_question.take().unwrap_or_else(|| self.begin(world))),
             },
             Event::Decided(Decided { ticket: None, .. }) => match &self.round {
                 Some(round) => round.turn,
                 None => {
-                    let turn = self.begun.unwrap_or_else(|| self.begin(world));
-                    self.begun = Some(turn);
+                    let turn = self.turn_without_question.unwrap_or_else(|| self.begin(world));
+                    self.turn_without_question = Some(turn);
                     Some(turn)
                 }
             },
             Event::Decided(Decided { ticket: Some(ticket), .. }) | Event::Unanswered { ticket, .. } => {
-                self.asked(*ticket).and_then(|(_, evaluation)| evaluation.turn)
+                self.question(*ticket).and_then(|(_, evaluation)| evaluation.turn)
             }
             Event::RoundClosed(_) => self.round.as_ref().and_then(|round| round.turn),
             Event::StageChanged { cause: Cause::State, .. } => self.round.as_ref().and_then(|round| round.turn),
@@ -33,7 +33,7 @@ impl Conversation {
                 None => self.gates.get(companion).and_then(|gate| gate.wish.as_ref()).and_then(|wish| wish.turn),
             },
             Event::ReplyFailed { .. } => self.floor.as_ref().and_then(|floor| floor.selection.turn),
-            // What leads to a turn, or to none.
+            // These events may lead to a turn. If they do, `assign_first_turn` sets it later.
             Event::JitterDrawn { .. }
             | Event::LullFired { .. }
             | Event::BackOffEnded { .. }
@@ -58,16 +58,16 @@ impl Conversation {
         turn
     }
 
-    /// The turns that go on: something is still to come of them.
+    /// The turns in progress.
     pub fn turns(&self) -> impl Iterator<Item = TurnId> {
-        let of_round = self.round.as_ref().and_then(|round| round.turn);
-        let of_gates = self.gates.values().flat_map(|gate| {
+        let round_turn = self.round.as_ref().and_then(|round| round.turn);
+        let gate_turns = self.gates.values().flat_map(|gate| {
             let asked = gate.evaluation.and_then(|evaluation| evaluation.turn);
             asked.into_iter().chain(gate.wish.as_ref().and_then(|wish| wish.turn))
         });
         let selected = self.turn.as_ref().and_then(|turn| turn.selection.turn);
         let owed = self.floor.as_ref().and_then(|floor| floor.selection.turn);
-        of_round.into_iter().chain(of_gates).chain(selected).chain(owed).chain(self.judged_turn())
+        round_turn.into_iter().chain(gate_turns).chain(selected).chain(owed).chain(self.judged_turn())
     }
 
     /// The turn whose statement is being judged for repetition.
@@ -76,8 +76,8 @@ impl Conversation {
     }
 }
 
-/// What led to a turn that begins in this step belongs to it: timers that fired, stages that a message took back.
-pub(super) fn name_turn_that_begins(turn: TurnId, out: &mut [Output]) {
+/// Assigns the first turn of this step to the events that led to it: timers that fired, stages that a message changed.
+pub(super) fn assign_first_turn(turn: TurnId, out: &mut [Output]) {
     for output in out {
         let Output::Made(made) = output else { continue };
         let leads_to_it = matches!(

@@ -1,19 +1,19 @@
-//! What of a conversation can be seen from outside.
+//! Read access to the state of a conversation.
 
 use super::super::window::Entry;
 use super::*;
 
-/// What a companion is doing.
+/// What a companion does at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Doing {
-    /// It reads what is said.
+    /// It reads the messages.
     Listening,
-    /// Its side model is asked.
+    /// A question to its side model is in flight.
     Asked,
-    /// It wants to speak; the votes of others are waited for.
+    /// It wants to speak, and waits for the votes of others.
     WantsToSpeak,
-    /// It was selected, and waits a moment before it speaks.
+    /// It was selected, and waits for `turn_delay`.
     WaitingItsTurn,
     /// It has the floor.
     Speaking,
@@ -21,30 +21,30 @@ pub enum Doing {
     Closing,
     /// It has ended the conversation.
     Closed,
-    /// An operator silenced it.
+    /// An operator paused it.
     Paused,
-    /// Its question got no answer and is asked again later.
+    /// Its question got no answer, and is asked again later.
     BackOff,
 }
 
-/// One companion's side of a conversation.
+/// The state of one companion in a conversation.
 #[derive(Clone, Debug)]
 pub struct View<'a> {
-    /// Who.
+    /// The companion.
     pub companion: &'a CompanionId,
-    /// Its gate.
+    /// Its gate in this channel.
     pub gate: &'a Gate,
-    /// What it is doing.
+    /// A summary of its state, for people.
     pub doing: Doing,
 }
 
 impl Conversation {
-    /// Everyone present, by id.
+    /// The companions in the channel, by id.
     pub fn companions(&self) -> impl Iterator<Item = View<'_>> {
         self.gates.iter().map(|(companion, gate)| View { companion, gate, doing: self.doing(companion, gate) })
     }
 
-    /// The gate of one companion, if it is present.
+    /// The gate of one companion, if it is in the channel.
     pub fn gate(&self, companion: &CompanionId) -> Option<&Gate> {
         self.gates.get(companion)
     }
@@ -60,27 +60,27 @@ impl Conversation {
         &self.window
     }
 
-    /// Who has the floor.
+    /// The floor, if a companion has it.
     pub fn floor(&self) -> Option<&Floor> {
         self.floor.as_deref()
     }
 
-    /// The round that is open.
+    /// The open round, if there is one.
     pub fn round(&self) -> Option<&Round> {
         self.round.as_ref()
     }
 
-    /// Whoever was selected and has not begun to speak.
+    /// The companion that was selected and has not begun to speak.
     pub fn turn(&self) -> Option<&Turn> {
         self.turn.as_deref()
     }
 
-    /// What is counted against conversations without end.
+    /// The counters that limit endless conversations.
     pub fn tally(&self) -> Tally {
         self.tally
     }
 
-    /// The question about repetition that is in flight, and the newest message that it is about.
+    /// The repetition question in flight, and the newest message that it is about.
     pub fn open_judgement(&self) -> Option<(Ticket, Seq)> {
         let spoken = self.spoken.as_ref()?;
         match spoken.judgement {
@@ -89,7 +89,7 @@ impl Conversation {
         }
     }
 
-    /// The conversation that goes on.
+    /// The current episode; none before the first message.
     pub fn episode(&self) -> Option<Episode> {
         self.episode
     }
@@ -99,17 +99,17 @@ impl Conversation {
         &self.summary
     }
 
-    /// The newest event from outside that was handled.
+    /// The number of the newest inbound event that was handled.
     pub fn handled(&self) -> Seq {
         self.handled
     }
 
-    /// The newest moment that was seen.
+    /// The newest moment that the conversation has seen.
     pub fn clock(&self) -> Moment {
         self.clock
     }
 
-    /// The questions that are in flight.
+    /// The questions in flight, by the id of their companion.
     pub fn open_questions(&self) -> impl Iterator<Item = (&CompanionId, &super::super::gate::Evaluation)> {
         self.gates.iter().filter_map(|(companion, gate)| Some((companion, gate.evaluation.as_ref()?)))
     }

@@ -30,7 +30,7 @@ fn jitter_never_makes_an_interval_shorter_than_three() {
 }
 
 #[test]
-fn checks_fall_on_the_messages_that_the_design_names() {
+fn interjection_checks_follow_the_intervals_of_the_design() {
     let checks = |starting| {
         let mut gate = Gate::new(Seq::NONE);
         gate.next_interjection_at = Some(policy(starting).interval(0, 0));
@@ -71,14 +71,14 @@ fn back_off_doubles_from_the_lull_timeout_to_ten_minutes() {
 }
 
 #[test]
-fn back_off_is_a_second_at_the_least() {
-    let hasty = InterjectionPolicy { text_lull_timeout: Duration::from_millis(10), ..AVERAGE };
+fn back_off_is_at_least_one_second() {
+    let impatient = InterjectionPolicy { text_lull_timeout: Duration::from_millis(10), ..AVERAGE };
 
-    assert_eq!(hasty.back_off(None), Duration::from_secs(1));
+    assert_eq!(impatient.back_off(None), Duration::from_secs(1));
 }
 
 #[test]
-fn the_strongest_trigger_waits_and_of_equals_the_newer() {
+fn the_strongest_trigger_waits_and_a_newer_one_replaces_an_equal() {
     let mut gate = Gate::new(Seq::NONE);
 
     gate.fire(waiting(Trigger::Interjection, 3, Check::Counter));
@@ -94,7 +94,7 @@ fn the_strongest_trigger_waits_and_of_equals_the_newer() {
 }
 
 #[test]
-fn triggers_that_merge_go_unchecked_if_either_would() {
+fn merged_triggers_need_no_check_if_either_needs_none() {
     let mut gate = Gate::new(Seq::NONE);
 
     gate.fire(waiting(Trigger::Lull, 4, Check::Unsettled));
@@ -104,7 +104,7 @@ fn triggers_that_merge_go_unchecked_if_either_would() {
 }
 
 #[test]
-fn a_waiting_trigger_goes_as_soon_as_its_message_settles() {
+fn a_waiting_trigger_is_dropped_when_its_message_settles() {
     let mut gate = Gate::new(Seq::NONE);
     gate.fire(waiting(Trigger::DirectAddress, 6, Check::Unsettled));
 

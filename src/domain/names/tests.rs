@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 #[test]
-fn a_name_stands_at_word_boundaries() {
+fn a_name_is_found_at_word_boundaries() {
     let names = one("aria", &["Ari", "Aria Vale"]);
 
     for (text, addressed) in [
@@ -54,7 +54,7 @@ fn no_name_hides_another() {
 }
 
 #[test]
-fn words_of_a_name_may_be_far_apart() {
+fn words_of_a_name_may_be_separated_by_any_white_space() {
     let names = one("x", &["  Mira   Vale "]);
 
     assert!(!names.find("MIRA VALE").is_empty());
@@ -102,7 +102,7 @@ fn case_and_composition_make_no_difference() {
 }
 
 #[test]
-fn a_name_with_other_characters_at_its_edges_is_found_beside_anything_but_words() {
+fn a_name_with_symbols_at_its_edges_is_found_unless_a_word_touches_it() {
     let names = one("droid", &["c3po!", "@x", "C++", "🤖"]);
 
     for (text, addressed) in [
@@ -122,7 +122,7 @@ fn a_name_with_other_characters_at_its_edges_is_found_beside_anything_but_words(
 }
 
 #[test]
-fn code_links_and_quotes_address_nobody() {
+fn names_in_code_links_and_quotes_do_not_count() {
     let names = one("id", &["aria"]);
 
     for (text, addressed) in [
@@ -179,7 +179,7 @@ fn code_links_and_quotes_address_nobody() {
 }
 
 #[test]
-fn a_name_that_reaches_into_code_is_not_there() {
+fn a_name_that_reaches_into_a_zone_is_not_found() {
     let names = one("id", &["mira vale"]);
 
     assert!(names.find("mira\n> vale").is_empty());
@@ -196,7 +196,7 @@ fn two_companions_cannot_share_a_name() {
 }
 
 #[test]
-fn one_companion_may_repeat_itself() {
+fn a_companion_may_repeat_its_own_name() {
     let names = Names::new([("aria".into(), vec!["Aria", "ARIA", "", "  "])]).unwrap();
 
     assert_eq!(ids(&names, "aria aria"), ["aria"]);
@@ -206,14 +206,14 @@ fn one_companion_may_repeat_itself() {
 }
 
 #[test]
-fn nobody_is_named_where_nobody_is() {
+fn without_companions_nobody_is_named() {
     let names = Names::new(Vec::<(CompanionId, Vec<&str>)>::new()).unwrap();
 
     assert!(names.find("aria").is_empty());
 }
 
 #[test]
-fn long_hostile_texts_take_time_in_proportion() {
+fn long_hostile_texts_are_read_in_linear_time() {
     let names = one("id", &["aria"]);
 
     for piece in ["`", "` `` ", "[a](", "](", "://", "a://", ">", "~~~\n", "```\n", "www.", "(", "[(])"] {
@@ -232,7 +232,7 @@ proptest! {
     }
 
     #[test]
-    fn a_text_in_ascii_is_read_like_any_other(words in prop::collection::vec(ascii(), 0..12)) {
+    fn an_ascii_text_is_read_like_any_other(words in prop::collection::vec(ascii(), 0..12)) {
         let names = Names::new([("a".into(), vec!["aria", "@x"]), ("ri".into(), vec!["a b", "ar"]), ("z-z".into(), vec!["z", "c++"])]).unwrap();
         let text = words.concat();
 
@@ -247,7 +247,7 @@ proptest! {
     }
 
     #[test]
-    fn zones_lie_in_order_within_the_text(pieces in prop::collection::vec(piece(), 0..30)) {
+    fn zones_are_in_order_and_inside_the_text(pieces in prop::collection::vec(piece(), 0..30)) {
         let text = pieces.concat();
 
         let zones = Zones::of(&text).into_ranges();

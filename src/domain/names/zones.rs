@@ -1,19 +1,19 @@
-//! The parts of a text in which nobody is addressed: code, links and quoted lines.
+//! Finds the parts of a text in which names do not count: code, links and quoted lines.
 
 use std::ops::Range;
 
 use super::is_word;
 
-/// Where in a text nobody is addressed, in bytes, ascending.
+/// The ranges of a text in which names do not count, in bytes, ascending.
 ///
-/// Excluded are code (`` `…` `` and ``` ``…`` ``` within a line, three or more backticks or a line of tildes up to the same again or
-/// the end), links (`scheme://…`, `www.…`, the target of `[text](target)`) and quoted lines (`>`; `>>> ` quotes all that follows, as
-/// Discord has it). Found in time proportional to the text.
+/// These are code (`` `…` `` and ``` ``…`` ``` within a line; three or more backticks, or a line of tildes, up to the same again or the end), links
+/// (`scheme://…`, `www.…`, the target of `[text](target)`) and quoted lines (`>`; `>>> ` quotes all that follows, as in Discord). They are found in
+/// linear time.
 #[derive(Debug, Default)]
 pub(in crate::domain) struct Zones(Vec<Range<usize>>);
 
 impl Zones {
-    /// Finds them.
+    /// Finds the zones of a text.
     pub(in crate::domain) fn of(text: &str) -> Self {
         let mut zones = Self::default();
         let mut at = 0;
@@ -23,7 +23,7 @@ impl Zones {
         zones
     }
 
-    /// Whether any of a range lies in one of them.
+    /// Whether a range overlaps one of the zones.
     pub(in crate::domain) fn touch(&self, range: Range<usize>) -> bool {
         let after = self.0.partition_point(|zone| zone.end <= range.start);
         self.0.get(after).is_some_and(|zone| zone.start < range.end)
@@ -34,7 +34,7 @@ impl Zones {
         self.0
     }
 
-    /// Reads the line that begins at `at` and says where the next one begins.
+    /// Reads the line that begins at `at`. Returns the start of the next one.
     fn line(&mut self, text: &str, at: usize) -> usize {
         let end = line_end(text, at);
         let line = text[at..end].trim_start();
@@ -55,7 +55,7 @@ impl Zones {
         self.inline(text, at, end)
     }
 
-    /// Reads code and links in a line, and says where the next line begins: code may go on over lines.
+    /// Reads code and links in a line. Returns the start of the next line to read, because code may span several.
     fn inline(&mut self, text: &str, start: usize, end: usize) -> usize {
         let (mut end, mut at, mut floor) = (end, start, start);
         let mut bracket = false;
@@ -89,8 +89,8 @@ impl Zones {
                 }
                 b']' if bracket && bytes.get(at + 1) == Some(&b'(') => {
                     let pairs = parentheses.get_or_insert_with(|| pairs(text, at, end));
-                    let place = pairs.binary_search_by_key(&(at + 1), |pair| pair.start);
-                    place.ok().map(|place| pairs[place].clone())
+                    let index = pairs.binary_search_by_key(&(at + 1), |pair| pair.start);
+                    index.ok().map(|index| pairs[index].clone())
                 }
                 _ => None,
             };
@@ -109,17 +109,17 @@ impl Zones {
     }
 }
 
-/// Where the line that holds `at` ends, without its line feed.
+/// The end of the line that contains `at`, without its line feed.
 fn line_end(text: &str, at: usize) -> usize {
     text.as_bytes()[at..].iter().position(|byte| *byte == b'\n').map_or(text.len(), |length| at + length)
 }
 
-/// How often a byte stands in a row.
+/// The number of times that a byte is repeated from `at`.
 fn run(text: &str, at: usize, byte: u8) -> usize {
     text.as_bytes()[at..].iter().take_while(|other| **other == byte).count()
 }
 
-/// Where the line ends that closes a block of tildes, or the text.
+/// The end of the line that closes a block of tildes, or the end of the text.
 fn tilde_close(text: &str, mut at: usize, tildes: usize) -> usize {
     while at < text.len() {
         let end = line_end(text, at);
@@ -131,7 +131,7 @@ fn tilde_close(text: &str, mut at: usize, tildes: usize) -> usize {
     text.len()
 }
 
-/// Where the backticks end that close this many: exactly as many for one and two, at least as many for more.
+/// The end of the backticks that close this many: exactly as many for one and two, at least as many for more.
 fn tick_close(text: &str, mut at: usize, end: usize, ticks: usize) -> Option<usize> {
     while let Some(distance) = text.as_bytes()[at..end].iter().position(|byte| *byte == b'`') {
         let found = run(text, at + distance, b'`');
@@ -143,7 +143,7 @@ fn tick_close(text: &str, mut at: usize, end: usize, ticks: usize) -> Option<usi
     None
 }
 
-/// Where the scheme begins that ends before `end`; `end` itself if there is none.
+/// The start of the URL scheme that ends before `end`. `end` itself if there is none.
 fn scheme_start(text: &str, floor: usize, end: usize) -> usize {
     let part = &text.as_bytes()[floor..end];
     let length = part.iter().rev().take_while(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(byte)).count();
@@ -152,7 +152,7 @@ fn scheme_start(text: &str, floor: usize, end: usize) -> usize {
     start + digits
 }
 
-/// Where a link ends: at white space, an angle bracket, or a parenthesis that it did not open.
+/// The end of a link: white space, an angle bracket, or a closing parenthesis without an opening one.
 fn link_end(text: &str, start: usize) -> usize {
     let mut depth = 0_usize;
     for (distance, c) in text[start..].char_indices() {
@@ -167,7 +167,7 @@ fn link_end(text: &str, start: usize) -> usize {
     text.len()
 }
 
-/// The pairs of parentheses in a part of a text, by where they open; each reaches over its closing one.
+/// The pairs of parentheses in a part of a text, sorted by their start. Each range includes both parentheses.
 fn pairs(text: &str, start: usize, end: usize) -> Vec<Range<usize>> {
     let (mut open, mut pairs) = (Vec::new(), Vec::new());
     for (distance, byte) in text.as_bytes()[start..end].iter().enumerate() {

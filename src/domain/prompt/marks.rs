@@ -1,17 +1,16 @@
-//! The marks by which models tell system, users and assistant apart: somebody's text must not hold one.
+//! The marks that separate system, user and assistant in a model's input. Text by people must not contain one.
 //!
-//! A server that turns a chat into tokens may take a mark inside a message for its own. So the first character of each is written as an
-//! escape (`data.rs`), and no mark is left. A new family of models gets its line here.
+//! A server that turns a chat into tokens may treat a mark inside a message as its own. So the first character of each mark is escaped (`data.rs`),
+//! and no mark is left. A new family of models needs its line here.
 
-/// What a `<` or the like stands before in a tag or a mark, whatever its name: any letter begins one, too (`<think>`, `<start_of_turn>` of
-/// Gemma, `<s>` and `<<SYS>>` of Llama 2).
+/// The characters that follow `<` in a tag or a mark. Any letter does, too (`<think>`, `<start_of_turn>` of Gemma, `<s>` and `<<SYS>>` of Llama 2).
 ///
 /// * `/`, `!`, `?`: tags of HTML and XML, and the ends of others (HTML Standard, 13.2.5.6, tag open state).
 /// * `|`: ChatML and Qwen (`<|im_start|>`), Llama 3 (`<|start_header_id|>`), Phi, GLM, Granite, gpt-oss.
 /// * U+FF5C: DeepSeek and Hunyuan (`<｜Assistant｜>`; `tokenizer_config.json` of DeepSeek-V3).
 const AFTER_ANGLE: [char; 5] = ['/', '!', '?', '|', '\u{ff5c}'];
 
-/// What stands between `[` and `]`, with a `/` before it or not.
+/// The names between `[` and `]`, with or without a `/` before them.
 ///
 /// * Mistral: `SpecialTokens` in `mistral_common/tokens/tokenizers/base.py` of mistral-common, and `[INST]` of Llama 2.
 /// * GLM and BERT: `gMASK` to `UNK` (`added_tokens` of their `tokenizer_config.json`).
@@ -49,18 +48,18 @@ const BRACKETED: [&str; 31] = [
     "UNK",
 ];
 
-/// What a `[` stands before in a mark, whatever follows.
+/// The texts that follow `[` in a mark, whatever comes after them.
 ///
 /// * `|`: EXAONE (`[|assistant|]`; `tokenizer_config.json` of EXAONE-3.5).
 /// * `UNUSED_TOKEN_`: InternLM2 (`[UNUSED_TOKEN_146]`; `tokenizer_config.json` of InternLM2).
 const AFTER_BRACKET: [&str; 2] = ["|", "UNUSED_TOKEN_"];
 
-/// Marks of no such shape, from their first character to the one by which they are known.
+/// Marks of other shapes, each up to the character that identifies it.
 ///
 /// * MiniMax M2: `]~!b[`, `]~b]` and `[e~[` (`chat_template.jinja` of MiniMax-M2), and `]<]` of MiniMax-Text-01.
 const OTHERS: [&str; 4] = ["]~!b[", "]~b]", "[e~[", "]<]"];
 
-/// Whether a mark begins with this character and goes on with this text.
+/// Whether a mark begins with this character and continues with this text.
 pub(super) fn begins_mark(first: char, rest: &str) -> bool {
     match first {
         '<' => rest.starts_with(|next: char| next.is_ascii_alphabetic() || AFTER_ANGLE.contains(&next)),
@@ -84,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_of_any_family_is_known_and_talk_is_none() {
+    fn marks_of_all_model_families_are_found_and_other_text_is_not() {
         let marks = [
             "<|im_start|>",
             "<\u{ff5c}Assistant\u{ff5c}>",

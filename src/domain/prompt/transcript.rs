@@ -1,4 +1,4 @@
-//! Shows messages as one line of JSON each, the newest that fit.
+//! Writes the newest messages that fit, as one line of JSON each.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +6,20 @@ use super::super::id::CompanionId;
 use super::super::message::{Message, Role};
 use super::data::{cut_middle, escape_into, escaped_weight, plain_name, weight};
 
-/// More than a mark for messages left out weighs.
+/// An upper bound of the weight of the line about messages left out.
 const MARK_WEIGHT: usize = 60;
 
-/// Who reads a transcript: its own messages have the role `you`.
+/// The companion that reads a transcript. Its own messages have the role `you`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'a> {
     pub(super) id: &'a CompanionId,
     pub(super) name: &'a str,
 }
 
-/// Blocks of lines, in order: one for each block of messages given, empty where nothing was given.
+/// The blocks of lines, one for each block of messages, in the same order. A block without messages is empty.
 ///
-/// All of them together weigh at most `room`. The oldest messages go first; one that would take more than half the room is cut in its
-/// middle. A line ends in a line feed, and no text holds one.
+/// All blocks together weigh at most `room`. The oldest messages are left out first. A message that would take more than half the room is cut in its
+/// middle. A line ends in a line feed, and no text contains one.
 pub(super) fn transcript<const N: usize>(blocks: [&[&Message]; N], reader: Option<Reader<'_>>, room: usize) -> [String; N] {
     let tags = tags(&blocks);
     let total: usize = blocks.iter().map(|block| block.len()).sum();
@@ -29,7 +29,7 @@ pub(super) fn transcript<const N: usize>(blocks: [&[&Message]; N], reader: Optio
     let mut is_full = false;
     let mut shown = blocks.map(|_| String::new());
     for (block, lines) in blocks.iter().zip(&mut shown).rev() {
-        let mut kept: Vec<String> = Vec::new();
+        let mut shown_lines: Vec<String> = Vec::new();
         for message in block.iter().rev() {
             let line = line(message, number, tags[&key(message)], reader, room / 2);
             let Some(line) = line.filter(|line| !is_full && weight(line) <= left) else {
@@ -38,20 +38,20 @@ pub(super) fn transcript<const N: usize>(blocks: [&[&Message]; N], reader: Optio
             };
             left -= weight(&line);
             number -= 1;
-            kept.push(line);
+            shown_lines.push(line);
         }
-        let missing = block.len() - kept.len();
+        let missing = block.len() - shown_lines.len();
         if missing > 0 {
             let noun = if missing == 1 { "message" } else { "messages" };
-            kept.push(format!("[{missing} earlier {noun} left out]\n"));
+            shown_lines.push(format!("[{missing} earlier {noun} left out]\n"));
         }
-        kept.reverse();
-        *lines = kept.concat();
+        shown_lines.reverse();
+        *lines = shown_lines.concat();
     }
     shown
 }
 
-/// A message as a line that weighs at most this, if it can.
+/// A message as a line that weighs at most `most`. None if that is impossible.
 fn line(message: &Message, number: usize, tag: usize, reader: Option<Reader<'_>>, most: usize) -> Option<String> {
     let own = reader.filter(|reader| message.is_by(reader.id));
     let role = match (own, message.from.role) {
@@ -70,7 +70,7 @@ fn line(message: &Message, number: usize, tag: usize, reader: Option<Reader<'_>>
     Some(line)
 }
 
-/// A number for everybody who speaks, so that two with the same name are two.
+/// A number for each speaker, so that two with the same name can be distinguished.
 fn tags<'a>(blocks: &[&[&'a Message]]) -> BTreeMap<(Role, &'a str), usize> {
     let mut tags = BTreeMap::new();
     for message in blocks.iter().flat_map(|block| block.iter()) {

@@ -5,38 +5,38 @@ use super::units;
 /// A fenced code block, in bytes of its text.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
-    /// Where its opening line begins.
+    /// The start of its opening line.
     pub(super) start: usize,
-    /// Where its code begins.
+    /// The start of its code.
     pub(super) body_start: usize,
-    /// Where its code ends: where the closing line begins, or the text ends.
+    /// The end of its code: the start of the closing line, or the end of the text.
     pub(super) body_end: usize,
-    /// Where its closing line ends, without the line feed.
+    /// The end of its closing line, without the line feed.
     pub(super) end: usize,
-    /// It goes on to the end of the text.
+    /// It has no closing line.
     pub(super) is_unclosed: bool,
     fence: String,
     language: String,
 }
 
 impl Block {
-    /// Whether a place is among its code, so that it has to be closed before and opened again after.
+    /// Whether a position is inside its code. A part that ends there must close the block, and the next part must open it again.
     pub(super) fn holds(&self, at: usize) -> bool {
         self.body_start <= at && at < self.body_end
     }
 
-    /// What opens it again.
+    /// The text that opens it again.
     pub(super) fn opening(&self) -> String {
         format!("{}{}\n", self.fence, self.language)
     }
 
-    /// What closes it.
+    /// The text that closes it.
     pub(super) fn closing(&self) -> String {
         format!("\n{}", self.fence)
     }
 }
 
-/// The blocks of a text. One whose opening line takes more than a quarter of the limit is too long to repeat, and counts as text.
+/// The blocks of a text. A block whose opening line takes more than a quarter of the limit is too long to repeat, and counts as text.
 pub(super) fn blocks(text: &str, limit: usize) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut open: Option<Block> = None;

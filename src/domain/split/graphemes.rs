@@ -1,9 +1,9 @@
-//! Keeps together what is seen as one character.
+//! Finds the boundaries of grapheme clusters, which people see as one character.
 
 use unicode_normalization::char::is_combining_mark;
 
-/// Whether a text may be torn between the two: not before a mark, a variation selector or a skin tone, not around a joiner, not within
-/// a flag or a line break. A good part of Unicode's grapheme clusters (UAX 29), enough for emoji and accents.
+/// Whether a text may be split between `before` and `after`: not before a mark, a variation selector or a skin tone, not around a joiner, not within
+/// a flag or a line break. This covers the part of Unicode's grapheme clusters (UAX 29) that emoji and accents need.
 pub(super) fn may_break(before: &str, after: &str) -> bool {
     let (Some(last), Some(next)) = (before.chars().next_back(), after.chars().next()) else { return true };
     let extends = is_combining_mark(next)
@@ -12,7 +12,7 @@ pub(super) fn may_break(before: &str, after: &str) -> bool {
     !(extends || last == '\u{200d}' || within_flag || (last == '\r' && next == '\n'))
 }
 
-/// Two of them make a flag.
+/// Whether a character is one of the two that make a flag.
 fn is_flag_letter(c: char) -> bool {
     matches!(c, '\u{1f1e6}'..='\u{1f1ff}')
 }

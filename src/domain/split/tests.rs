@@ -11,7 +11,7 @@ fn a_short_text_is_one_part() {
 }
 
 #[test]
-fn paragraphs_come_before_sentences_and_sentences_before_words() {
+fn paragraphs_are_preferred_to_sentences_and_sentences_to_words() {
     let paragraphs = split("One two. Three four.\n\nFive six seven. Eight.", 40);
     let lines = split("One two. Three four.\nFive six seven. Eight.", 40);
     let sentences = split("One two three. Four five six. Seven eight nine ten.", 40);
@@ -24,7 +24,7 @@ fn paragraphs_come_before_sentences_and_sentences_before_words() {
 }
 
 #[test]
-fn sentences_of_scripts_without_spaces_are_kept() {
+fn sentences_of_scripts_without_spaces_stay_whole() {
     let parts = split(&"これはとても長い文です。「本当に？」".repeat(3), 32);
 
     assert_eq!(parts[0], "これはとても長い文です。「本当に？」これはとても長い文です。");
@@ -55,7 +55,7 @@ fn one_long_line_of_code_is_split_inside_its_fences() {
 }
 
 #[test]
-fn what_is_seen_as_one_character_stays_whole() {
+fn a_grapheme_cluster_stays_whole() {
     for whole in ["👨‍👩‍👧‍👦", "🇩🇪", "👍🏽", "e\u{301}", "❤\u{fe0f}"] {
         let parts = split(&whole.repeat(40), 33);
 
@@ -64,7 +64,7 @@ fn what_is_seen_as_one_character_stays_whole() {
 }
 
 #[test]
-fn a_heap_of_marks_is_split_all_the_same() {
+fn a_long_grapheme_cluster_is_split() {
     let parts = split(&format!("a{}", "\u{301}".repeat(100)), 40);
 
     assert!(parts.iter().all(|part| part.encode_utf16().count() <= 40));
@@ -78,14 +78,14 @@ proptest! {
 
         let parts = split(&text, limit);
 
-        let again: Vec<&str> = parts.iter().flat_map(|part| part.split_whitespace()).collect();
-        prop_assert_eq!(again, text.split_whitespace().collect::<Vec<_>>());
+        let rejoined: Vec<&str> = parts.iter().flat_map(|part| part.split_whitespace()).collect();
+        prop_assert_eq!(rejoined, text.split_whitespace().collect::<Vec<_>>());
     }
 
     #[test]
-    fn no_part_is_over_the_limit_or_empty(pieces in prop::collection::vec(piece(), 0..60), limit in 0_usize..200) {
+    fn no_part_exceeds_the_limit_or_is_empty(pieces in prop::collection::vec(piece(), 0..60), limit in 0_usize..200) {
         for part in split(&pieces.concat(), limit) {
-            prop_assert!(part.encode_utf16().count() <= limit.max(LEAST), "{:?}", part);
+            prop_assert!(part.encode_utf16().count() <= limit.max(MIN_LIMIT), "{:?}", part);
             prop_assert!(!part.trim().is_empty());
         }
     }

@@ -1,4 +1,4 @@
-//! Finds the JSON objects in what a model sends, whatever stands around them.
+//! Finds the JSON objects in a model's answer, whatever surrounds them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use crate::domain::thoughts::{Tag, tag_at};
 
-/// The fields of a vote that decide something.
+/// The fields of a vote that matter for a contradiction.
 const DECIDING: [&str; 4] = ["decision", "importance", "selected", "closing"];
 
 /// The objects of a text.
 #[derive(Debug, Default)]
 pub(super) struct Found<'a> {
-    /// Those that can be read, in order; one that does not end has the fields that are whole. Objects inside an object are not searched for.
+    /// The valid objects, in order. An object that has no end has its complete fields. Objects inside an object are not searched for.
     pub objects: Vec<Object>,
     /// The text around the objects, without thoughts.
     pub prose: Vec<&'a str>,
@@ -22,17 +22,17 @@ pub(super) struct Found<'a> {
     pub unopened: Option<&'a str>,
     /// The objects in that text.
     pub before_thought: Vec<Object>,
-    /// An object begins somewhere, whole or not.
+    /// Whether an object begins anywhere, complete or not.
     pub has_begun: bool,
-    /// An object begins that cannot be read.
+    /// Whether an object begins that cannot be read.
     pub is_unreadable: bool,
 }
 
-/// One object, its fields by their names in lower case.
+/// One object, with its fields by their names in lower case.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Object {
     fields: BTreeMap<String, Field>,
-    /// One of the deciding fields stands in it twice, with two values.
+    /// Whether one of the deciding fields occurs twice, with different values.
     pub contradicts_itself: bool,
 }
 
@@ -44,7 +44,7 @@ enum Field {
 }
 
 impl Object {
-    /// The value of a field that is no object itself.
+    /// The value of a field. A field that holds an object gives null.
     pub fn get(&self, name: &str) -> Option<&Value> {
         match self.fields.get(name)? {
             Field::Object(_) => Some(&Value::Null),
@@ -52,12 +52,12 @@ impl Object {
         }
     }
 
-    /// Whether it has only fields of a vote.
-    fn is_of_known_fields(&self) -> bool {
+    /// Whether all its fields are those of a vote.
+    fn has_known_fields_only(&self) -> bool {
         self.fields.keys().all(|name| name == "reason" || DECIDING.contains(&&**name))
     }
 
-    /// The innermost object where each holds the next and nothing else: `{"vote": {…}}`.
+    /// The innermost object, if each object holds only the next one: `{"vote": {…}}`.
     pub fn unwrapped(mut self) -> Self {
         while self.fields.len() == 1
             && !self.contradicts_itself
@@ -99,11 +99,11 @@ impl<'de> Deserialize<'de> for Object {
 
 /// Searches a text once, from its start.
 ///
-/// An object begins with a brace and a quotation mark: a brace alone may be anything in prose. What models often get wrong is
-/// forgiven: a comma too many, a line break inside a text, a bare word or a number out of all bounds, which both count as text.
+/// An object begins with a brace and a quotation mark, because a brace alone may be anything in prose. Frequent mistakes of models are tolerated: an
+/// extra comma, a line break inside a text, a bare word, or a number out of range. The last two count as text.
 ///
-/// A thought is left out, as [`without_thoughts`](crate::domain::thoughts::without_thoughts) does it. A tag inside an object is text
-/// that the object quotes: it neither begins nor ends a thought.
+/// Thoughts are left out, as in [`without_thoughts`](crate::domain::thoughts::without_thoughts). A tag inside an object is quoted text. It neither
+/// begins nor ends a thought.
 pub(super) fn find(text: &str) -> Found<'_> {
     let mut found = Found::default();
     let (mut from, mut at, mut is_thinking) = (0, 0, false);
@@ -128,7 +128,7 @@ pub(super) fn find(text: &str) -> Found<'_> {
                 _ => {}
             }
         } else if !is_thinking && begins_vote_without_quotes(&text[at + 1..]) {
-            // It is no JSON, and what it quotes must not be taken for a plain answer.
+            // This is no JSON, and its quotes must not be read as a plain answer.
             found.has_begun = true;
             found.is_unreadable = true;
             return found;
@@ -137,16 +137,16 @@ pub(super) fn find(text: &str) -> Found<'_> {
         } else {
             found.has_begun = true;
             found.prose.push(&text[from..at]);
-            match Tidying::run(&text[at..]) {
-                Tidied::Whole { tidy, end } => {
-                    // Too deep for the parser is as good as unreadable.
-                    found.objects.extend(serde_json::from_str::<Object>(&tidy).map(Object::unwrapped));
+            match StrictWriter::run(&text[at..]) {
+                Rewritten::Complete { output, end } => {
+                    // An object that is too deep for the parser is ignored.
+                    found.objects.extend(serde_json::from_str::<Object>(&output).map(Object::unwrapped));
                     at += end;
                     from = at;
                 }
-                Tidied::Cut(tidy) => {
-                    let object = tidy.iter().find_map(|tidy| serde_json::from_str::<Object>(tidy).ok());
-                    found.is_unreadable = object.as_ref().is_none_or(|object| !object.is_of_known_fields());
+                Rewritten::Cut(outputs) => {
+                    let object = outputs.iter().find_map(|output| serde_json::from_str::<Object>(output).ok());
+                    found.is_unreadable = object.as_ref().is_none_or(|object| !object.has_known_fields_only());
                     found.objects.extend(object);
                     return found;
                 }
@@ -159,7 +159,7 @@ pub(super) fn find(text: &str) -> Found<'_> {
     found
 }
 
-/// Whether what follows a brace is a field of a vote, in single quotation marks or in none.
+/// Whether a field of a vote follows a brace, in single quotation marks or in none.
 fn begins_vote_without_quotes(rest: &str) -> bool {
     let rest = rest.trim_start();
     let rest = rest.strip_prefix('\'').unwrap_or(rest);
@@ -170,52 +170,52 @@ fn begins_vote_without_quotes(rest: &str) -> bool {
 }
 
 /// One object as strict JSON.
-enum Tidied {
-    /// It ends.
-    Whole {
-        tidy: String,
-        /// Where it ends in the text, in bytes.
+enum Rewritten {
+    /// The object has an end.
+    Complete {
+        output: String,
+        /// The end of the object in the text, in bytes.
         end: usize,
     },
-    /// It does not end: with all that is there, and with its whole fields alone.
+    /// The object has no end: first with everything that is there, then with its complete fields only.
     Cut([String; 2]),
 }
 
-/// Copies one object as strict JSON.
-struct Tidying<'a> {
+/// Rewrites one object as strict JSON.
+struct StrictWriter<'a> {
     text: &'a str,
-    tidy: String,
-    /// The length of `tidy` up to which the object's fields are whole.
-    whole: usize,
+    output: String,
+    /// The length of the output that ends with a complete field.
+    complete: usize,
     depth: usize,
-    /// A comma that is due before the next value.
+    /// Whether a comma must precede the next value.
     comma: bool,
-    /// Where a bare word began.
+    /// The start of a bare word, while inside one.
     word: Option<usize>,
 }
 
-impl<'a> Tidying<'a> {
+impl<'a> StrictWriter<'a> {
     /// The object that a text begins with.
-    fn run(text: &'a str) -> Tidied {
-        let mut tidying = Self { text, tidy: String::new(), whole: 0, depth: 0, comma: false, word: None };
+    fn run(text: &'a str) -> Rewritten {
+        let mut writer = Self { text, output: String::new(), complete: 0, depth: 0, comma: false, word: None };
         let mut chars = text.char_indices();
         while let Some((at, c)) = chars.next() {
             if c == '"' {
-                tidying.end_word(at);
-                tidying.begin();
-                if tidying.quote(&mut chars).is_none() {
+                writer.end_word(at);
+                writer.begin();
+                if writer.quote(&mut chars).is_none() {
                     break;
                 }
-            } else if tidying.take(at, c) {
-                return Tidied::Whole { tidy: tidying.tidy, end: at + c.len_utf8() };
+            } else if writer.take(at, c) {
+                return Rewritten::Complete { output: writer.output, end: at + c.len_utf8() };
             }
         }
-        tidying.end_word(text.len());
-        let whole = tidying.tidy.get(..tidying.whole).filter(|whole| !whole.is_empty()).unwrap_or("{");
-        Tidied::Cut([format!("{}}}", tidying.tidy), format!("{whole}}}")])
+        writer.end_word(text.len());
+        let complete = writer.output.get(..writer.complete).filter(|complete| !complete.is_empty()).unwrap_or("{");
+        Rewritten::Cut([format!("{}}}", writer.output), format!("{complete}}}")])
     }
 
-    /// Takes a character outside of texts, and tells whether the object ends with it.
+    /// Handles a character outside texts. Returns whether the object ends with it.
     fn take(&mut self, at: usize, c: char) -> bool {
         if c.is_alphanumeric() || matches!(c, '+' | '-' | '.' | '_') {
             self.word.get_or_insert(at);
@@ -226,28 +226,28 @@ impl<'a> Tidying<'a> {
             ',' => {
                 self.comma = true;
                 if self.depth == 1 {
-                    self.whole = self.tidy.len();
+                    self.complete = self.output.len();
                 }
             }
             '{' | '[' => {
                 self.begin();
                 self.depth += 1;
-                self.tidy.push(c);
+                self.output.push(c);
             }
             '}' | ']' => {
                 self.comma = false;
                 self.depth = self.depth.saturating_sub(1);
-                self.tidy.push(c);
+                self.output.push(c);
             }
             c if c.is_whitespace() => {}
-            c => self.tidy.push(c),
+            c => self.output.push(c),
         }
         self.depth == 0
     }
 
     fn begin(&mut self) {
         if std::mem::take(&mut self.comma) {
-            self.tidy.push(',');
+            self.output.push(',');
         }
     }
 
@@ -257,24 +257,24 @@ impl<'a> Tidying<'a> {
         let word = &self.text[from..at];
         let number = word.parse().ok().and_then(serde_json::Number::from_f64);
         match (word, number) {
-            ("true" | "false" | "null", _) => self.tidy.push_str(word),
-            (_, Some(number)) => self.tidy.push_str(&number.to_string()),
-            (_, None) => self.tidy.extend(["\"", word, "\""]),
+            ("true" | "false" | "null", _) => self.output.push_str(word),
+            (_, Some(number)) => self.output.push_str(&number.to_string()),
+            (_, None) => self.output.extend(["\"", word, "\""]),
         }
     }
 
-    /// Copies a text up to its end; none if it does not end.
+    /// Copies a text up to its end. None if it has no end.
     fn quote(&mut self, chars: &mut std::str::CharIndices<'a>) -> Option<()> {
-        self.tidy.push('"');
+        self.output.push('"');
         loop {
             match chars.next()?.1 {
                 '"' => break,
-                '\\' => self.tidy.extend(['\\', chars.next()?.1]),
-                c if c.is_ascii_control() => self.tidy.push(' '),
-                c => self.tidy.push(c),
+                '\\' => self.output.extend(['\\', chars.next()?.1]),
+                c if c.is_ascii_control() => self.output.push(' '),
+                c => self.output.push(c),
             }
         }
-        self.tidy.push('"');
+        self.output.push('"');
         Some(())
     }
 }

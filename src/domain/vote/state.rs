@@ -1,4 +1,4 @@
-//! A State (docs/design/turn-taking.md T-4): what a companion publishes in a round, and what programs outside post.
+//! A State (docs/design/turn-taking.md T-4): what a companion publishes in a round, and what external companions post.
 
 use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
@@ -17,12 +17,12 @@ const MOST_ID_CHARS: usize = 64;
 
 /// A companion's vote in a round.
 ///
-/// Read strictly: every field but `closing` is required, no other is known, and an error names the field, what is wrong and what is
+/// It is parsed strictly: every field except `closing` is required, no other is allowed, and an error names the field, what is wrong and what is
 /// allowed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct State {
-    /// Who votes.
+    /// The companion that votes.
     #[serde(deserialize_with = "from")]
     pub from: CompanionId,
     /// The number of the newest event at the round's opening, as text.
@@ -34,10 +34,10 @@ pub struct State {
     /// How much the conversation needs what it would say, 0 to 10.
     #[serde(deserialize_with = "importance")]
     pub importance: f64,
-    /// The previous speaker called on it.
+    /// Whether the previous speaker called on it.
     #[serde(deserialize_with = "selected")]
     pub selected: bool,
-    /// How near its end it sees the conversation.
+    /// The closing stage. `none` if it is missing.
     #[serde(default, deserialize_with = "closing")]
     pub closing: Stage,
 }
@@ -46,9 +46,9 @@ pub struct State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stance {
-    /// It wants to.
+    /// It wants to speak.
     Speak,
-    /// It does not.
+    /// It does not want to speak.
     Listen,
 }
 
@@ -63,7 +63,7 @@ impl Stance {
 }
 
 impl State {
-    /// What a vote becomes: `speak` exactly when it is a YES, and selected also when an unsettled message addresses the companion.
+    /// The State of a vote. It is `speak` if the vote is a YES. It is selected if the vote says so, or an unsettled message addresses the companion.
     pub fn voted(vote: &Vote, from: CompanionId, message_id: String, is_addressed: bool) -> Self {
         Self {
             from,
@@ -75,7 +75,7 @@ impl State {
         }
     }
 
-    /// What one publishes that was not asked, or whose answer did not arrive: it listens, and stays in its stage.
+    /// The State of a companion that was not asked, or whose answer did not arrive. It listens, and its stage stays.
     pub fn listening(from: CompanionId, message_id: String, is_addressed: bool, closing: Stage) -> Self {
         Self { from, message_id, state: Stance::Listen, importance: 0.0, selected: is_addressed, closing }
     }
@@ -92,39 +92,39 @@ fn message_id<'de, D: Deserializer<'de>>(given: D) -> Result<String, D::Error> {
 fn id<'de, D: Deserializer<'de>>(given: D, field: &str, allowed: &str) -> Result<String, D::Error> {
     let value = Value::deserialize(given)?;
     let text = value.as_str().filter(|text| !text.is_empty() && text.chars().count() <= MOST_ID_CHARS);
-    text.map(str::to_owned).ok_or_else(|| refusal(field, &value, &format!("{allowed}, of 1 to {MOST_ID_CHARS} characters")))
+    text.map(str::to_owned).ok_or_else(|| invalid(field, &value, &format!("{allowed}, of 1 to {MOST_ID_CHARS} characters")))
 }
 
 fn stance<'de, D: Deserializer<'de>>(given: D) -> Result<Stance, D::Error> {
     let value = Value::deserialize(given)?;
-    let known = [Stance::Speak, Stance::Listen].into_iter().find(|stance| value.as_str() == Some(stance.as_str()));
-    known.ok_or_else(|| refusal("state", &value, "\"speak\" or \"listen\""))
+    let parsed = [Stance::Speak, Stance::Listen].into_iter().find(|stance| value.as_str() == Some(stance.as_str()));
+    parsed.ok_or_else(|| invalid("state", &value, "\"speak\" or \"listen\""))
 }
 
 fn importance<'de, D: Deserializer<'de>>(given: D) -> Result<f64, D::Error> {
     let value = Value::deserialize(given)?;
     let number = value.as_f64().filter(|number| (0.0..=MOST_IMPORTANCE).contains(number));
-    number.ok_or_else(|| refusal("importance", &value, "a number from 0 to 10"))
+    number.ok_or_else(|| invalid("importance", &value, "a number from 0 to 10"))
 }
 
 fn selected<'de, D: Deserializer<'de>>(given: D) -> Result<bool, D::Error> {
     let value = Value::deserialize(given)?;
-    value.as_bool().ok_or_else(|| refusal("selected", &value, "true or false"))
+    value.as_bool().ok_or_else(|| invalid("selected", &value, "true or false"))
 }
 
 fn closing<'de, D: Deserializer<'de>>(given: D) -> Result<Stage, D::Error> {
     let value = Value::deserialize(given)?;
-    let known = Stage::ALL.into_iter().find(|stage| value.as_str() == Some(stage.as_str()));
-    known.ok_or_else(|| {
-        refusal("closing", &value, "\"none\", \"pre-closing\", \"closing\" or \"terminal\" (\"none\" when left out)")
+    let parsed = Stage::ALL.into_iter().find(|stage| value.as_str() == Some(stage.as_str()));
+    parsed.ok_or_else(|| {
+        invalid("closing", &value, "\"none\", \"pre-closing\", \"closing\" or \"terminal\" (\"none\" when left out)")
     })
 }
 
-/// Names a field, what is wrong with it and what is allowed.
-fn refusal<E: Error>(field: &str, value: &Value, allowed: &str) -> E {
+/// An error that names a field, what is wrong with it and what is allowed.
+fn invalid<E: Error>(field: &str, value: &Value, allowed: &str) -> E {
     const SHOWN_CHARS: usize = 40;
-    let is = match value {
-        // What has no JSON, such as `nan` in other formats, arrives as null.
+    let problem = match value {
+        // Values that JSON lacks, such as `nan` in other formats, arrive as null.
         Value::Null => "is no value".to_owned(),
         Value::Array(_) => "is an array".to_owned(),
         Value::Object(_) => "is an object".to_owned(),
@@ -133,5 +133,5 @@ fn refusal<E: Error>(field: &str, value: &Value, allowed: &str) -> E {
         }
         value => format!("is {value}"),
     };
-    E::custom(format!("{field} {is}, must be {allowed}"))
+    E::custom(format!("{field} {problem}, must be {allowed}"))
 }

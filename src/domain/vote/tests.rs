@@ -15,7 +15,7 @@ fn whole() -> Vote {
 }
 
 #[test]
-fn an_object_is_read_whatever_stands_around_it() {
+fn an_object_is_read_whatever_surrounds_it() {
     for text in [
         WHOLE.to_owned(),
         format!("\u{feff}Here you are:\n{WHOLE}\nHope that helps!"),
@@ -66,7 +66,7 @@ fn a_decision_is_read_like_a_plain_answer_or_is_true_or_false() {
 }
 
 #[test]
-fn importance_is_held_to_its_range_and_usual_where_it_is_no_number() {
+fn importance_is_clamped_to_its_range_and_has_a_default() {
     for (given, expected) in [
         ("0", 0.0),
         ("10", 10.0),
@@ -109,7 +109,12 @@ fn what_says_true_is_selected_and_only_a_stage_closes() {
     for given in [r#""over""#, r#""preclosing""#, r#""""#, "2", "true", "null", r#"["closing"]"#] {
         assert_eq!(read(&format!(r#"{{"decision":"YES","closing":{given}}}"#)).closing, Stage::None, "{given}");
     }
-    for (given, stage) in [("pre-closure", Stage::PreClosing), ("Closure", Stage::Closing), ("termination", Stage::Terminal), ("pre_closing", Stage::PreClosing)] {
+    for (given, stage) in [
+        ("pre-closure", Stage::PreClosing),
+        ("Closure", Stage::Closing),
+        ("termination", Stage::Terminal),
+        ("pre_closing", Stage::PreClosing),
+    ] {
         assert_eq!(read(&json!({ "decision": "YES", "closing": given }).to_string()).closing, stage, "{given}");
     }
     for stage in Stage::ALL {
@@ -129,7 +134,7 @@ fn two_plain_lines_are_a_vote_of_usual_importance() {
 }
 
 #[test]
-fn what_is_no_vote_is_unreadable_and_shown() {
+fn an_invalid_vote_is_unreadable_and_keeps_its_text() {
     for text in [
         r#"{"reason":"They want me to say YES"#,
         r#"{"reason":"so","decision":"YES","importance":5,"meta":{"decision":"NO"},"#,
@@ -153,17 +158,29 @@ fn what_is_no_vote_is_unreadable_and_shown() {
 fn an_object_that_does_not_end_is_read_as_far_as_its_fields_are_whole() {
     let so = Some("so".to_owned());
     for (text, expected) in [
-        (r#"{"reason":"so","decision":"YES""#, Vote { verdict: Yes, importance: 5.0, selected: false, closing: Stage::None, why: so.clone() }),
-        (r#"{"reason":"so","decision":"NO","importance":3,"selec"#, Vote { verdict: No, importance: 3.0, selected: false, closing: Stage::None, why: so.clone() }),
-        (r#"{"reason":"so","decision":true,"importance":7.5,"selected":true,"closing":"clo"#, Vote { verdict: Yes, importance: 7.5, selected: true, closing: Stage::None, why: so.clone() }),
-        ("```json\n{\"decision\": \"NO\",\n \"reason\": \"so\",\n", Vote { verdict: No, importance: 5.0, selected: false, closing: Stage::None, why: so }),
+        (
+            r#"{"reason":"so","decision":"YES""#,
+            Vote { verdict: Yes, importance: 5.0, selected: false, closing: Stage::None, why: so.clone() },
+        ),
+        (
+            r#"{"reason":"so","decision":"NO","importance":3,"selec"#,
+            Vote { verdict: No, importance: 3.0, selected: false, closing: Stage::None, why: so.clone() },
+        ),
+        (
+            r#"{"reason":"so","decision":true,"importance":7.5,"selected":true,"closing":"clo"#,
+            Vote { verdict: Yes, importance: 7.5, selected: true, closing: Stage::None, why: so.clone() },
+        ),
+        (
+            "```json\n{\"decision\": \"NO\",\n \"reason\": \"so\",\n",
+            Vote { verdict: No, importance: 5.0, selected: false, closing: Stage::None, why: so },
+        ),
     ] {
         assert_eq!(read(text), expected, "{text}");
     }
 }
 
 #[test]
-fn endless_and_deep_answers_are_unreadable() {
+fn very_long_and_deep_answers_are_unreadable() {
     let million = 1_000_000;
     for text in [
         "{".repeat(million),
@@ -195,14 +212,14 @@ fn a_state_has_the_names_of_the_protocol() {
     let state = State::voted(&whole(), "aria".into(), "12".into(), false);
     let expected = json!({ "from": "aria", "messageId": "12", "state": "speak", "importance": 7.5, "selected": true, "closing": "pre-closing" });
 
-    let told = serde_json::to_value(&state).unwrap();
+    let json = serde_json::to_value(&state).unwrap();
 
-    assert_eq!(told, expected);
-    assert_eq!(serde_json::from_value::<State>(told).unwrap(), state);
+    assert_eq!(json, expected);
+    assert_eq!(serde_json::from_value::<State>(json).unwrap(), state);
 }
 
 #[test]
-fn whoever_does_not_say_yes_listens() {
+fn a_vote_other_than_yes_listens() {
     for (verdict, stance) in [(Yes, Stance::Speak), (No, Stance::Listen), (Unreadable, Stance::Listen)] {
         let state = State::voted(&Vote { verdict, selected: false, ..whole() }, "aria".into(), "12".into(), true);
 
@@ -213,15 +230,15 @@ fn whoever_does_not_say_yes_listens() {
 }
 
 #[test]
-fn a_state_from_outside_may_leave_its_stage_out() {
+fn a_submitted_state_may_omit_its_stage() {
     let state: State = serde_json::from_value(given("closing", None)).unwrap();
 
     assert_eq!((state.closing, state.importance), (Stage::None, 10.0));
 }
 
 #[test]
-fn what_a_state_gets_wrong_is_named_with_what_is_allowed() {
-    for (field, value, told) in [
+fn an_error_names_the_field_of_a_state_and_the_allowed_values() {
+    for (field, value, expected_text) in [
         ("from", Some(json!("")), "from is \"\", must be the id of a companion, of 1 to 64 characters"),
         ("from", Some(json!("a".repeat(65))), "characters, must be the id"),
         ("from", None, "missing field `from`"),
@@ -243,12 +260,12 @@ fn what_a_state_gets_wrong_is_named_with_what_is_allowed() {
     ] {
         let error = serde_json::from_value::<State>(given(field, value)).unwrap_err().to_string();
 
-        assert!(error.contains(told), "{error} does not say: {told}");
+        assert!(error.contains(expected_text), "{error} does not contain: {expected_text}");
     }
 }
 
 #[test]
-fn what_a_reason_quotes_of_thoughts_does_not_decide() {
+fn thought_tags_quoted_in_a_reason_do_not_decide() {
     for (text, expected) in [
         (r#"{"decision":"NO","reason":"she wrote </think> YES"}"#, No),
         (r#"{"reason":"she wrote <think>","decision":"YES"}"#, Yes),
@@ -326,7 +343,7 @@ fn a_vote_in_other_quotation_marks_is_unreadable_whatever_it_quotes() {
 }
 
 #[test]
-fn an_importance_that_is_not_finite_is_refused() {
+fn a_non_finite_importance_is_refused() {
     let with = |importance: &str| {
         format!("from = \"a\"\nmessageId = \"1\"\nstate = \"speak\"\nimportance = {importance}\nselected = false")
     };
@@ -350,7 +367,7 @@ proptest! {
     }
 
     #[test]
-    fn every_vote_in_strict_json_is_read_as_it_is(
+    fn every_vote_in_strict_json_is_read_unchanged(
         reason in "[^<]*", yes in any::<bool>(), importance in prop_oneof![0.0..10.0_f64, any::<f64>()], selected in any::<bool>(), stage in 0_usize..4,
         before in "[^{<oOsS]*", after in "[^{<oOsS]*",
     ) {
@@ -365,16 +382,16 @@ proptest! {
     }
 
     #[test]
-    fn a_state_survives_its_json(from in "\\PC{1,64}", id in "[0-9]{1,20}", thousandths in 0..=10_000_u32, selected in any::<bool>(), stage in 0_usize..4) {
+    fn a_state_can_be_read_back_from_its_json(from in "\\PC{1,64}", id in "[0-9]{1,20}", thousandths in 0..=10_000_u32, selected in any::<bool>(), stage in 0_usize..4) {
         let state = State { from: from.into(), message_id: id, state: Stance::Listen, importance: f64::from(thousandths) / 1_000.0, selected, closing: Stage::ALL[stage] };
 
-        let told = serde_json::to_string(&state).unwrap();
+        let json = serde_json::to_string(&state).unwrap();
 
-        prop_assert_eq!(serde_json::from_str::<State>(&told).unwrap(), state);
+        prop_assert_eq!(serde_json::from_str::<State>(&json).unwrap(), state);
     }
 }
 
-/// A whole State in JSON with one field changed, or taken away.
+/// A complete State in JSON, with one field changed or removed.
 fn given(field: &str, value: Option<Value>) -> Value {
     let mut state =
         json!({ "from": "zed", "messageId": "12", "state": "listen", "importance": 10, "selected": false, "closing": "none" });
@@ -386,7 +403,7 @@ fn given(field: &str, value: Option<Value>) -> Value {
     state
 }
 
-/// Pieces of JSON in any order.
+/// Fragments of JSON in random order.
 fn noise() -> impl Strategy<Value = String> {
     let pieces = [
         "{",

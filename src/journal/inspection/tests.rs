@@ -6,7 +6,7 @@ use crate::journal::record::{Used, encode, encode_bytes, encode_event, encode_nu
 
 const NO: ChannelNo = ChannelNo(7);
 
-/// A record of each kind that is stored, sound.
+/// A valid record of each kind that is stored.
 fn all() -> Vec<(Key, Vec<u8>)> {
     let (guild, channel) = (GuildId::from("home"), ChannelId::from("console:lobby"));
     let channel_key = ChannelKey::new(&guild, &channel);
@@ -56,14 +56,14 @@ fn all() -> Vec<(Key, Vec<u8>)> {
 }
 
 #[test]
-fn what_is_stored_reads_as_what_it_is() {
+fn every_kind_of_record_can_be_decoded() {
     for (key, value) in all() {
         assert_eq!(Inspection.fault(&key, &value), None, "{key}");
     }
 }
 
 #[test]
-fn what_cannot_be_decoded_is_a_fault_whatever_it_was() {
+fn a_record_of_any_kind_that_cannot_be_decoded_is_a_fault() {
     for (key, value) in all() {
         for damaged in [&b""[..], b"\x09{}", b"\x01not what it was"] {
             let is_of_bytes = key.is(Kind::Session) && damaged.starts_with(b"\x01");
@@ -76,28 +76,31 @@ fn what_cannot_be_decoded_is_a_fault_whatever_it_was() {
 }
 
 #[test]
-fn a_fault_says_what_it_is_about_and_nothing_of_what_was_said() {
+fn a_fault_describes_the_record_and_quotes_nothing_of_it() {
     let faults: Vec<_> = all().into_iter().filter_map(|(key, _)| Inspection.fault(&key, b"\x01\"Ana's secret")).collect();
 
-    let told: Vec<_> = faults.iter().map(|fault| (&*fault.what, fault.channel)).collect();
-    assert_eq!(told[0], ("event 3", Some(NO)));
-    assert_eq!(told[1], ("the snapshot", Some(NO)));
-    assert_eq!(told[3], ("the owed reply 1", Some(NO)));
-    assert_eq!(told[5], ("an entry of the index of persons", Some(NO)));
-    assert_eq!(told[8], ("who lives in channel console:lobby of guild home", None));
-    assert_eq!(told[9], ("something that guild home used", None));
-    assert_eq!(told[11], ("the entry of room console:lobby in the directory of rooms", None));
+    let descriptions: Vec<_> = faults.iter().map(|fault| (&*fault.what, fault.channel)).collect();
+    assert_eq!(descriptions[0], ("event 3", Some(NO)));
+    assert_eq!(descriptions[1], ("the snapshot", Some(NO)));
+    assert_eq!(descriptions[3], ("the owed reply 1", Some(NO)));
+    assert_eq!(descriptions[5], ("an entry of the index of persons", Some(NO)));
+    assert_eq!(descriptions[8], ("the members of channel console:lobby of guild home", None));
+    assert_eq!(descriptions[9], ("something that guild home used", None));
+    assert_eq!(descriptions[11], ("the entry of room console:lobby in the directory of rooms", None));
     assert_eq!(
-        told.iter().find(|told| told.0.contains("is not to be heard")),
-        Some(&("that somebody of guild home is not to be heard", None))
+        descriptions.iter().find(|description| description.0.contains("opt-out")),
+        Some(&("an opt-out in guild home", None))
     );
-    assert!(told.iter().any(|told| told.0.starts_with("the number that the next channel of ward ")), "{told:?}");
-    assert_eq!(told.last(), Some(&("the mark of what is being deleted", Some(NO))));
+    assert!(
+        descriptions.iter().any(|description| description.0.starts_with("the number that the next channel of ward ")),
+        "{descriptions:?}"
+    );
+    assert_eq!(descriptions.last(), Some(&("the marker of a deletion in progress", Some(NO))));
     assert!(faults.iter().all(|fault| !fault.detail.contains("secret") && !fault.detail.contains("verify")), "{faults:?}");
 }
 
 #[test]
-fn a_channel_is_called_by_the_record_of_its_name() {
+fn the_name_of_a_channel_is_taken_from_its_record() {
     let names: Vec<_> = all().iter().filter_map(|(key, value)| Inspection.named(key, value)).collect();
 
     assert_eq!(names, [(NO, "channel console:lobby of guild home".to_owned())]);

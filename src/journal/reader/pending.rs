@@ -1,4 +1,4 @@
-//! Which channels have something to do, whatever of their records can be read.
+//! Finds the channels with unfinished work, even if some of their records cannot be read.
 
 use std::collections::BTreeSet;
 
@@ -10,24 +10,24 @@ use crate::journal::record::ChannelRecord;
 use crate::ports::store::StoreError;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 
-/// Which channels of a ward have something to do.
+/// The channels of a ward with unfinished work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pending {
-    /// Those that can be named.
+    /// The channels whose names are known.
     pub channels: Vec<ChannelRecord>,
-    /// Those of which nobody can say any more whose they are.
+    /// The channels whose names can no longer be read.
     pub nameless: Vec<ChannelNo>,
 }
 
 impl Reader<'_> {
-    /// The channels of a ward with something unsettled, armed or owed; and those where something is on its way that nobody wants any more, of
-    /// which nobody knows yet whether it was posted. One of which that cannot be read is among them: it tells so itself.
+    /// The channels of a ward with something unsettled, armed or owed, and those with a cancelled reply whose posting has an unknown outcome. A
+    /// channel whose outbox cannot be read is included: starting it reports the error.
     ///
     /// # Errors
-    /// The store's alone.
+    /// The errors of the store. Damaged records are no error here.
     pub async fn pending(&self, ward: Ward) -> Result<Pending, StoreError> {
         let mut pending = Pending::default();
-        // That it is there says everything; what it holds does not matter here.
+        // The record's existence is enough. Its content does not matter here.
         let known = self.channels_with(ward, Kind::Pending).await?;
         for no in &known {
             match readable(self.channel_of(ward, *no).await)? {
@@ -36,7 +36,7 @@ impl Reader<'_> {
             }
         }
         for no in self.channels_with(ward, Kind::Outbox).await?.difference(&known) {
-            // What belongs to a channel that was deleted is about to be swept.
+            // The records of a deleted channel are about to be swept.
             let Some(Some(channel)) = readable(self.channel_of(ward, *no).await)? else { continue };
             let owed = readable(self.outbox(&ChannelKey::new(&channel.guild, &channel.channel)).await)?;
             if owed.is_none_or(|owed| !owed.is_empty()) {
@@ -46,10 +46,10 @@ impl Reader<'_> {
         Ok(pending)
     }
 
-    /// The channels of a guild in which somebody owes a statement, as far as they can be read.
+    /// The channels of a guild that owe a statement, as far as they can be read.
     ///
     /// # Errors
-    /// The store's alone.
+    /// The errors of the store. Damaged records are no error here.
     pub async fn owing(&self, guild: &GuildId) -> Result<Vec<ChannelId>, StoreError> {
         let ward = Ward::of(guild);
         let mut owing = Vec::new();
@@ -67,7 +67,7 @@ impl Reader<'_> {
     }
 }
 
-/// What was read, or nothing where the store holds it and it is not what it should be.
+/// The result of a read; `None` where stored data cannot be decoded.
 fn readable<T>(read: Result<T, ReadError>) -> Result<Option<T>, StoreError> {
     match read {
         Ok(read) => Ok(Some(read)),
@@ -87,7 +87,7 @@ mod tests {
     const BROKEN: &[u8] = b"\x01not what it was";
 
     #[tokio::test]
-    async fn a_channel_is_pending_whatever_is_left_of_the_record_that_says_so() {
+    async fn a_channel_is_pending_even_if_its_pending_record_is_damaged() {
         let store = TestStore::new();
         let channel_key = named(&store, 1, "console:lobby");
         named(&store, 2, "console:den");
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_channel_that_nobody_can_name_is_told_of_and_the_others_are_found() {
+    async fn channels_without_a_readable_name_are_reported_and_the_others_are_found() {
         let store = TestStore::new();
         for no in 1..=3 {
             store.put(key::pending(WARD, ChannelNo(no)), encode(&PendingRecord { heard: Seq(1) }));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_quiet_channel_of_which_it_cannot_be_read_what_it_owes_is_looked_after() {
+    async fn a_quiet_channel_with_an_unreadable_outbox_is_pending() {
         let store = TestStore::new();
         let channel_key = named(&store, 1, "console:lobby");
         named(&store, 2, "console:den");

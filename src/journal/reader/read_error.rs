@@ -1,4 +1,4 @@
-//! Why something could not be read, and whether it ever will be.
+//! Errors of reading a journal, and whether they are permanent.
 
 use crate::domain::id::Seq;
 use crate::journal::channel_key::ChannelKey;
@@ -8,42 +8,41 @@ use crate::journal::record::RecordError;
 use crate::ports::store::StoreError;
 use crate::ports::store::key::{Key, Kind};
 
-/// Why something could not be read.
+/// Why a read failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// The store does not answer as it should.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A value is not what it should be.
+    /// A value cannot be decoded.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// A record of a channel is not what it should be.
+    /// A record of a channel cannot be decoded.
     #[error(
-        "{what} of {channel_key} cannot be read: {detail}; `tertulia history verify` lists all that cannot: put a backup from before back, or \
+        "{what} of {channel_key} cannot be read: {detail}; `tertulia history verify` lists all that cannot: restore an earlier backup, or \
          delete the room"
     )]
     Illegible {
-        /// Whose.
+        /// The channel of the record.
         channel_key: ChannelKey,
-        /// Which: `event 12`.
+        /// A description of the record: `event 12`.
         what: String,
-        /// What is wrong with it.
         detail: String,
     },
-    /// The store cannot read what it holds of a channel.
+    /// The store cannot read its records of a channel.
     #[error("what is on record of {channel_key} cannot be read (`tertulia history verify` says what): {detail}")]
     Unreadable {
-        /// Whose.
+        /// The channel of the record.
         channel_key: ChannelKey,
-        /// What the store says, with a way out.
+        /// The store's message, with what to do.
         detail: String,
     },
-    /// Events are missing that nobody deleted.
+    /// Events are missing, and no deletion explains it.
     #[error(
-        "the journal of {channel_key} should go on with event {expected}, but goes on with {found}: restore a backup, or start once with --accept-loss"
+        "the journal of {channel_key} should continue with event {expected}, but continues with {found}: restore a backup, or start once with --accept-loss"
     )]
     Gap {
-        /// Which journal.
+        /// The channel of the journal.
         channel_key: ChannelKey,
         /// The number that is missing.
         expected: Seq,
@@ -53,7 +52,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// Whether what is stored is not what it should be, and stays so; else the store does not answer, and may answer later.
+    /// Whether stored data is damaged, which is permanent. Otherwise the store failed, and may work later.
     pub const fn is_damage(&self) -> bool {
         match self {
             Self::Store(StoreError::Unknown(_) | StoreError::Failed(_)) => false,
@@ -65,7 +64,7 @@ impl ReadError {
         }
     }
 
-    /// The same of a read of what belongs to this channel.
+    /// Converts the error of a read to one that names this channel.
     #[must_use]
     pub fn of(self, channel_key: &ChannelKey) -> Self {
         let channel_key = channel_key.clone();
@@ -73,9 +72,9 @@ impl ReadError {
             Self::Store(StoreError::Damaged(detail)) => Self::Unreadable { channel_key, detail },
             Self::Record(error) => {
                 let (what, _) = named(error.key());
-                // A channel that is part of what it is called is not told twice.
+                // Do not repeat a channel that the description already names.
                 let what = what.strip_suffix(&format!(" of {channel_key}")).map(str::to_owned).unwrap_or(what);
-                match way_without_deleting(error.key()) {
+                match repair_without_deletion(error.key()) {
                     Some(way) => Self::Unreadable { channel_key, detail: format!("{what}: {}; {way}", error.detail()) },
                     None => Self::Illegible { channel_key, what, detail: error.detail() },
                 }
@@ -85,13 +84,13 @@ impl ReadError {
     }
 }
 
-/// The way out where nobody knows without a record where a channel's journal stands, so that the channel cannot be deleted either.
-fn way_without_deleting(key: &Key) -> Option<&'static str> {
+/// What to do about a record without which the extent of the journal is unknown, so that the channel cannot be deleted either.
+fn repair_without_deletion(key: &Key) -> Option<&'static str> {
     match key.kind()? {
         Kind::ChannelName | Kind::Head | Kind::Tombstone => {
             Some("restore a backup, or find it again with `tertulia history compact --accept-loss`")
         }
-        Kind::Meta => key::swept_in(key).map(|_| "put a backup from before back with `tertulia history restore`"),
+        Kind::Meta => key::sweep_in(key).map(|_| "restore an earlier backup with `tertulia history restore`"),
         Kind::Journal
         | Kind::Snapshot
         | Kind::Pending

@@ -1,4 +1,4 @@
-//! What is on record of a conversation, to be folded; and how far that can be read, where it cannot be read to its end.
+//! Reads the record of a conversation for folding; where it is damaged, as far as it can be read.
 
 use std::collections::BTreeSet;
 
@@ -10,53 +10,53 @@ use crate::journal::key;
 use crate::journal::record::{OutboxRecord, SnapshotRecord};
 use crate::ports::store::key::Key;
 
-/// So much is read of what a snapshot contains: a turn that is going on is hardly longer.
+/// How many of the events in a snapshot are read: a turn in progress is hardly longer.
 const EARLIER: usize = 256;
 
-/// What is on record of a conversation, to be folded.
+/// The record of a conversation, to be folded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Restored {
-    /// Where to begin; none: with an empty conversation.
+    /// The state to begin with; none: an empty conversation.
     pub snapshot: Option<SnapshotRecord>,
-    /// Of a conversation that was not at rest at the snapshot: what the snapshot contains, the newest of it, oldest first. Not to be folded.
+    /// If the conversation was not at rest at the snapshot: the newest events that the snapshot contains, oldest first. They are not folded.
     pub earlier: Vec<Recorded>,
-    /// What the snapshot does not contain, in the order in which it was handled.
+    /// The events after the snapshot, in the order in which they were handled.
     pub events: Vec<Recorded>,
     /// The number of the journal's last event.
     pub head: Seq,
-    /// Who was asked in the newest of its rounds: a round that is open does not say it of those who answered.
+    /// The companions that were asked in the newest round. An open round does not name those that have answered.
     pub asked: Vec<CompanionId>,
-    /// Replies owed, those that were dropped meanwhile included.
+    /// The replies in the outbox, including those that were cancelled since.
     pub owed: Vec<(Ticket, OutboxRecord)>,
-    /// Events among them that killed their handler and were set aside: they are not to be handled.
+    /// The events that are dead letters: they must not be handled.
     pub skip: BTreeSet<Seq>,
 }
 
-/// What is on record of a conversation, as far as it can be read.
+/// The record of a conversation, as far as it can be read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RestoredSoFar {
-    /// What comes before the first thing that is wrong.
+    /// Everything before the first error.
     pub restored: Restored,
-    /// What is wrong; none: nothing is.
+    /// The first error, if any.
     pub wrong: Option<ReadError>,
 }
 
 impl Reader<'_> {
-    /// What is on record of a conversation.
+    /// Reads the record of a conversation.
     ///
     /// # Errors
-    /// [`ReadError::Gap`] when numbers are missing that no deletion explains, [`ReadError::Illegible`] when an entry is not what it should be.
+    /// [`ReadError::Gap`] when numbers are missing that no deletion explains, [`ReadError::Illegible`] when an event cannot be decoded.
     pub async fn restore(&self, channel_key: &ChannelKey) -> Result<Restored, ReadError> {
         let RestoredSoFar { restored, wrong } = self.restore_so_far(channel_key).await?;
         wrong.map_or(Ok(restored), Err)
     }
 
-    /// What is on record of a conversation, up to the first thing that is wrong with it.
+    /// Reads the record of a conversation, up to the first error in it.
     ///
     /// # Errors
-    /// The store's, where it does not answer.
+    /// The store failed.
     pub async fn restore_so_far(&self, channel_key: &ChannelKey) -> Result<RestoredSoFar, ReadError> {
-        // Where nothing else is known of it, nothing comes before what is wrong.
+        // If even the head cannot be read, nothing before the error is known.
         self.read_so_far(channel_key).await.or_else(|error| match error.of(channel_key) {
             error if error.is_damage() => Ok(RestoredSoFar { restored: Restored::default(), wrong: Some(error) }),
             error => Err(error),
@@ -67,7 +67,7 @@ impl Reader<'_> {
         loop {
             let head = self.head(channel_key).await?;
             let so_far = self.restore_as_of(channel_key, &head).await?;
-            // Somebody raised the mark meanwhile, with a snapshot that needs nothing from below.
+            // The low-water mark was raised meanwhile, with a snapshot that needs nothing below it.
             let is_outdated =
                 matches!(so_far.wrong, Some(ReadError::Gap { .. })) && self.head(channel_key).await?.lowest > head.lowest;
             if !is_outdated {
@@ -81,7 +81,7 @@ impl Reader<'_> {
         let ward = channel_key.ward();
         let mut wrong = None;
         let snapshot: Option<SnapshotRecord> = match self.record(key::snapshot(ward, no)).await {
-            // Without it nobody knows where to begin.
+            // Without the snapshot it is unknown where to begin.
             Err(error @ ReadError::Record(_)) => {
                 let restored = Restored { head: head.last, ..Restored::default() };
                 return Ok(RestoredSoFar { restored, wrong: Some(error.of(channel_key)) });
@@ -102,13 +102,13 @@ impl Reader<'_> {
                     break;
                 }
             };
-            // What is missing is missing up to the event before this one.
+            // The gap ends before this event.
             if expected.max(head.lowest) < recorded.seq {
                 wrong = Some(gap(channel_key, expected.max(head.lowest), recorded.seq));
                 break;
             }
             expected = recorded.seq.next();
-            if recorded.seq > if recorded.event.is_heard() { handled } else { made } {
+            if recorded.seq > if recorded.event.is_inbound() { handled } else { made } {
                 events.push(recorded);
             }
         }
@@ -117,30 +117,32 @@ impl Reader<'_> {
         }
         order_of_handling(&mut events);
 
-        let skip =
-            so_far(channel_key, self.dead_letters(ward, no).await, &mut wrong)?.into_iter().map(|record| record.seq).collect();
+        let skip = or_default_if_damaged(channel_key, self.dead_letters(ward, no).await, &mut wrong)?
+            .into_iter()
+            .map(|record| record.seq)
+            .collect();
         let asked = match events.iter().rev().find_map(asked_in) {
             Some(asked) => asked.clone(),
             None => self.asked_before(channel_key, snapshot.as_ref()).await?,
         };
         let earlier = self.earlier(channel_key, snapshot.as_ref()).await?;
-        let owed = so_far(channel_key, self.outbox(channel_key).await, &mut wrong)?;
+        let owed = or_default_if_damaged(channel_key, self.outbox(channel_key).await, &mut wrong)?;
         Ok(RestoredSoFar { restored: Restored { snapshot, earlier, events, head: head.last, asked, owed, skip }, wrong })
     }
 
-    /// What led to what was going on when a snapshot was taken.
+    /// The events that led to the work in progress when a snapshot was taken.
     async fn earlier(&self, channel_key: &ChannelKey, snapshot: Option<&SnapshotRecord>) -> Result<Vec<Recorded>, ReadError> {
         let Some(snapshot) = snapshot.filter(|snapshot| !snapshot.conversation.is_at_rest()) else { return Ok(Vec::new()) };
         let newest = snapshot.handled.max(snapshot.made);
         let range = Range { after: Seq::NONE, before: Some(newest.next()), limit: EARLIER, newest_first: true };
-        // Nothing is folded of it: what cannot be read of it is left out.
+        // These events are not folded, so unreadable ones can be left out.
         let mut events = self.legible(channel_key, range).await?.events;
-        events.retain(|recorded| recorded.seq <= if recorded.event.is_heard() { snapshot.handled } else { snapshot.made });
+        events.retain(|recorded| recorded.seq <= if recorded.event.is_inbound() { snapshot.handled } else { snapshot.made });
         events.reverse();
         Ok(events)
     }
 
-    /// Who was asked in the round that was open when a snapshot was taken.
+    /// The companions that were asked in the round that was open when a snapshot was taken.
     async fn asked_before(
         &self,
         channel_key: &ChannelKey,
@@ -157,8 +159,8 @@ fn gap(channel_key: &ChannelKey, expected: Seq, found: Seq) -> ReadError {
     ReadError::Gap { channel_key: channel_key.clone(), expected, found }
 }
 
-/// What was read, or nothing where it is not what it should be; the first such error is kept.
-fn so_far<T: Default>(
+/// The result of a read, or a default where stored data is damaged. The first such error is kept in `wrong`.
+fn or_default_if_damaged<T: Default>(
     channel_key: &ChannelKey,
     read: Result<T, ReadError>,
     wrong: &mut Option<ReadError>,

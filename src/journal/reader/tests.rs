@@ -8,7 +8,7 @@ use crate::journal::record::{encode, encode_event, encode_number};
 const NO: ChannelNo = ChannelNo(0);
 
 #[tokio::test]
-async fn a_channel_that_nothing_is_stored_for_restores_to_nothing() {
+async fn a_channel_without_records_restores_to_nothing() {
     let store = TestStore::new();
 
     let restored = Reader::new(&store).restore(&channel_key()).await;
@@ -49,18 +49,18 @@ async fn a_low_water_mark_explains_what_is_missing_below_it() {
 }
 
 #[tokio::test]
-async fn a_channel_whose_record_of_work_is_damaged_finds_it_again_in_its_journal() {
+async fn a_damaged_pending_record_is_rebuilt_from_the_journal() {
     for damaged in [&b""[..], b"\x01not what it was"] {
         let store = journal(5);
         let record = PendingRecord { heard: Seq(2) };
         store.put(key::pending(channel_key().ward(), NO), encode(&record));
-        let sound = Reader::new(&store).head(&channel_key()).await.unwrap();
+        let intact = Reader::new(&store).head(&channel_key()).await.unwrap();
         store.put(key::pending(channel_key().ward(), NO), damaged.to_vec());
 
         let head = Reader::new(&store).head(&channel_key()).await;
 
-        assert!(sound.pending.is_some_and(|pending| pending.heard > Seq(2)), "{sound:?}");
-        assert_eq!(head, Ok(sound));
+        assert!(intact.pending.is_some_and(|pending| pending.heard > Seq(2)), "{intact:?}");
+        assert_eq!(head, Ok(intact));
         assert_eq!(numbers(&Reader::new(&store).restore(&channel_key()).await.unwrap().events), [1, 2, 3, 4, 5]);
     }
 }
@@ -83,7 +83,7 @@ async fn events_are_read_in_ranges_from_either_end() {
 }
 
 #[tokio::test]
-async fn what_is_being_swept_cannot_be_read() {
+async fn events_below_a_sweep_are_not_read() {
     let store = journal(5);
     store.put(key::sweep(channel_key().ward(), NO), encode_number(Seq(4)));
     store.put(key::message_id(channel_key().ward(), NO, "old"), encode(&Seq(2)));
@@ -97,7 +97,7 @@ async fn what_is_being_swept_cannot_be_read() {
 }
 
 #[tokio::test]
-async fn a_message_set_aside_is_named_when_its_channel_is_restored() {
+async fn a_dead_letter_is_skipped_when_its_channel_is_restored() {
     let store = journal(3);
     let ChannelKey { guild, channel } = channel_key();
     let record =
@@ -110,7 +110,7 @@ async fn a_message_set_aside_is_named_when_its_channel_is_restored() {
 }
 
 #[tokio::test]
-async fn usage_is_handed_over_in_order_from_a_moment_until_before_another_however_many_pages_it_fills() {
+async fn usage_is_read_in_order_from_an_inclusive_to_an_exclusive_moment_over_many_pages() {
     let store = TestStore::new();
     for at in 0..2_000 {
         used(&store, "home", at);
@@ -135,7 +135,7 @@ async fn usage_is_handed_over_in_order_from_a_moment_until_before_another_howeve
 }
 
 #[tokio::test]
-async fn usage_is_not_read_any_further_than_somebody_wants_it() {
+async fn reading_usage_stops_when_the_caller_breaks() {
     let store = TestStore::new();
     for at in 0..2_000 {
         used(&store, "home", at);
@@ -175,7 +175,7 @@ fn used(store: &TestStore, guild: &str, at: u64) {
 }
 
 #[tokio::test]
-async fn a_journal_whose_last_entries_cannot_be_read_stands_where_they_do_at_the_time_of_those_before() {
+async fn the_head_of_a_journal_with_unreadable_last_events_has_the_time_of_the_last_readable_one() {
     let store = journal(40);
     store.put(key::pending(channel_key().ward(), NO), encode(&PendingRecord { heard: Seq(2) }));
     for seq in (20..=40).map(Seq) {
@@ -189,29 +189,32 @@ async fn a_journal_whose_last_entries_cannot_be_read_stands_where_they_do_at_the
 }
 
 #[tokio::test]
-async fn a_conversation_is_restored_up_to_what_cannot_be_read_and_that_is_named() {
+async fn a_conversation_is_restored_up_to_the_first_unreadable_event_and_the_error_names_it() {
     let store = journal(5);
     store.put(Key::event(channel_key().ward(), NO, Seq(4)), b"\x01{\"at\"".to_vec());
 
     let RestoredSoFar { restored, wrong } = Reader::new(&store).restore_so_far(&channel_key()).await.unwrap();
-    let strictly = Reader::new(&store).restore(&channel_key()).await;
+    let strict = Reader::new(&store).restore(&channel_key()).await;
 
     assert_eq!(numbers(&restored.events), [1, 2, 3]);
-    let told = wrong.as_ref().map(ToString::to_string).unwrap_or_default();
-    assert!(told.starts_with("event 4 of channel console:lobby of guild home cannot be read: it is cut off at byte 5"), "{told}");
-    assert_eq!(strictly.err(), wrong);
+    let error = wrong.as_ref().map(ToString::to_string).unwrap_or_default();
+    assert!(
+        error.starts_with("event 4 of channel console:lobby of guild home cannot be read: it is cut off at byte 5"),
+        "{error}"
+    );
+    assert_eq!(strict.err(), wrong);
 }
 
 #[tokio::test]
-async fn a_conversation_whose_snapshot_cannot_be_read_says_so() {
+async fn an_unreadable_snapshot_is_reported() {
     let store = journal(5);
     store.put(key::snapshot(channel_key().ward(), NO), b"\x01?".to_vec());
 
     let RestoredSoFar { restored, wrong } = Reader::new(&store).restore_so_far(&channel_key()).await.unwrap();
 
     assert_eq!(restored, Restored { head: Seq(5), ..Restored::default() });
-    let told = wrong.map(|wrong| wrong.to_string()).unwrap_or_default();
-    assert!(told.starts_with("the snapshot of channel console:lobby of guild home cannot be read: it is no JSON"), "{told}");
+    let error = wrong.map(|wrong| wrong.to_string()).unwrap_or_default();
+    assert!(error.starts_with("the snapshot of channel console:lobby of guild home cannot be read: it is not JSON"), "{error}");
 }
 
 fn journal(events: u64) -> TestStore {

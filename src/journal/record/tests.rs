@@ -14,7 +14,7 @@ fn an_event_reads_as_it_was_written() {
 }
 
 #[test]
-fn an_event_from_outside_handles_itself() {
+fn an_inbound_event_is_its_own_handled_event() {
     let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
     let recorded = Recorded { seq: Seq(7), at: Moment::from_micros(5), handled: Seq(7), turn: None, event: Event::Cleared };
 
@@ -24,7 +24,7 @@ fn an_event_from_outside_handles_itself() {
 }
 
 #[test]
-fn a_kind_of_event_that_only_a_newer_version_knows_is_no_damage() {
+fn a_kind_of_event_from_a_newer_version_is_not_damage() {
     let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
     let value =
         [&[NEWEST_VERSION], &br#"{"at":5,"handled":4,"event":{"event":"floor_expired","companion":"aria"}}"#[..]].concat();
@@ -48,7 +48,7 @@ fn an_unknown_version_is_a_clear_error() {
 }
 
 #[test]
-fn what_is_no_record_is_named_with_its_key() {
+fn a_malformed_record_is_an_error() {
     let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
 
     let empty = decode::<PendingRecord>(&key, b"");
@@ -68,7 +68,7 @@ fn usage_reads_as_it_was_written() {
 }
 
 #[test]
-fn a_call_from_before_there_were_prices_is_one_call_of_a_language_model_without_a_price() {
+fn a_call_recorded_before_prices_is_one_language_model_call_without_a_price() {
     let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
     let old = br#"{"at":5,"channel":"console:lobby","used":{"what":"call","companion":"aria","model":"m","provider":"p","role":"side","input_tokens":7,"output_tokens":2}}"#;
 

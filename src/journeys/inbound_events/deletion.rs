@@ -70,7 +70,7 @@ async fn what_is_taken_back_leaves_no_word_in_the_store() {
     let snapshot = Reader::new(&*world.store).restore(&channel_key).await.unwrap().snapshot.expect("the channel went to sleep");
     assert!(!serde_json::to_string(&snapshot).unwrap().contains("zebra"));
     let again = inbound_events(&world).said(&general(), ana(&world, "1", "zebra one")).await.unwrap();
-    assert!(matches!(again, Acceptance::Known(_)), "{again:?}");
+    assert!(matches!(again, Acceptance::Duplicate(_)), "{again:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -19,7 +19,7 @@ async fn a_channel_that_is_gone_takes_what_was_said_and_its_threads_along() {
     for channel_ref in [general(), thread()] {
         assert!(!inbound_events(&world).listens(&channel_ref));
         assert_eq!(events(&world, &channel_ref).await, 0);
-        assert_eq!(inbound_events(&world).said(&channel_ref, ana(&world, "3", "hello?")).await, Ok(Acceptance::Not));
+        assert_eq!(inbound_events(&world).said(&channel_ref, ana(&world, "3", "hello?")).await, Ok(Acceptance::Ignored));
     }
     let world = world.crash().await;
     assert!(!inbound_events(&world).listens(&general()));

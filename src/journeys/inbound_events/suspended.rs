@@ -13,9 +13,9 @@ async fn nobody_hears_a_person_who_does_not_want_to_be_heard() {
     assert_eq!(ignore(&world, "1", true).await, (true, true));
     let before = events(&world, &general()).await;
 
-    assert_eq!(inbound_events(&world).said(&general(), ana(&world, "2", "Ari?")).await, Ok(Acceptance::Not));
+    assert_eq!(inbound_events(&world).said(&general(), ana(&world, "2", "Ari?")).await, Ok(Acceptance::Ignored));
     inbound_events(&world).edited(&general(), "1", "after".into()).await.unwrap();
-    assert_eq!(inbound_events(&world).said(&thread(), ana(&world, "3", "Ari?")).await, Ok(Acceptance::Not));
+    assert_eq!(inbound_events(&world).said(&thread(), ana(&world, "3", "Ari?")).await, Ok(Acceptance::Ignored));
 
     assert_eq!(events(&world, &general()).await, before);
     assert_eq!(world.history("discord:10").await, said(&[("Ana", "before")]));
@@ -54,7 +54,7 @@ async fn it_holds_in_one_guild_over_crashes_and_being_forgotten_until_it_is_take
     world.backend.forget(Forget { guild: "discord:1".into(), person: "discord:5".into(), answers: false }).await.unwrap();
     let world = world.crash().await;
 
-    assert_eq!(inbound_events(&world).said(&general(), ana(&world, "2", "hi")).await, Ok(Acceptance::Not));
+    assert_eq!(inbound_events(&world).said(&general(), ana(&world, "2", "hi")).await, Ok(Acceptance::Ignored));
     say_in(&world, &elsewhere, ana(&world, "2", "hi")).await;
     say_in(&world, &general(), by("6", ana(&world, "3", "hi"))).await;
     assert_eq!(ignore(&world, "1", false).await, (true, false));

@@ -132,7 +132,7 @@ async fn foreign_bots_are_heard_by_the_settings() {
         let to_all = inbound_events(&world).said(&general(), to_all).await.unwrap();
         let answers = Some(Answers { message: "0".into(), by: Some(Answered::Ours(Some("Aria".into()))) });
         let reply = inbound_events(&world).said(&general(), InboundMessage { answers, ..beep(&world, "3") }).await.unwrap();
-        heard.push([plain, to_all, reply].map(|taken| taken != Acceptance::Not));
+        heard.push([plain, to_all, reply].map(|taken| taken != Acceptance::Ignored));
     }
 
     assert_eq!(heard, [[false; 3], [false, true, true], [true; 3]]);

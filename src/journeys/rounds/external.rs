@@ -39,7 +39,7 @@ async fn speak(world: &World, from: &str, message_id: &str, text: &str) -> Resul
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let reply = RpcReplyPort::from(sender);
     let (from, message_id) = (from.into(), message_id.to_owned());
-    channel.cast(ChannelMessage::Words { from, message_id, text: text.into(), reply }).unwrap();
+    channel.cast(ChannelMessage::SubmitStatement { from, message_id, text: text.into(), reply }).unwrap();
     receiver.await.unwrap_or(Err(VoteError::Gone))
 }
 

@@ -79,10 +79,7 @@ async fn a_message_that_was_taken_back_or_cleared_away_first_says_so() {
     let cleared = fates(&world, "lobby", &stays.to_string()).await;
 
     assert_eq!(outcomes(&deleted.companions), [("aria", Outcome::Deleted)]);
-    assert_eq!(
-        texts(&deleted),
-        "message: Somebody said something that was taken back or forgotten since.\nchanged: It was taken back or forgotten.\n"
-    );
+    assert_eq!(texts(&deleted), "message: Somebody said something that was deleted since.\nchanged: It was deleted.\n");
     assert_eq!(outcomes(&cleared), [("aria", Outcome::Cleared)]);
 }
 
@@ -100,7 +97,7 @@ async fn a_message_that_was_taken_back_while_somebody_was_asked_about_it_says_so
 
     let told = ask(&world, "lobby", Some("aria"), Some(WhyAt::Message(seq.to_string().into()))).await.unwrap();
 
-    let text = "It was being asked about it, or about to answer it, when it was taken back or forgotten.";
+    let text = "It was being asked about it, or about to answer it, when the message was deleted.";
     let decision = world.decisions("lobby").await[0]["seq"].as_u64().map(Seq);
     assert_eq!((at_once[0].outcome, at_once[0].seq, &*at_once[0].text), (Some(Outcome::Deleted), None, text));
     assert_eq!((told.companions[0].seq, &*told.companions[0].text), (decision, text));
@@ -120,7 +117,7 @@ async fn a_message_whose_answer_was_taken_back_says_so() {
     let told = fates(&world, "lobby", &seq.to_string()).await;
 
     assert_eq!(outcomes(&told), [("aria", Outcome::Answered)]);
-    assert_eq!(told[0].text, "It answered it, with something that was taken back or forgotten since.");
+    assert_eq!(told[0].text, "It answered it, with something that was deleted since.");
 }
 
 #[tokio::test(start_paused = true)]
@@ -133,7 +130,7 @@ async fn whoever_came_later_or_left_first_is_told_of_as_that() {
     let told = fates(&world, "lobby", &seq.to_string()).await;
 
     assert_eq!(outcomes(&told), [("aria", Outcome::Left), ("bruno", Outcome::Absent)]);
-    assert!(told[1].text.starts_with("It came into the room only later"), "{}", told[1].text);
+    assert!(told[1].text.starts_with("It joined the room only later"), "{}", told[1].text);
 }
 
 #[tokio::test(start_paused = true)]
@@ -148,7 +145,7 @@ async fn a_message_that_was_set_aside_says_so_and_where_it_is_listed() {
 
     assert_eq!(outcomes(&told.companions), [("aria", Outcome::DeadLetter)]);
     assert!(told.companions[0].text.contains("GET /api/quarantine"), "{}", told.companions[0].text);
-    assert!(texts(&told).contains("It was set aside, because whoever handled it died of it: a bug."), "{}", texts(&told));
+    assert!(texts(&told).contains("It became a dead letter, because it killed its handler: a bug."), "{}", texts(&told));
 }
 
 #[tokio::test(start_paused = true)]

@@ -25,7 +25,7 @@ async fn a_question_in_flight_over_a_restart_is_told_with_both_attempts_and_how_
     assert_eq!(asked.story.iter().map(|line| &*line.event).collect::<Vec<_>>(), ["message", "evaluate"]);
     let events: Vec<_> = told.story.iter().map(|line| &*line.event).collect();
     assert_eq!(events, ["message", "evaluate", "restart", "decision", "respond", "statement"], "{}", texts(&told));
-    assert_eq!(step(&told, "restart"), "The server was started again: the open question was asked anew.");
+    assert_eq!(step(&told, "restart"), "The server was restarted: the open question was asked again.");
 }
 
 #[tokio::test(start_paused = true)]
@@ -47,7 +47,7 @@ async fn a_statement_in_the_making_over_a_restart_is_told_as_begun_anew() {
     let events = |why: &Why| why.story.iter().map(|line| line.event.to_string()).collect::<Vec<_>>();
     assert_eq!(events(&told), ["message", "evaluate", "decision", "respond", "restart", "statement"], "{}", texts(&told));
     assert_eq!(events(&begun_anew), events(&told)[..5], "{}", texts(&begun_anew));
-    assert_eq!(step(&told, "restart"), "The server was started again: the statement was begun anew.");
+    assert_eq!(step(&told, "restart"), "The server was restarted: the statement was started again.");
     assert_eq!((speaking.outcome, answered.outcome), (Some(Outcome::Speaking), Some(Outcome::Answered)));
     assert_eq!((speaking.seq, &*answered.text), (answered.seq, "It answered it: “Hello!”"));
 }
@@ -71,7 +71,7 @@ async fn a_round_over_a_restart_is_whole() {
         super::ask(&world, "salon", Some("bruno"), Some(crate::ports::backend::decisions::WhyAt::Event(seq))).await.unwrap();
 
     assert_eq!(before.waiting_for.unwrap().text, "the votes of Bruno: it wants to speak");
-    assert_eq!(step(&told, "restart"), "The server was started again: what was going on went on from there.");
+    assert_eq!(step(&told, "restart"), "The server was restarted: it continued from there.");
     assert!(step(&told, "round").contains("Bruno was selected"), "{}", texts(&told));
-    assert_eq!(step(&other, "restart"), "The server was started again: the open question was asked anew.");
+    assert_eq!(step(&other, "restart"), "The server was restarted: the open question was asked again.");
 }

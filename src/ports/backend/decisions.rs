@@ -1,4 +1,4 @@
-//! Decisions on record, and the story of one.
+//! Decisions on record, and the explanation of one.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::domain::trigger::Trigger;
 /// Which decisions to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecisionQuery {
-    /// Of this room only.
+    /// Only this room.
     pub room: Option<RoomId>,
-    /// Of this companion only.
+    /// Only this companion.
     pub companion: Option<CompanionId>,
-    /// After this event only. Never given without `room`: numbers are a room's own.
+    /// Only events after this one. It is never given without `room`, because numbers are a room's own.
     pub after: Option<Seq>,
-    /// How many at most: 1 to 1,000.
+    /// The most decisions to return: 1 to 1,000.
     pub limit: usize,
 }
 
@@ -29,7 +29,7 @@ pub struct DecisionQuery {
 pub struct Decisions {
     /// Oldest first.
     pub decisions: Vec<DecisionRecord>,
-    /// Rooms of which something cannot be read, where all were asked for: what was decided there may be missing.
+    /// Where all rooms were requested: rooms with unreadable records, whose decisions may be missing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<RoomId>,
 }
@@ -41,126 +41,126 @@ pub struct DecisionRecord {
     pub seq: Seq,
     /// When it was made.
     pub at: Stamp,
-    /// Where.
+    /// The room's id.
     pub room: Arc<str>,
-    /// Whose it is.
+    /// The companion that decided.
     pub companion: CompanionId,
-    /// Why it was considered.
+    /// Why the companion considered speaking.
     pub trigger: Trigger,
     /// `YES` or `NO`.
     pub decision: Arc<str>,
     /// One of the closed list of reasons.
     pub reason: Arc<str>,
-    /// What else is on record: `message_count`, `check_count`, `threshold`, the model's `why`, where the reason is `budget` which `budget` was
-    /// used up and when it is free again (`free_at`; absent: never), in rounds the `vote` (a State) and, of a YES
-    /// once it is known, `floor` (`won` or `lost`), `took_ms`, `model`, tokens, `trace` …
+    /// Further fields: `message_count`, `check_count`, `threshold`, the model's `why`, `took_ms`, `model`, tokens, `trace` … Where the reason is
+    /// `budget`: which `budget` was used up, and when it is free again (`free_at`; absent: never). In rounds: the `vote` (a State) and, of a YES
+    /// once it is known, `floor` (`won` or `lost`).
     #[serde(flatten)]
     pub more: Map<String, Value>,
 }
 
-/// Which story to tell.
+/// Which decision or message to explain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WhyQuery {
-    /// In which room.
+    /// The room.
     pub room: RoomId,
-    /// Of which companion: its id, its name or an alias. Absent where several are present, each is told of in short.
+    /// The companion: its id, its name or an alias. If it is absent and several are present, each gets a short entry.
     pub companion: Option<Arc<str>>,
-    /// Which decision; absent, the newest, and what is waited for since.
+    /// Which decision; absent: the newest, and what the companion waits for since.
     pub at: Option<WhyAt>,
 }
 
-/// How a story's decision is named.
+/// How the decision is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WhyAt {
     /// The decision with this number, or the first one after it.
     Event(Seq),
-    /// The last decision at or before this moment, or within its millisecond: times are told to that.
+    /// The last decision at or before this moment, or within its millisecond, because times are shown in milliseconds.
     Moment(Moment),
-    /// Whatever was decided about the message with this number, or with this id of its platform or its sender.
+    /// All decisions about the message with this number, or with this id of its platform or its sender.
     Message(Arc<str>),
 }
 
-/// The story of a decision, or of why nothing has triggered yet; or what became of a message.
+/// The explanation of a decision, or of why nothing has triggered yet, or of what happened to a message.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Why {
-    /// Whose story it is; absent where several are told of in short.
+    /// The companion; absent where several are described in short.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub companion: Option<CompanionId>,
-    /// What people call it.
+    /// Its display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
-    /// The number of the message that was asked about, if one was.
+    /// The number of the message, if the query named one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<Seq>,
     /// What happened, oldest first.
     pub story: Vec<StoryLine>,
     /// The decision, if there is one.
     pub decision: Option<DecisionRecord>,
-    /// What it would take for the companion to be asked, if it is told of now.
+    /// What the companion is waiting for, if its current state was requested.
     pub waiting_for: Option<WaitingFor>,
-    /// What the model was given to read, if one was asked.
+    /// The parts of the model's prompt, if a model was asked.
     pub prompt: Option<Vec<PromptPart>>,
-    /// In short, by id: what became of the message for each companion; or, of several that are present, the newest decision of each.
+    /// Short entries, ordered by id: what happened to the message for each companion; or the newest decision of each companion present.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub companions: Vec<Brief>,
 }
 
-/// One companion's side, in short.
+/// A short entry about one companion.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Brief {
-    /// Whose.
+    /// The companion.
     pub companion: CompanionId,
-    /// What people call it.
+    /// Its display name.
     pub name: Arc<str>,
-    /// What became of a message for it, if one was asked about.
+    /// What happened to the message for it, if the query named one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
     /// What happened, in words.
     pub text: String,
-    /// The number of the decision that is told of, if there is one.
+    /// The number of the decision that is described, if there is one.
     pub seq: Option<Seq>,
-    /// When that was made; without one, when it happened.
+    /// When that decision was made; without one, when the event happened.
     pub at: Option<Stamp>,
-    /// What it would take for the companion to be asked, if it is told of now.
+    /// What the companion is waiting for, if its current state was requested.
     pub waiting_for: Option<WaitingFor>,
 }
 
-/// What became of a message for one companion.
+/// What happened to a message for one companion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It spoke, with this message among those that it answered.
     Answered,
-    /// It got the floor, with this message among those to be answered, and has not spoken yet.
+    /// It holds the floor, with this message among those to be answered, and has not spoken yet.
     Speaking,
     /// It got the floor, and no statement was made.
     Failed,
-    /// It stayed silent on it.
+    /// It decided to stay silent about it.
     Silent,
     /// It is not settled yet.
     Waiting,
-    /// It said this itself.
+    /// The message is its own statement.
     Own,
-    /// The message was taken back first.
+    /// The message was deleted before it was settled.
     #[serde(rename = "taken_back")]
     Deleted,
-    /// What was going on in the room was dropped first.
+    /// The room was cleared before the message was settled.
     Cleared,
-    /// It left first.
+    /// It left before the message was settled.
     Left,
-    /// It was not there.
+    /// It was not a member then.
     Absent,
-    /// The message was set aside, because whoever handled it died of it: nobody is asked about it.
+    /// The message became a dead letter because it killed its handler. No companion is asked about it.
     #[serde(rename = "set_aside")]
     DeadLetter,
-    /// The record does not say, as far as it is read.
+    /// The records that were read do not say.
     Unknown,
 }
 
-/// One thing that happened.
+/// One step of an explanation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StoryLine {
-    /// When.
+    /// The time of the step.
     pub at: Stamp,
     /// The number of its event, if it is one.
     pub seq: Option<Seq>,
@@ -170,26 +170,26 @@ pub struct StoryLine {
     pub text: String,
 }
 
-/// What it would take for a companion to be asked.
+/// What a companion is waiting for before it is asked.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WaitingFor {
-    /// In words.
+    /// The condition in words.
     pub text: String,
-    /// Messages that are missing for an interjection.
+    /// The number of messages missing for an interjection.
     pub messages: Option<u64>,
     /// When the lull ends.
     pub lull_at: Option<Stamp>,
     /// When it is asked again, in back-off.
     pub retry_at: Option<Stamp>,
-    /// Messages that it has heard and not settled.
+    /// The number of messages that it received and has not settled.
     pub unsettled: usize,
 }
 
 /// One part of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PromptPart {
-    /// What it is: `persona`, `summary`, `history`, `buffer` …
+    /// Its name: `persona`, `summary`, `history`, `buffer` …
     pub part: Arc<str>,
-    /// Its size, in tokens, as estimated.
+    /// Its estimated size in tokens.
     pub tokens: u64,
 }

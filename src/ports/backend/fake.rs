@@ -1,7 +1,7 @@
-//! A small backend that works in memory: rooms hold Aria, Ben and external companions, everything said is kept, nothing is ever decided.
+//! A small backend in memory: rooms hold Aria, Ben and external companions, messages are stored, and nothing is ever decided.
 //!
-//! Four rooms behave by their names: `boom` panics, `full` is unavailable, `slow` waits until it is told to go on, `torn` cannot be read
-//! to its end.
+//! Four rooms behave by their names: `boom` panics, `full` is unavailable, `slow` waits until the test lets it continue, and an export of
+//! `torn` breaks off.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,25 +33,25 @@ use crate::domain::price::Price;
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::State;
 
-/// Noon of 1 May 2026: the only moment that this backend knows.
+/// Noon of 1 May 2026: the only time in this backend.
 const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
 
-/// What the round is about that every room with an external companion holds for ever.
+/// The message of the round that is always open in a room with an external companion.
 const ROUND: &str = "7";
 
-/// How many events a watcher may be behind.
+/// How many events a watcher may lag behind.
 pub(crate) const LIVE_BUFFER: usize = 16;
 
-/// A small backend that works in memory.
+/// A small backend in memory.
 #[derive(Default)]
 pub(crate) struct FakeBackend {
     rooms: Mutex<BTreeMap<RoomId, FakeRoom>>,
-    /// What is in the way of readiness.
-    pub(crate) in_the_way: Mutex<Option<String>>,
-    /// Told when somebody entered the room `slow`.
+    /// Why the backend is not ready; none: it is ready.
+    pub(crate) not_ready_because: Mutex<Option<String>>,
+    /// Notified when a call enters the room `slow`.
     pub(crate) entered: Notify,
-    /// Lets that somebody go on.
-    pub(crate) go_on: Notify,
+    /// Lets that call continue.
+    pub(crate) proceed: Notify,
 }
 
 struct FakeRoom {
@@ -86,12 +86,12 @@ impl FakeRoom {
     }
 
     fn name(&self, id: &CompanionId) -> Arc<str> {
-        let given = self.externals.get(id).and_then(|invited| invited.name.clone());
-        given.unwrap_or_else(|| named(id))
+        let external_name = self.externals.get(id).and_then(|invited| invited.name.clone());
+        external_name.unwrap_or_else(|| builtin_name(id))
     }
 
-    /// The external companion that asks; only they vote and speak through the API.
-    fn external(&self, id: &CompanionId, message_id: &str) -> Result<(), Refused> {
+    /// Checks that a vote or a statement comes from an external companion and names the open round.
+    fn check_external(&self, id: &CompanionId, message_id: &str) -> Result<(), Refused> {
         match self.externals.contains_key(id) {
             false => Err(Refused::Conflict(format!("{id} is not an external companion of this room"))),
             true if message_id != ROUND => Err(Refused::Conflict(format!("the round is about message {ROUND}"))),
@@ -107,7 +107,7 @@ impl FakeRoom {
     }
 }
 
-fn named(id: &CompanionId) -> Arc<str> {
+fn builtin_name(id: &CompanionId) -> Arc<str> {
     if id.as_str() == "aria" { "Aria".into() } else { "Ben".into() }
 }
 
@@ -136,7 +136,7 @@ impl FakeBackend {
         self.lock().insert(room, FakeRoom { title: Some(title.into()), ..new_room(guild, vec!["aria".into()]) });
     }
 
-    /// Shows an event to who watches a room.
+    /// Sends an event to the watchers of a room.
     pub(crate) fn show(&self, room: &str, live: Live) {
         let room = RoomId::parse(room).unwrap();
         let _ = self.lock()[&room].live.send(live);
@@ -146,7 +146,7 @@ impl FakeBackend {
         self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn within<T>(&self, id: &RoomId, act: impl FnOnce(&mut FakeRoom) -> Result<T, Refused>) -> Result<T, Refused> {
+    fn with_room<T>(&self, id: &RoomId, act: impl FnOnce(&mut FakeRoom) -> Result<T, Refused>) -> Result<T, Refused> {
         if id.as_str() == "full" {
             return Err(Refused::Unavailable { detail: "the store is full".into(), retry_after: Some(Duration::from_secs(7)) });
         }
@@ -184,7 +184,7 @@ fn decision() -> DecisionRecord {
 fn apply<T: Clone>(change: &Override<T>, to: &mut Option<T>) {
     match change {
         Override::Keep => {}
-        Override::TakeBack => *to = None,
+        Override::Reset => *to = None,
         Override::Set(value) => *to = Some(value.clone()),
     }
 }
@@ -196,7 +196,7 @@ impl Backend for FakeBackend {
     }
 
     async fn room(&self, id: &RoomId) -> Result<Room, Refused> {
-        self.within(id, |room| Ok(room.view(id)))
+        self.with_room(id, |room| Ok(room.view(id)))
     }
 
     async fn put_room(&self, id: &RoomId, plan: RoomPlan) -> Result<(Room, bool), Refused> {
@@ -213,7 +213,7 @@ impl Backend for FakeBackend {
     }
 
     async fn patch_room(&self, id: &RoomId, patch: RoomPatch) -> Result<Room, Refused> {
-        self.within(id, |room| {
+        self.with_room(id, |room| {
             if let Override::Set(paused) = patch.paused {
                 room.paused = paused;
             }
@@ -229,17 +229,17 @@ impl Backend for FakeBackend {
     }
 
     async fn delete_room(&self, id: &RoomId) -> Result<(), Refused> {
-        self.within(id, |_| Ok(()))?;
+        self.with_room(id, |_| Ok(()))?;
         self.lock().remove(id);
         Ok(())
     }
 
     async fn say(&self, id: &RoomId, message: NewMessage) -> Result<Seq, Refused> {
-        self.within(id, |room| {
-            if let Some(known) = room.messages.iter().find(|known| message.id.is_some() && known.id == message.id) {
-                return Ok(known.seq);
+        self.with_room(id, |room| {
+            if let Some(existing) = room.messages.iter().find(|existing| message.id.is_some() && existing.id == message.id) {
+                return Ok(existing.seq);
             }
-            let said = HistoryMessage {
+            let stored = HistoryMessage {
                 seq: Seq(room.messages.len() as u64 + 1),
                 id: message.id,
                 from: message.from,
@@ -249,8 +249,8 @@ impl Backend for FakeBackend {
                 modality: message.modality,
                 reply_to: message.reply_to,
             };
-            let _ = room.live.send(rendered(&said));
-            room.messages.push(said);
+            let _ = room.live.send(rendered(&stored));
+            room.messages.push(stored);
             Ok(Seq(room.messages.len() as u64))
         })
     }
@@ -283,12 +283,12 @@ impl Backend for FakeBackend {
     }
 
     async fn edit(&self, id: &RoomId, seq: Seq, edit: Edit) -> Result<Seq, Refused> {
-        self.within(id, |room| room.message(seq).map(|message| message.text = edit.text))?;
+        self.with_room(id, |room| room.message(seq).map(|message| message.text = edit.text))?;
         Ok(seq)
     }
 
     async fn delete_message(&self, id: &RoomId, seq: Seq) -> Result<Seq, Refused> {
-        self.within(id, |room| {
+        self.with_room(id, |room| {
             room.message(seq)?;
             room.messages.retain(|message| message.seq != seq);
             Ok(seq)
@@ -296,17 +296,17 @@ impl Backend for FakeBackend {
     }
 
     async fn clear(&self, id: &RoomId) -> Result<(), Refused> {
-        self.within(id, |_| Ok(()))
+        self.with_room(id, |_| Ok(()))
     }
 
     async fn vote(&self, id: &RoomId, state: State) -> Result<(), Refused> {
-        self.within(id, |room| room.external(&state.from, &state.message_id))
+        self.with_room(id, |room| room.check_external(&state.from, &state.message_id))
     }
 
     async fn speak(&self, id: &RoomId, words: Words) -> Result<Seq, Refused> {
-        self.within(id, |room| {
-            room.external(&words.from, &words.message_id)?;
-            let said = HistoryMessage {
+        self.with_room(id, |room| {
+            room.check_external(&words.from, &words.message_id)?;
+            let stored = HistoryMessage {
                 seq: Seq(room.messages.len() as u64 + 1),
                 id: None,
                 from: words.from.as_str().into(),
@@ -316,28 +316,28 @@ impl Backend for FakeBackend {
                 modality: Modality::Text,
                 reply_to: None,
             };
-            let _ = room.live.send(rendered(&said));
-            room.messages.push(said);
+            let _ = room.live.send(rendered(&stored));
+            room.messages.push(stored);
             Ok(Seq(room.messages.len() as u64))
         })
     }
 
     async fn history(&self, id: &RoomId, query: HistoryQuery) -> Result<History, Refused> {
-        self.within(id, |room| {
-            let is_asked =
+        self.with_room(id, |room| {
+            let is_in_range =
                 |seq: Seq| query.after.is_none_or(|after| seq > after) && query.before.is_none_or(|before| seq < before);
-            let asked: Vec<_> = room.messages.iter().filter(|message| is_asked(message.seq)).cloned().collect();
-            let skipped = if query.after.is_some() { 0 } else { asked.len().saturating_sub(query.limit) };
-            Ok(History { messages: asked.into_iter().skip(skipped).take(query.limit).collect() })
+            let selected: Vec<_> = room.messages.iter().filter(|message| is_in_range(message.seq)).cloned().collect();
+            let skipped = if query.after.is_some() { 0 } else { selected.len().saturating_sub(query.limit) };
+            Ok(History { messages: selected.into_iter().skip(skipped).take(query.limit).collect() })
         })
     }
 
     async fn state(&self, id: &RoomId) -> Result<RoomState, Refused> {
         if id.as_str() == "slow" {
             self.entered.notify_one();
-            self.go_on.notified().await;
+            self.proceed.notified().await;
         }
-        self.within(id, |room| {
+        self.with_room(id, |room| {
             let companion = |id: &CompanionId| CompanionState {
                 id: id.clone(),
                 name: room.name(id),
@@ -382,7 +382,7 @@ impl Backend for FakeBackend {
     }
 
     async fn why(&self, query: WhyQuery) -> Result<Why, Refused> {
-        self.within(&query.room, |_| Ok(()))?;
+        self.with_room(&query.room, |_| Ok(()))?;
         let text = match query.at {
             None => "nothing yet".to_owned(),
             Some(WhyAt::Event(seq)) => format!("event {seq}"),
@@ -445,7 +445,7 @@ impl Backend for FakeBackend {
 
     async fn export(&self, query: ExportQuery) -> Result<Lines, Refused> {
         if let Some(room) = &query.room {
-            self.within(room, |_| Ok(()))?;
+            self.with_room(room, |_| Ok(()))?;
         }
         if query.room.as_ref().is_some_and(|room| room.as_str() == "torn") {
             return Ok(stream::iter([Ok("{}".to_owned()), Err(Refused::Broken("damaged".into()))]).boxed());
@@ -471,7 +471,7 @@ impl Backend for FakeBackend {
     }
 
     async fn readiness(&self) -> Readiness {
-        let detail = self.in_the_way.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let detail = self.not_ready_because.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let ready = detail.is_none();
         Readiness {
             ready,
@@ -481,11 +481,11 @@ impl Backend for FakeBackend {
     }
 
     async fn live(&self, id: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused> {
-        self.within(id, |room| {
+        self.with_room(id, |room| {
             let is_missed = |seq: Seq| after.is_some_and(|after| seq > after);
             let missed: Vec<_> =
-                room.messages.iter().filter(|message| is_missed(message.seq)).map(|said| Ok(rendered(said))).collect();
-            let coming = stream::unfold(Some(room.live.subscribe()), |receiver| async move {
+                room.messages.iter().filter(|message| is_missed(message.seq)).map(|stored| Ok(rendered(stored))).collect();
+            let upcoming = stream::unfold(Some(room.live.subscribe()), |receiver| async move {
                 let mut receiver = receiver?;
                 match receiver.recv().await {
                     Ok(live) => Some((Ok(live), Some(receiver))),
@@ -493,7 +493,7 @@ impl Backend for FakeBackend {
                     Err(broadcast::error::RecvError::Closed) => None,
                 }
             });
-            Ok(stream::iter(missed).chain(coming).boxed())
+            Ok(stream::iter(missed).chain(upcoming).boxed())
         })
     }
 }

@@ -1,4 +1,4 @@
-//! What an operator keeps in order: quarantine, copies, what is to be forgotten, readiness.
+//! Operator tasks: quarantine, backups, exports, forgetting people, readiness.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,32 +11,32 @@ use super::room::RoomId;
 use super::stamp::Stamp;
 use crate::domain::id::{GuildId, Seq};
 
-/// Guilds in quarantine, channels left alone and messages set aside.
+/// Guilds in quarantine, suspended channels and dead letters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Quarantine {
-    /// Guilds that failed too often, in the order of ids.
+    /// Guilds that failed too often, ordered by id.
     pub guilds: Vec<QuarantinedGuild>,
-    /// Channels that cannot go on from their record, in the order of ids.
+    /// Channels that cannot continue from their record, ordered by id.
     pub channels: Vec<SuspendedChannel>,
     /// Messages that killed their handler, oldest first.
     pub messages: Vec<DeadLetter>,
 }
 
-/// A guild that failed too often and rests for a while.
+/// A guild that failed too often and is stopped for a while.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct QuarantinedGuild {
     /// Its id; `release` takes it.
     pub id: GuildId,
-    /// Since when.
+    /// When it was stopped.
     pub since: Stamp,
-    /// When it is tried again.
+    /// When it is started again.
     pub until: Stamp,
-    /// What failed last.
+    /// The last failure.
     pub detail: String,
 }
 
-/// A channel that died whenever it went on from its record, or whose record cannot be read, and rests for a while; the rest of its guild
-/// goes on.
+/// A channel that died whenever it continued from its record, or whose record cannot be read. It is stopped for a while; the rest of its
+/// guild keeps working.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SuspendedChannel {
     /// The entry's id; `release` takes it.
@@ -45,11 +45,11 @@ pub struct SuspendedChannel {
     pub guild: GuildId,
     /// Its room.
     pub room: Arc<str>,
-    /// Since when.
+    /// When it was stopped.
     pub since: Stamp,
-    /// When it is tried again.
+    /// When it is started again.
     pub until: Stamp,
-    /// What failed last.
+    /// The last failure.
     pub detail: String,
 }
 
@@ -64,77 +64,78 @@ pub struct DeadLetter {
     pub room: Arc<str>,
     /// The message's number.
     pub seq: Seq,
-    /// When it was set aside.
+    /// When it became a dead letter.
     pub at: Stamp,
-    /// How often it was tried.
+    /// The number of attempts to handle it.
     pub attempts: u32,
-    /// What failed last.
+    /// The last failure.
     pub detail: String,
 }
 
-/// What to read out.
+/// What to export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportQuery {
-    /// This room only; a replay script needs one.
+    /// Only this room; required for a replay script.
     pub room: Option<RoomId>,
-    /// In which form.
+    /// The format of the lines.
     pub form: ExportForm,
 }
 
-/// In which form to read out what is kept.
+/// The format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExportForm {
-    /// The journal's events, an object a line.
+    /// The journal's events, one JSON object per line.
     Json,
-    /// A replay script.
+    /// A script for `tertulia replay`.
     Replay,
 }
 
 /// A person in a guild.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Person {
-    /// In which guild: 1 to 64 characters.
+    /// The guild: 1 to 64 characters.
     pub guild: GuildId,
     /// The person's id; on the console, their name. 1 to 64 characters.
     pub id: Arc<str>,
 }
 
-/// Lines without their line ends. An error ends them: what was read until then is not whole.
+/// Lines without line endings. An error is the last item: the export is then incomplete.
 pub type Lines = Pin<Box<dyn Stream<Item = Result<String, Refused>> + Send>>;
 
-/// A copy of the store was written.
+/// The result of writing a copy of the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BackedUp {
-    /// Where it lies.
+    /// The path of the file.
     pub to: String,
-    /// How many entries it holds.
+    /// The number of records in it.
     pub entries: u64,
 }
 
-/// Whom to forget.
+/// A request to forget a person.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Forget {
-    /// In which guild: 1 to 64 characters.
+    /// The guild: 1 to 64 characters.
     pub guild: GuildId,
     /// The person's id; on the console, their name. 1 to 64 characters.
     pub person: Arc<str>,
-    /// With what companions answered to them, which can repeat their words. It is found only by what they said, so not afterwards.
+    /// Also delete what companions answered to them, which can repeat their words. The answers are found by the person's messages, so this is
+    /// not possible later.
     #[serde(default)]
     pub answers: bool,
 }
 
-/// What was forgotten.
+/// The result of forgetting a person.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Forgotten {
-    /// How many messages, answers included if they were to go too.
+    /// The number of deleted messages, including answers if those were requested.
     pub messages: u64,
-    /// How many decisions that came from them.
+    /// The number of decisions that came from them.
     pub decisions: u64,
-    /// How many summaries that came from them.
+    /// The number of summaries that came from them.
     pub summaries: u64,
-    /// Until when, at the latest, the words can still be read in the store's file; none: until somebody compacts it.
+    /// The latest moment until which the text can still be read in the store's file; none: until somebody compacts it.
     pub in_file_until: Option<Stamp>,
 }
 
@@ -143,22 +144,22 @@ pub struct Forgotten {
 pub struct Readiness {
     /// Whether all parts are ready.
     pub ready: bool,
-    /// Each part, named for what it is: `store`, `models`, `discord` …
+    /// Each part with its name: `store`, `models`, `discord` …
     pub parts: Vec<ReadyPart>,
-    /// The models that are asked.
+    /// The models in use.
     pub models: Option<ReadyModels>,
 }
 
-/// The models that are asked, by role.
+/// The models in use, by role.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReadyModels {
-    /// Who decides whether to speak.
+    /// The model that decides whether to speak.
     pub side: ReadyModel,
-    /// Who writes what is said.
+    /// The model that writes statements.
     pub main: ReadyModel,
 }
 
-/// One model that is asked.
+/// A model in use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReadyModel {
     /// `gen_ai.provider.name`.
@@ -170,10 +171,10 @@ pub struct ReadyModel {
 /// Whether one part is ready.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReadyPart {
-    /// Which part.
+    /// The name of the part.
     pub part: Arc<str>,
-    /// Whether it is.
+    /// Whether it is ready.
     pub ready: bool,
-    /// What is in its way; of one that is ready, what else there is to say, which may be nothing.
+    /// What prevents it from being ready; for a part that is ready, further information, which may be empty.
     pub detail: String,
 }

@@ -7,17 +7,17 @@ use futures_util::Stream;
 
 use crate::domain::id::Seq;
 
-/// One event, rendered once for all who watch.
+/// One event, rendered once for all watchers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Live {
-    /// Its number, to resume after; absent for what is not kept, such as a `draft`, and for all but the last object of an event that is
-    /// told in several.
+    /// Its number, to resume after. It is absent for events that are not stored, such as a `draft`, and for all but the last object of an event
+    /// that is sent as several.
     pub seq: Option<Seq>,
     /// The event as a JSON object.
     pub json: Arc<str>,
 }
 
-/// The subscriber fell behind what is kept for it, and was cut off: it subscribes again after the last number that it has.
+/// The subscriber fell behind its bounded buffer and was cut off. It should subscribe again after the last number that it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the subscriber fell behind, it should subscribe again after the last event that it has")]
 pub struct Lagged;

@@ -1,4 +1,4 @@
-//! Rooms, who is in them, and what an operator can change about them at run time.
+//! Rooms, their members, and what an operator can change about them at run time.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,20 +11,20 @@ use super::stamp::Stamp;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
 pub use crate::settings::console::MOST_IN_A_ROOM;
 
-/// A room as its users name it: one of the console's by 1 to 64 of `A-Z a-z 0-9 _ -`, a channel of another platform by its whole id,
-/// `discord:1234`.
+/// The id of a room in the API. The console's rooms have 1 to 64 of `A-Z a-z 0-9 _ -`; a channel of another platform has its whole id, such
+/// as `discord:1234`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct RoomId(Arc<str>);
 
-/// What the console's own channels begin with.
+/// The prefix of the console's own channels.
 const CONSOLE: &str = "console";
 
 impl RoomId {
     /// The longest that a room's id may be, in characters.
     pub const MAX_CHARS: usize = 64;
 
-    /// Takes a text for a room's id, if it is one.
+    /// Parses a room's id; `None` if the text is not one.
     pub fn parse(text: &str) -> Option<Self> {
         let is_id = match text.split_once(':') {
             None => is_plain_id(text),
@@ -33,7 +33,7 @@ impl RoomId {
         is_id.then(|| Self(text.into()))
     }
 
-    /// Whether it is one of the console's own rooms.
+    /// Whether it is a room of the console.
     pub fn is_of_console(&self) -> bool {
         !self.0.contains(':')
     }
@@ -43,12 +43,12 @@ impl RoomId {
         &self.0
     }
 
-    /// The channel that the room is: `console:lobby`, `discord:1234`.
+    /// The room's channel: `console:lobby`, `discord:1234`.
     pub fn channel(&self) -> ChannelId {
         if self.is_of_console() { ChannelId::from(format!("{CONSOLE}:{}", self.0)) } else { ChannelId::from(&*self.0) }
     }
 
-    /// The room that a channel is.
+    /// A channel's room; `None` if the channel's id cannot be a room's.
     pub fn of(channel: &ChannelId) -> Option<Self> {
         match channel.as_str().split_once(':') {
             Some((CONSOLE, id)) => is_plain_id(id).then(|| Self(id.into())),
@@ -63,12 +63,12 @@ impl fmt::Display for RoomId {
     }
 }
 
-/// The platform that a channel's id begins with; the whole id where it names none.
+/// The platform part of a channel's id; the whole id if it has none.
 pub fn platform_in(channel: &ChannelId) -> &str {
     channel.as_str().split_once(':').map_or(channel.as_str(), |(platform, _)| platform)
 }
 
-/// Whether a channel is one of the console's own rooms.
+/// Whether a channel is a room of the console.
 pub fn is_of_console(channel: &ChannelId) -> bool {
     RoomId::of(channel).is_some_and(|room| room.is_of_console())
 }
@@ -79,32 +79,32 @@ pub fn is_plain_id(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
-/// Every room.
+/// A list of all rooms.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Rooms {
-    /// In the order of ids.
+    /// Ordered by id.
     pub rooms: Vec<Room>,
 }
 
-/// One room.
+/// A room with its members.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Room {
-    /// Its name.
+    /// Its id.
     pub id: RoomId,
-    /// What people call it where it is, in one line of plain text, at most 200 characters: `#general · Home`; absent for rooms of the
-    /// console, and where it is not known.
+    /// Its title on its platform, in one line of plain text, at most 200 characters: `#general · Home`. It is absent for rooms of the console,
+    /// and where it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<Arc<str>>,
-    /// The guild that it belongs to, for good.
+    /// The guild that it belongs to. It never changes.
     pub guild: GuildId,
-    /// The channel that this is a thread in, if what is changed there holds here.
+    /// The parent channel of a thread, if the thread inherits its members and overrides.
     #[serde(rename = "lives_by", skip_serializing_if = "Option::is_none")]
     pub inherits_from: Option<ChannelId>,
-    /// Who is in it, in the order of ids.
+    /// Its members, ordered by id.
     pub companions: Vec<RoomCompanion>,
     /// Whether an operator paused it.
     pub paused: bool,
-    /// When something was last said in it.
+    /// The time of the last message.
     pub last_at: Option<Stamp>,
 }
 
@@ -113,38 +113,38 @@ pub struct Room {
 pub struct RoomCompanion {
     /// Its id.
     pub id: CompanionId,
-    /// What people call it.
+    /// Its display name.
     pub name: Arc<str>,
-    /// What else people call it.
+    /// Other names that address it.
     pub aliases: Vec<Arc<str>>,
-    /// A program outside plays it.
+    /// Whether a program outside plays it.
     pub external: bool,
-    /// Its tier: `very_quiet`, `quiet`, `average`, `eager`, `very_eager`.
+    /// Its interjection level: `very_quiet`, `quiet`, `average`, `eager`, `very_eager`.
     pub interjection: Arc<str>,
     /// Whether an operator paused it here.
     pub paused: bool,
 }
 
-/// What a room shall be.
+/// The desired state of a console room.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RoomPlan {
     /// The guild that it belongs to: 1 to 64 characters.
     pub guild: GuildId,
-    /// Who is to be in it: at most [`MOST_IN_A_ROOM`], none twice.
+    /// The desired members: at most [`MOST_IN_A_ROOM`], without duplicates.
     pub companions: Vec<Invited>,
 }
 
-/// A companion that is to be in a room: written `"aria"`, or `{"id": "zed", "external": true}`.
+/// A desired member of a room: written `"aria"`, or `{"id": "zed", "external": true}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invited {
     /// Its id.
     pub id: CompanionId,
-    /// A program outside plays it.
+    /// Whether a program outside plays it.
     pub external: bool,
-    /// What people call it, if it is external; absent: its id with a capital.
+    /// The display name of an external companion; absent: its id, capitalised.
     pub name: Option<Arc<str>>,
-    /// What else people call it, if it is external.
+    /// Other names that address it, if it is external.
     pub aliases: Vec<Arc<str>>,
 }
 
@@ -154,7 +154,7 @@ impl<'de> Deserialize<'de> for Invited {
     }
 }
 
-// Written out, because what serde says of a value that fits no variant of an untagged enum names neither field nor way out.
+// Written by hand: for a value that fits no variant of an untagged enum, serde's message names neither the field nor what to write.
 struct InvitedVisitor;
 
 impl<'de> Visitor<'de> for InvitedVisitor {
@@ -171,7 +171,7 @@ impl<'de> Visitor<'de> for InvitedVisitor {
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Invited, A::Error> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
-        struct Written {
+        struct Fields {
             id: CompanionId,
             #[serde(default)]
             external: bool,
@@ -181,47 +181,47 @@ impl<'de> Visitor<'de> for InvitedVisitor {
             aliases: Vec<Arc<str>>,
         }
 
-        let Written { id, external, name, aliases } = Written::deserialize(de::value::MapAccessDeserializer::new(map))?;
+        let Fields { id, external, name, aliases } = Fields::deserialize(de::value::MapAccessDeserializer::new(map))?;
         Ok(Invited { id, external, name, aliases })
     }
 }
 
-/// What is to be overridden in a room at run time.
+/// A change of a room's overrides at run time.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RoomPatch {
-    /// Pause the room, or let it go on.
+    /// Whether the room is paused.
     pub paused: Override<bool>,
-    /// By companion's id, each of them present in the room.
+    /// Changes by companion id. Each companion must be present in the room.
     #[serde(deserialize_with = "by_companion")]
     pub companions: BTreeMap<Arc<str>, CompanionPatch>,
 }
 
-/// What is to be overridden for one companion in one room.
+/// A change of one companion's overrides in one room.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompanionPatch {
-    /// Its tier: `very_quiet`, `quiet`, `average`, `eager`, `very_eager`.
+    /// Its interjection level: `very_quiet`, `quiet`, `average`, `eager`, `very_eager`.
     pub interjection: Override<Arc<str>>,
     /// How it likes to talk, in words, verbatim in its prompts.
     pub chattiness: Override<Arc<str>>,
-    /// Seconds of quiet after which it considers a text.
+    /// The lull timeout after typed messages, in seconds.
     pub text_lull_timeout: Override<f64>,
-    /// Seconds of quiet after which it considers what was spoken.
+    /// The lull timeout after spoken messages, in seconds.
     pub voice_lull_timeout: Override<f64>,
-    /// Pause it, or let it go on.
+    /// Whether it is paused.
     pub paused: Override<bool>,
 }
 
 fn by_companion<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Arc<str>, CompanionPatch>, D::Error> {
-    let written = BTreeMap::<Arc<str>, WrittenPatch>::deserialize(deserializer)?;
-    Ok(written.into_iter().map(|(id, WrittenPatch(patch))| (id, patch)).collect())
+    let patches = BTreeMap::<Arc<str>, PatchObject>::deserialize(deserializer)?;
+    Ok(patches.into_iter().map(|(id, PatchObject(patch))| (id, patch)).collect())
 }
 
-/// One that is written as an object: what is derived reads a list too, which would make the order of fields part of the API.
-struct WrittenPatch(CompanionPatch);
+/// A patch that must be an object. A derived struct also accepts a list, which would make the order of fields part of the API.
+struct PatchObject(CompanionPatch);
 
-impl<'de> Deserialize<'de> for WrittenPatch {
+impl<'de> Deserialize<'de> for PatchObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(PatchVisitor).map(Self)
     }
@@ -241,47 +241,47 @@ impl<'de> Visitor<'de> for PatchVisitor {
     }
 }
 
-/// What to do about one override.
+/// A change of one override.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Override<T> {
-    /// Leave it as it is: the field is absent.
+    /// Keep the current override: the field is absent.
     #[default]
     Keep,
-    /// Take it back, so that the configured value holds again: the field is `null`.
-    TakeBack,
-    /// Set it.
+    /// Remove the override, so that the configured value applies: the field is `null`.
+    Reset,
+    /// Set the override to this value.
     Set(T),
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Override<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Option::deserialize(deserializer)?.map_or(Self::TakeBack, Self::Set))
+        Ok(Option::deserialize(deserializer)?.map_or(Self::Reset, Self::Set))
     }
 }
 
-/// Every companion.
+/// A list of all companions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Companions {
-    /// In the order of ids.
+    /// Ordered by id.
     pub companions: Vec<CompanionView>,
 }
 
 /// A companion as it is configured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CompanionView {
-    /// Its id: the stem of its file.
+    /// Its id: the file name of its settings without the extension.
     pub id: CompanionId,
-    /// What people call it.
+    /// Its display name.
     pub name: Arc<str>,
-    /// What else people call it.
+    /// Other names that address it.
     pub aliases: Vec<Arc<str>>,
-    /// Its tier.
+    /// Its interjection level.
     pub interjection: Arc<str>,
     /// How it likes to talk, in words.
     pub chattiness: Arc<str>,
-    /// Seconds of quiet after which it considers a text.
+    /// The lull timeout after typed messages, in seconds.
     pub text_lull_timeout: f64,
-    /// Seconds of quiet after which it considers what was spoken.
+    /// The lull timeout after spoken messages, in seconds.
     pub voice_lull_timeout: f64,
 }
 
@@ -290,12 +290,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn absent_null_and_value_are_three_things() {
+    fn absent_null_and_a_value_mean_keep_reset_and_set() {
         let patch: RoomPatch =
             serde_json::from_str(r#"{"companions": {"aria": {"interjection": null, "chattiness": "shy"}}}"#).unwrap();
 
         assert_eq!(patch.paused, Override::Keep);
-        assert_eq!(patch.companions["aria"].interjection, Override::TakeBack);
+        assert_eq!(patch.companions["aria"].interjection, Override::Reset);
         assert_eq!(patch.companions["aria"].chattiness, Override::Set("shy".into()));
     }
 
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_room_is_a_channel_of_the_console() {
+    fn a_room_id_and_a_channel_id_convert_into_each_other() {
         let room = RoomId::parse("lobby").unwrap();
 
         assert_eq!(room.channel().as_str(), "console:lobby");

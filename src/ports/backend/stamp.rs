@@ -1,4 +1,4 @@
-//! Moments as the outside reads and writes them: RFC 3339 in UTC with milliseconds.
+//! Moments in the formats of the API: RFC 3339 in UTC with milliseconds.
 
 use std::fmt;
 
@@ -10,14 +10,14 @@ use crate::domain::moment::Moment;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stamp(pub Moment);
 
-/// Writes a moment since the Unix epoch in RFC 3339, in UTC, cut to milliseconds. Moments after the year 9999 are written as its end.
+/// Formats a moment as RFC 3339 in UTC, truncated to milliseconds. Moments after the year 9999 are formatted as its end.
 pub fn rfc3339(moment: Moment) -> String {
     let micros = i64::try_from(moment.as_micros()).unwrap_or(i64::MAX);
     let time = jiff::Timestamp::from_microsecond(micros).unwrap_or(jiff::Timestamp::MAX);
     format!("{time:.3}")
 }
 
-/// Reads a time in RFC 3339, of any offset. `None` for what is no such time, and for times before the epoch.
+/// Parses a time in RFC 3339 with any offset. `None` if it cannot be parsed, or is before the epoch.
 pub fn from_rfc3339(text: &str) -> Option<Moment> {
     let time: jiff::Timestamp = text.parse().ok()?;
     u64::try_from(time.as_microsecond()).ok().map(Moment::from_micros)
@@ -63,12 +63,12 @@ mod tests {
     }
 
     #[test]
-    fn a_time_beyond_the_calendar_is_written_as_its_end() {
+    fn a_time_after_the_year_9999_is_written_as_its_end() {
         assert!(rfc3339(Moment::from_micros(u64::MAX)).starts_with("9999-12-"));
     }
 
     #[test]
-    fn what_was_written_is_read_back_to_the_millisecond() {
+    fn a_written_time_is_read_back_to_the_millisecond() {
         let moment = Moment::from_micros(1_777_636_800_250_000);
 
         assert_eq!(from_rfc3339(&rfc3339(moment)), Some(moment));
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_not_read() {
+    fn text_that_is_not_a_time_is_rejected() {
         assert_eq!(from_rfc3339("yesterday"), None);
         assert_eq!(from_rfc3339("1969-12-31T23:59:59Z"), None);
     }

@@ -1,4 +1,4 @@
-//! What is going on in a room at one moment.
+//! The current state of a room.
 
 use std::sync::Arc;
 
@@ -11,61 +11,61 @@ use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::State;
 
-/// A room at one moment.
+/// The state of a room at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RoomState {
-    /// Each companion present, in the order of ids.
+    /// The companions that are present, ordered by id.
     pub companions: Vec<CompanionState>,
     /// Who has the right to speak, if anybody.
     pub floor: Option<Floor>,
     /// The round that is open, if one is.
     pub round: Option<RoundState>,
-    /// Whoever was selected and has not begun to speak.
+    /// The companion that was selected and has not begun to speak.
     pub turn: Option<TurnState>,
     /// Statements by companions that were selected after the newest human message.
     pub streak: u32,
-    /// How many there may be (`turn_taking.max_companion_streak`).
+    /// The limit of `streak` (`turn_taking.max_companion_streak`).
     pub max_companion_streak: u32,
     /// Statements by companions since the conversation was opened.
     pub turns: u32,
-    /// How many there may be (`turn_taking.max_turns`); absent: any number.
+    /// The limit of `turns` (`turn_taking.max_turns`); absent: no limit.
     pub max_turns: Option<u32>,
-    /// How much the last messages repeat each other.
+    /// How repetitive the last statements are.
     pub repetition: RepetitionState,
-    /// The conversation that goes on, if one does.
+    /// The current episode, if there is one.
     pub episode: Option<Episode>,
-    /// Why nothing goes on in it, although something may have to.
+    /// Why the room is out of service, if it is, although it may have work to do.
     pub kept_away: Option<OutOfService>,
     /// The moment that this describes.
     pub at: Stamp,
 }
 
-/// Why nothing goes on in a room: its guild is kept away, it is left alone, or its record cannot be followed. What is told of it beside is
-/// what the record says.
+/// Why a room is out of service: its guild is in quarantine, the channel is suspended, or its record cannot be read. The rest of the state is
+/// then taken from the record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OutOfService {
-    /// The entry of `GET /api/quarantine`, which `release` takes; none: there is no such entry.
+    /// The id of the entry in `GET /api/quarantine`, which `release` takes; none: there is no such entry.
     pub id: Option<Arc<str>>,
-    /// When it is tried again by itself; none: that is not known.
+    /// When it is retried automatically; none: unknown.
     pub until: Option<Stamp>,
-    /// What is wrong, and the way out.
+    /// What is wrong, and what to do about it.
     pub detail: String,
 }
 
 /// One companion in a room.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CompanionState {
-    /// Its id.
+    /// The companion's id.
     pub id: CompanionId,
-    /// What people call it.
+    /// Its display name.
     pub name: Arc<str>,
-    /// Its tier.
+    /// Its interjection level.
     pub interjection: Arc<str>,
     /// The texts of its unsettled messages, oldest first.
     pub buffer: Vec<Arc<str>>,
-    /// Messages that count towards the next interjection.
+    /// The number of messages that count towards the next interjection.
     pub message_count: u64,
-    /// Checks made since the last reset.
+    /// The number of checks since the last reset.
     pub check_count: u64,
     /// The message count at which an interjection is considered; absent before the first message.
     pub next_interjection_at: Option<u64>,
@@ -73,11 +73,11 @@ pub struct CompanionState {
     pub lull_at: Option<Stamp>,
     /// How long a lull lasts for it, in seconds.
     pub lull_secs: f64,
-    /// What it is doing.
+    /// What it is doing now.
     pub doing: Doing,
-    /// Why, when it was asked, is speaking or is in back-off.
+    /// The trigger, when it was asked, is speaking or is in back-off.
     pub trigger: Option<Trigger>,
-    /// Since when.
+    /// When it began what it is doing.
     pub since: Option<Stamp>,
     /// When it is asked again, in back-off.
     pub retry_at: Option<Stamp>,
@@ -85,46 +85,46 @@ pub struct CompanionState {
     pub paused: bool,
     /// The stage of closing: `none`, `pre-closing`, `closing` or `terminal` (docs/design/closing.md C-1).
     pub closing: Stage,
-    /// Human messages that it heard since it closed.
+    /// Messages by people that it received since it closed.
     pub heard_closed: u32,
-    /// How many open it again (`closing.reopen_after`).
+    /// The number of such messages after which it is open again (`closing.reopen_after`).
     pub reopen_after: u32,
-    /// A program outside plays it.
+    /// Whether a program outside plays it.
     pub external: bool,
 }
 
 /// A round that is open.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RoundState {
-    /// What it is about: States name this number, as a text.
+    /// The number of the message that it is about; States name it, as a string.
     pub message_id: Seq,
     /// When it was opened.
     pub opened_at: Stamp,
-    /// When missing States are waited for no longer.
+    /// When the round closes without the missing States.
     pub deadline: Stamp,
-    /// Who was asked when it was opened, by id.
+    /// The companions that were asked when it was opened, ordered by id.
     pub asked: Vec<CompanionId>,
-    /// Whose States are still waited for, by id.
+    /// The companions whose States are missing, ordered by id.
     pub missing: Vec<CompanionId>,
-    /// The States that are there, by id of their senders.
+    /// The States received so far, ordered by the id of their senders.
     pub states: Vec<State>,
 }
 
 /// A companion that was selected and has not begun to speak.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TurnState {
-    /// Whose turn it is.
+    /// The selected companion.
     pub companion: CompanionId,
-    /// Why it was asked.
+    /// The trigger for which it was asked.
     pub trigger: Trigger,
-    /// When it speaks; absent: at once.
+    /// When it will speak; absent: immediately.
     pub speak_at: Option<Stamp>,
 }
 
-/// How much the last messages repeat each other.
+/// How repetitive the last statements are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct RepetitionState {
-    /// The last judgement, from 0 (all different) to 1 (the same again and again).
+    /// The last judgement, from 0 (all different) to 1 (the same every time).
     pub score: f64,
     /// How many judgements in a row found repetition.
     pub detections: u32,
@@ -135,17 +135,17 @@ pub struct RepetitionState {
 /// The right to speak.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Floor {
-    /// Who has it.
+    /// The companion that holds it.
     pub companion: CompanionId,
-    /// The reply that it is for.
+    /// The ticket of the reply that it is for.
     pub ticket: Ticket,
-    /// Of an external companion: when its words are waited for no longer.
+    /// The deadline for the statement of an external companion.
     pub due_at: Option<Stamp>,
 }
 
-/// One conversation in a room.
+/// One episode of a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Episode {
-    /// When its first message came.
+    /// When its first message arrived.
     pub began_at: Stamp,
 }

@@ -10,64 +10,64 @@ use crate::domain::id::{CompanionId, GuildId};
 use crate::domain::moment::Moment;
 use crate::domain::price::Cost;
 
-/// Of whom, and of which span of time.
+/// The guilds and the span of time to report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageQuery {
-    /// Of this guild only: 1 to 200 characters.
+    /// Only this guild: 1 to 200 characters.
     pub guild: Option<GuildId>,
-    /// From this moment on; none: a day before the end.
+    /// The start of the span, inclusive; none: a day before the end.
     pub from: Option<Moment>,
-    /// Until before this moment; none: now, to the end of the millisecond, so that the time that is told can be asked for again.
+    /// The end of the span, exclusive; none: now, rounded up to the millisecond, so that the reported time can be used in another query.
     pub to: Option<Moment>,
 }
 
 /// What guilds used in a span of time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
-    /// From this moment on.
+    /// The start of the span, inclusive.
     pub from: Stamp,
-    /// Until before this one.
+    /// The end of the span, exclusive.
     pub to: Stamp,
     /// The currency of every `cost`: `models.currency`.
     pub currency: Arc<str>,
-    /// Those that used something, or the one that was asked for, in the order of ids.
+    /// The guilds that used something, or the one that was requested, ordered by id.
     pub guilds: Vec<GuildUsage>,
-    /// All of them together.
+    /// The sum of all guilds.
     pub total: Used,
 }
 
 /// What one guild used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GuildUsage {
-    /// Which one.
+    /// The guild's id.
     pub guild: GuildId,
-    /// How much.
+    /// The amounts.
     #[serde(flatten)]
     pub used: Used,
-    /// By whom and what the calls were made, in the order of companions; those for rooms themselves (summaries, judgements) first.
+    /// The calls by companion, model and role, ordered by companion. Calls for rooms themselves (summaries, judgements) come first.
     pub by: Vec<UsageBy>,
-    /// How it stands with its caps at this moment.
+    /// The current state of its caps.
     pub caps: Caps,
 }
 
-/// How much was used.
+/// Amounts of usage.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Used {
-    /// Statements that were made.
+    /// The number of statements.
     pub statements: u64,
-    /// Questions whether to speak for a lull, an interjection or a turn.
+    /// The number of evaluations for a lull, an interjection or a turn.
     pub evaluations: u64,
-    /// Questions whether to speak because somebody addressed a companion.
+    /// The number of evaluations because somebody addressed a companion.
     pub addresses: u64,
-    /// What calls to models came to.
+    /// The model calls.
     #[serde(flatten)]
     pub calls: Calls,
 }
 
-/// What a companion's calls to one model in one role came to.
+/// A companion's calls to one model in one role.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UsageBy {
-    /// For whom; none: for the room itself.
+    /// The companion; none: the calls were for the room itself.
     pub companion: Option<CompanionId>,
     /// `gen_ai.request.model`.
     pub model: Arc<str>,
@@ -75,32 +75,32 @@ pub struct UsageBy {
     pub provider: Arc<str>,
     /// `side` or `main`.
     pub role: Arc<str>,
-    /// How much.
+    /// The amounts.
     #[serde(flatten)]
     pub calls: Calls,
 }
 
-/// What calls to models came to.
+/// Totals of model calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calls {
-    /// Calls made, every try counted.
+    /// The number of calls, every retry counted.
     pub calls: u64,
-    /// How many of them gave no answer: what they used is not known, and not among the tokens.
+    /// The number of those that gave no answer. Their tokens are unknown and not counted.
     pub failed_calls: u64,
     /// Tokens read.
     pub input_tokens: u64,
     /// Tokens written.
     pub output_tokens: u64,
-    /// What the calls with a price cost, each at the price of its time; none: none of them has one. No price is not a price of 0.
+    /// The cost of the calls that have a price, each at the price of its time; none: no call has one. No price is not the same as a price of 0.
     pub cost: Option<Cost>,
-    /// How many calls have no price, and are in no cost.
+    /// The number of calls without a price, which no cost includes.
     pub unpriced_calls: u64,
-    /// What calls cost whose price was in another currency.
+    /// The cost of calls whose price was in another currency, by currency.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub other_costs: BTreeMap<Arc<str>, Cost>,
 }
 
-/// How a guild stands with what it may use in a day: the last 24 hours, whatever span was asked for.
+/// The daily caps of a guild over the last 24 hours, whatever span was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caps {
     /// Tokens, read and written (`models.guild_tokens_per_day`).
@@ -109,27 +109,27 @@ pub struct Caps {
     pub statements: Cap,
 }
 
-/// How much of a cap is used.
+/// A limit and how much of it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cap {
-    /// So much was used.
+    /// The amount used.
     pub used: u64,
-    /// Of so much; none: there is no limit.
+    /// The limit; none: there is no limit.
     pub limit: Option<u64>,
-    /// Of one that is used up: when something fits in again, if nothing is used until then.
+    /// If the cap is used up: when usage is allowed again, if nothing is used until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free_at: Option<Stamp>,
 }
 
 impl Cap {
-    /// Whether nothing fits in at the moment.
+    /// Whether further usage is refused at the moment.
     pub fn is_used_up(&self) -> bool {
         self.limit.is_some_and(|limit| self.used >= limit)
     }
 }
 
 impl Calls {
-    /// With these, too. Costs have to be in the same currency.
+    /// Adds other calls. Costs have to be in the same currency.
     pub fn add(&mut self, more: &Self) {
         self.calls += more.calls;
         self.failed_calls += more.failed_calls;
@@ -146,7 +146,7 @@ impl Calls {
 }
 
 impl Used {
-    /// With this, too.
+    /// Adds other amounts.
     pub fn add(&mut self, more: &Self) {
         self.statements += more.statements;
         self.evaluations += more.evaluations;

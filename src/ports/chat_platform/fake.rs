@@ -1,4 +1,4 @@
-//! A platform in memory that does what it is told to: refuses, delays, loses answers. It takes the place of the console.
+//! A platform in memory that behaves as a test tells it: it rejects, delays, or loses responses. It takes the place of the console.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,22 +10,23 @@ use super::{Capabilities, ChatPlatform, NotRead, NotSent, Part};
 use crate::domain::id::{ChannelId, GuildId};
 use crate::ports::backend::room::is_of_console;
 
-/// How long a request takes, and after which time it never arrives any more.
+/// How long a request takes.
 pub(crate) const TAKES: Duration = Duration::from_millis(500);
+/// After this time a request never arrives any more.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What becomes of the next request.
+/// What happens to the next request.
 #[derive(Clone, Debug)]
 pub(crate) enum Fate {
-    /// It is posted, and the answer is lost.
+    /// It is posted, and the response times out.
     Silent,
-    /// It is posted, and the answer is lost at once: it could still be on its way.
+    /// It is posted, and the connection breaks off: the request could still be on its way.
     Cut,
     /// It is not posted.
     Fails(NotSent),
-    /// It is posted, and nothing ever comes of it.
+    /// It is posted, and the call never returns.
     Hangs,
-    /// It is posted, and whoever sends it panics.
+    /// It is posted, and the call panics.
     Panics,
 }
 
@@ -43,7 +44,7 @@ pub(crate) struct FakePlatform {
 }
 
 impl FakePlatform {
-    /// What was posted, in order: who said what.
+    /// The posted parts, in order: name and text.
     pub(crate) fn posted(&self) -> Vec<(String, String)> {
         lock(&self.posted).iter().map(|(_, part)| (part.name.to_string(), part.text.to_string())).collect()
     }
@@ -53,39 +54,39 @@ impl FakePlatform {
         lock(&self.posted).iter().map(|(_, part)| part.picture.clone()).collect()
     }
 
-    /// The nonce of each part.
+    /// The nonce of each posted part.
     pub(crate) fn nonces(&self) -> Vec<Arc<str>> {
         lock(&self.posted).iter().map(|(_, part)| part.nonce.clone()).collect()
     }
 
-    /// What becomes of the next requests.
+    /// Sets what happens to the next requests, in order.
     pub(crate) fn will(&self, fates: impl IntoIterator<Item = Fate>) {
         lock(&self.fates).extend(fates);
     }
 
-    /// Nobody may read what was posted.
+    /// Makes reading fail.
     pub(crate) fn hides(&self, why: NotRead) {
         *lock(&self.unreadable) = Some(why);
     }
 
-    /// Takes no longer parts.
+    /// Limits the length of parts, in UTF-16 code units.
     pub(crate) fn takes_at_most(&self, units: usize) {
         *lock(&self.longest) = Some(units);
     }
 
-    /// Cannot say any more what the newest message is.
+    /// Makes `newest` return nothing.
     pub(crate) fn forgets(&self) {
         *lock(&self.is_forgetful) = true;
     }
 
-    /// Finds nothing that was posted.
+    /// Makes `find` find nothing.
     pub(crate) fn loses_sight(&self) {
         *lock(&self.is_blind) = true;
     }
 
-    /// Takes nothing in any channel, or does again; whoever asks is told so.
-    pub(crate) fn takes_nothing(&self, takes_nothing: bool) {
-        *lock(&self.is_unpostable) = takes_nothing;
+    /// Makes `is_unpostable` return this for every channel.
+    pub(crate) fn takes_nothing(&self, is_unpostable: bool) {
+        *lock(&self.is_unpostable) = is_unpostable;
     }
 
     /// How often a typing sign was shown.
@@ -126,7 +127,7 @@ impl ChatPlatform for FakePlatform {
     }
 
     async fn send(&self, part: &Part) -> Result<Arc<str>, NotSent> {
-        // It arrives in the middle; whoever is killed then does not hear of it.
+        // The request arrives halfway. A caller that is killed then does not get the response.
         tokio::time::sleep(TAKES / 2).await;
         let fate = lock(&self.fates).pop_front();
         let answer = match fate {
@@ -164,11 +165,11 @@ impl ChatPlatform for FakePlatform {
         }
         let after = after.map_or(0, |after| after.parse::<usize>().unwrap_or_default());
         let posted = lock(&self.posted);
-        let is_it = |(id, found): &&(String, Part)| {
+        let matches = |(id, found): &&(String, Part)| {
             let is_later = id.parse::<usize>().is_ok_and(|id| id > after);
             is_later && !taken.contains(id.as_str()) && found.text == part.text && found.name == part.name
         };
-        Ok(posted.iter().find(is_it).map(|(id, _)| id.as_str().into()))
+        Ok(posted.iter().find(matches).map(|(id, _)| id.as_str().into()))
     }
 
     fn is_unpostable(&self, _: &ChannelId) -> bool {

@@ -1,4 +1,4 @@
-//! A platform in memory whose connections live and end as a test says.
+//! A platform in memory whose connections run and end as a test tells them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;
@@ -31,49 +31,49 @@ struct Inner {
     alive: BTreeMap<u32, u32>,
     lived: BTreeMap<u32, usize>,
     dropped: BTreeMap<u32, usize>,
-    holds_up_server: bool,
+    blocks_readiness: bool,
 }
 
 impl FakeGateway {
-    /// One that says these numbers of connections, one after the other; the last one again and again.
+    /// A gateway that reports these numbers of connections, one after the other, and then repeats the last one.
     pub(crate) fn counting(counts: impl IntoIterator<Item = Result<u32, Disconnected>>) -> Arc<Self> {
         let counts = counts.into_iter().collect();
         Arc::new(Self { inner: Mutex::new(Inner { counts, ..Inner::default() }), changed: Notify::new() })
     }
 
-    /// A connection ends so: now if it lives, else as soon as it does.
+    /// Ends a connection like this: now if it runs, otherwise as soon as it does.
     pub(crate) fn ends(&self, shard: u32, end: End) {
         self.inner.lock().unwrap().ends.entry(shard).or_default().push_back(end);
         self.changed.notify_waiters();
     }
 
-    /// The server is not ready without it.
-    pub(crate) fn holds_up_server(&self) {
-        self.inner.lock().unwrap().holds_up_server = true;
+    /// Makes the server unready without this platform.
+    pub(crate) fn blocks_readiness(&self) {
+        self.inner.lock().unwrap().blocks_readiness = true;
     }
 
-    /// How often it was asked for the number of connections.
+    /// How often the number of connections was requested.
     pub(crate) fn asked(&self) -> usize {
         self.inner.lock().unwrap().asked
     }
 
-    /// The connections that live now, each with how many there are to be.
+    /// The connections that run now, each with the total number of connections.
     pub(crate) fn alive(&self) -> Vec<(u32, u32)> {
         self.inner.lock().unwrap().alive.iter().map(|(shard, of)| (*shard, *of)).collect()
     }
 
-    /// How often a connection was begun.
+    /// How often a connection was started.
     pub(crate) fn lived(&self, shard: u32) -> usize {
         self.inner.lock().unwrap().lived.get(&shard).copied().unwrap_or_default()
     }
 
-    /// How often a connection was ended from outside.
+    /// How often a connection was dropped from outside.
     pub(crate) fn dropped(&self, shard: u32) -> usize {
         self.inner.lock().unwrap().dropped.get(&shard).copied().unwrap_or_default()
     }
 }
 
-/// Notes that a connection is there, and when it is not any more.
+/// Registers a running connection until it is dropped.
 struct Alive<'a> {
     gateway: &'a FakeGateway,
     shard: u32,
@@ -100,7 +100,7 @@ impl Gateway for FakeGateway {
         let mut inner = self.inner.lock().unwrap();
         inner.asked += 1;
         let count = if inner.counts.len() > 1 { inner.counts.pop_front() } else { inner.counts.front().cloned() };
-        count.expect("it says something").map(|count| NonZeroU32::new(count).expect("at least one"))
+        count.expect("the gateway has a count").map(|count| NonZeroU32::new(count).expect("at least one"))
     }
 
     async fn live(&self, shard: Shard) -> Disconnected {
@@ -110,7 +110,7 @@ impl Gateway for FakeGateway {
             inner.alive.insert(shard.number, shard.of.get())
         };
         let mut alive = Alive { gateway: self, shard: shard.number, ended_itself: false };
-        assert_eq!(before, None, "nobody lives twice");
+        assert_eq!(before, None, "a shard runs once at a time");
         loop {
             let changed = self.changed.notified();
             let end = self.inner.lock().unwrap().ends.get_mut(&shard.number).and_then(VecDeque::pop_front);
@@ -132,6 +132,6 @@ impl Gateway for FakeGateway {
     fn condition(&self) -> Condition {
         let inner = self.inner.lock().unwrap();
         let detail = format!("{} connections", inner.alive.len());
-        Condition { ready: !inner.alive.is_empty(), detail, holds_up_server: inner.holds_up_server }
+        Condition { ready: !inner.alive.is_empty(), detail, blocks_readiness: inner.blocks_readiness }
     }
 }

@@ -1,39 +1,39 @@
-//! What is asked, put into words when its turn comes: a prompt is long, and a thousand of them may wait.
+//! A request whose prompt is built only when it is about to be sent: a prompt is long, and a thousand requests may wait in the queue.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::Request;
 
-type Words = Box<dyn FnOnce(Request) -> Request + Send>;
+type BuildPrompt = Box<dyn FnOnce(Request) -> Request + Send>;
 
-/// A question: without its words as long as it waits, or if it is never asked.
+/// A request that has no prompt while it waits, or if it is never sent.
 pub struct LazyRequest {
-    without_words: Request,
-    words: Mutex<Option<Words>>,
-    worded: OnceLock<Box<Request>>,
+    base: Request,
+    build_prompt: Mutex<Option<BuildPrompt>>,
+    built: OnceLock<Box<Request>>,
 }
 
 impl LazyRequest {
-    /// What gets its words when its turn comes; until then it is this, which has none.
-    pub fn later(without_words: Request, words: impl FnOnce(Request) -> Request + Send + 'static) -> Arc<Self> {
-        Arc::new(Self { without_words, words: Mutex::new(Some(Box::new(words))), worded: OnceLock::new() })
+    /// A request that is `base` until [`Self::build`] completes it with `build_prompt`.
+    pub fn later(base: Request, build_prompt: impl FnOnce(Request) -> Request + Send + 'static) -> Arc<Self> {
+        Arc::new(Self { base, build_prompt: Mutex::new(Some(Box::new(build_prompt))), built: OnceLock::new() })
     }
 
-    /// Its turn has come: it has its words from now on. One that panics over them stays without.
-    pub fn in_words(&self) -> &Request {
-        let words = self.words.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(words) = words {
-            self.worded.get_or_init(|| Box::new(words(self.without_words.clone())));
+    /// Builds the prompt, on the first call only. If that panics, the request stays without a prompt.
+    pub fn build(&self) -> &Request {
+        let build_prompt = self.build_prompt.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(build_prompt) = build_prompt {
+            self.built.get_or_init(|| Box::new(build_prompt(self.base.clone())));
         }
         self
     }
 }
 
-/// What has its words already.
+/// A request whose prompt is complete already.
 impl From<Request> for LazyRequest {
     fn from(request: Request) -> Self {
-        Self { without_words: request, words: Mutex::default(), worded: OnceLock::new() }
+        Self { base: request, build_prompt: Mutex::default(), built: OnceLock::new() }
     }
 }
 
@@ -41,7 +41,7 @@ impl Deref for LazyRequest {
     type Target = Request;
 
     fn deref(&self) -> &Request {
-        self.worded.get().map_or(&self.without_words, |request| &**request)
+        self.built.get().map_or(&self.base, |request| &**request)
     }
 }
 
@@ -53,27 +53,24 @@ mod tests {
     use crate::ports::language_model::{Message, ModelRole};
 
     #[test]
-    fn a_question_is_put_into_words_once_when_its_turn_comes() {
-        let lazy_request = LazyRequest::later(request(""), |without_words| Request {
-            messages: request("How are you?").messages,
-            ..without_words
-        });
+    fn a_prompt_is_built_once_and_not_before() {
+        let lazy_request = LazyRequest::later(request(""), |base| Request { messages: request("How are you?").messages, ..base });
         assert_eq!(lazy_request.user(), "");
 
-        let twice = [lazy_request.in_words().user().into_owned(), lazy_request.in_words().user().into_owned()];
+        let both = [lazy_request.build().user().into_owned(), lazy_request.build().user().into_owned()];
 
-        assert_eq!(twice, ["How are you?", "How are you?"]);
+        assert_eq!(both, ["How are you?", "How are you?"]);
         assert_eq!(lazy_request.user(), "How are you?");
     }
 
     #[test]
-    fn a_question_whose_words_panic_is_one_without_words() {
-        let lazy_request = LazyRequest::later(request(""), |_| resume_unwind(Box::new("it cannot be worded")));
+    fn a_request_whose_prompt_panics_stays_without_a_prompt() {
+        let lazy_request = LazyRequest::later(request(""), |_| resume_unwind(Box::new("it cannot be built")));
 
-        let panicked = catch_unwind(AssertUnwindSafe(|| lazy_request.in_words().user().into_owned()));
+        let panicked = catch_unwind(AssertUnwindSafe(|| lazy_request.build().user().into_owned()));
 
         assert!(panicked.is_err());
-        assert_eq!((&*lazy_request.user(), &*lazy_request.in_words().user()), ("", ""));
+        assert_eq!((&*lazy_request.user(), &*lazy_request.build().user()), ("", ""));
     }
 
     fn request(user: &str) -> Request {

@@ -1,4 +1,4 @@
-//! The keys of a store: big-endian, beginning with ward and kind, so that what belongs together lies together.
+//! The keys of a store. They are big-endian and begin with ward and kind, so that related records are adjacent.
 
 use std::fmt;
 
@@ -33,7 +33,7 @@ macro_rules! kinds {
 kinds! {
     /// Event of a channel: channel, number.
     Journal = 1,
-    /// The number of a channel's last event: channel. Kept by the store itself, with every append.
+    /// The number of a channel's last event: channel. The store maintains it with every append.
     Head = 2,
     /// A conversation's state and the last event that it contains: channel.
     Snapshot = 3,
@@ -45,72 +45,72 @@ kinds! {
     MessageId = 6,
     /// Guild and person → the first number of a stretch of events in which they said something: guild, person, channel, number.
     Person = 7,
-    /// Interned channels: guild, channel name → number of the channel; and back.
+    /// Interned channels: guild, channel name → number of the channel.
     ChannelName = 8,
-    /// Back from a channel's number to its guild and name.
+    /// The reverse: a channel's number → its guild and name.
     ChannelOf = 9,
     /// The rolling summary: channel.
     Summary = 10,
-    /// Overrides at run time, memberships: guild, channel.
+    /// Memberships with their overrides at run time: guild, channel.
     Setting = 11,
     /// What counts against budgets and costs: guild, moment, channel, number.
     Usage = 12,
-    /// Messages set aside because they killed their handler: id.
+    /// Dead letters, messages that killed their handler: channel, number.
     DeadLetter = 13,
     /// The directory of rooms (room → guild): the one index that spans guilds. Ward 0.
     Room = 14,
-    /// What remains of a deleted journal: channel.
+    /// The low-water mark of a journal, below which events were deleted: channel.
     Tombstone = 15,
-    /// What platforms remember, sessions among it: guild or nothing, name.
+    /// Notes of platforms, such as sessions: guild or nothing, name.
     Session = 16,
     /// Webhooks of channels.
     Webhook = 17,
     /// Facts about the store itself: its ids, the terms of wards.
     Meta = 18,
-    /// People who are not to be heard: guild, person.
+    /// People who have opted out: guild, person.
     OptOut = 19,
 }
 
-/// A key: ward, kind, and the rest by kind.
+/// A key: one byte for the ward, one for the kind, and the rest by kind.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(Vec<u8>);
 
 impl Key {
-    /// A key of this kind, with no rest: the least of its kind.
+    /// The least key of this kind: ward and kind, with no rest.
     pub fn new(ward: Ward, kind: Kind) -> Self {
         Self(vec![ward.0, kind as u8])
     }
 
-    /// With a channel's number appended (four bytes).
+    /// Appends a channel's number (four bytes).
     pub fn channel(mut self, channel: ChannelNo) -> Self {
         self.0.extend(channel.0.to_be_bytes());
         self
     }
 
-    /// With a number appended (eight bytes).
+    /// Appends a number (eight bytes).
     pub fn number(mut self, number: u64) -> Self {
         self.0.extend(number.to_be_bytes());
         self
     }
 
-    /// With a text appended, closed by a zero byte so that no text is the beginning of another. Zero bytes in it are left out.
+    /// Appends a text and a zero byte, so that no text is a prefix of another. Zero bytes in the text are left out.
     pub fn text(mut self, text: &str) -> Self {
         self.0.extend(text.bytes().filter(|byte| *byte != 0));
         self.0.push(0);
         self
     }
 
-    /// The event of this number in this channel.
+    /// The key of an event in a channel's journal.
     pub fn event(ward: Ward, channel: ChannelNo, seq: Seq) -> Self {
         Self::new(ward, Kind::Journal).channel(channel).number(seq.0)
     }
 
-    /// Where a channel's last number is kept.
+    /// The key of a channel's last number.
     pub fn head(ward: Ward, channel: ChannelNo) -> Self {
         Self::new(ward, Kind::Head).channel(channel)
     }
 
-    /// The least key that is greater than every key which begins with this one.
+    /// The least key that is greater than every key with this prefix.
     pub fn end(mut self) -> Self {
         while let Some(last) = self.0.last_mut() {
             if *last < u8::MAX {
@@ -122,22 +122,22 @@ impl Key {
         self
     }
 
-    /// The bytes, in their order.
+    /// The encoded bytes. Their order is the order of keys.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Takes bytes for a key.
+    /// Makes a key of bytes, without checking them.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self(bytes.to_vec())
     }
 
-    /// What it holds, if that is known.
+    /// The kind; `None` for a byte that no kind has.
     pub fn kind(&self) -> Option<Kind> {
         self.0.get(1).copied().and_then(Kind::of)
     }
 
-    /// Whether it is of this kind.
+    /// Whether the key is of this kind.
     pub fn is(&self, kind: Kind) -> bool {
         self.kind() == Some(kind)
     }

@@ -1,4 +1,4 @@
-//! The backend while the store is compacted: it answers how far that is, and refuses everything else for now.
+//! The backend during a compaction: it reports the progress, and refuses everything else for now.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,10 +17,10 @@ use crate::ports::backend::state::RoomState;
 use crate::ports::backend::usage::{Usage, UsageQuery};
 use crate::ports::backend::{Backend, Refused};
 
-/// When it is worth asking again.
+/// The time after which a client should retry.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// A backend whose store is compacted.
+/// A backend whose store is being compacted.
 pub(super) struct Closed {
     /// Records copied so far.
     pub(super) copied: Arc<AtomicU64>,

@@ -12,7 +12,7 @@ use crate::server::address::running;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// Begins at midnight, and goes on with tokio's time.
+/// Starts at midnight and follows Tokio's time.
 struct TestClock(Instant);
 
 impl Clock for TestClock {
@@ -43,18 +43,18 @@ fn storage() -> Storage {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_running_server_compacts_in_the_hour_that_is_set_once_words_were_erased_long_enough_ago() {
+async fn a_running_server_compacts_in_the_configured_hour_once_deletions_are_old_enough() {
     let clock = Arc::new(TestClock(Instant::now()));
     let store = store_with(&[Moment::ZERO + 30 * HOUR, Moment::ZERO + 20 * HOUR]).await;
 
     due(&*store, &*clock, &storage(), || false, &AtomicBool::new(false)).await;
 
-    // The older ones were erased on the first day.
+    // The older deletion was on the first day.
     assert_eq!(clock.now(), Moment::ZERO + (2 * 24 + 4) * HOUR);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_running_server_from_which_nothing_was_erased_goes_on() {
+async fn a_running_server_without_deletions_does_not_compact() {
     let clock = Arc::new(TestClock(Instant::now()));
 
     let waited =
@@ -64,7 +64,7 @@ async fn a_running_server_from_which_nothing_was_erased_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_not_to_compact_by_itself_goes_on() {
+async fn a_server_with_automatic_compaction_off_does_not_compact() {
     let clock = Arc::new(TestClock(Instant::now()));
     let never = Storage { compact_after_days: 0, ..storage() };
 
@@ -76,7 +76,7 @@ async fn a_server_that_is_not_to_compact_by_itself_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_running_server_compacts_only_after_the_backup_that_is_being_written() {
+async fn a_running_server_waits_for_a_backup_before_it_compacts() {
     let clock = Arc::new(TestClock(Instant::now()));
     let store = store_with(&[Moment::ZERO]).await;
     let is_over = Moment::ZERO + (2 * 24 + 4) * HOUR + HOUR / 2;
@@ -87,7 +87,7 @@ async fn a_running_server_compacts_only_after_the_backup_that_is_being_written()
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_failed_compaction_a_running_server_tries_again_in_the_hour_of_the_next_day() {
+async fn after_a_failed_compaction_a_running_server_retries_on_the_next_day() {
     let clock = Arc::new(TestClock(Instant::now()));
     let store = store_with(&[Moment::ZERO]).await;
     sleep((2 * 24 + 4) * HOUR + HOUR / 4).await;
@@ -98,13 +98,13 @@ async fn after_a_failed_compaction_a_running_server_tries_again_in_the_hour_of_t
 }
 
 #[tokio::test]
-async fn while_the_store_is_compacted_the_server_is_alive_and_says_why_it_is_not_ready() {
+async fn during_a_compaction_the_server_is_alive_and_reports_why_it_is_not_ready() {
     let folder = tempfile::tempdir().unwrap();
     let mut server: Server = section("server");
     server.listen = "127.0.0.1:0".into();
     let copied = Arc::new(AtomicU64::new(4096));
     let asking = async {
-        let url = running(folder.path()).expect("it is noted where the server listens").url;
+        let url = running(folder.path()).expect("the address file exists").url;
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         let mut answers = Vec::new();
         for path in ["/healthz", "/readyz", "/api/rooms"] {
@@ -119,8 +119,8 @@ async fn while_the_store_is_compacted_the_server_is_alive_and_says_why_it_is_not
     let [alive, ready, rooms] = &answers[..] else { panic!("{answers:?}") };
     assert_eq!((alive.0, ready.0, rooms.0), (200, 503, 503));
     let detail = "compacting: 4096 records are copied; the server is ready afterwards";
-    let said: Value = serde_json::from_str(&ready.2).unwrap();
-    assert_eq!(said["parts"], json!([{ "part": "store", "ready": false, "detail": detail }]));
+    let body: Value = serde_json::from_str(&ready.2).unwrap();
+    assert_eq!(body["parts"], json!([{ "part": "store", "ready": false, "detail": detail }]));
     assert!(rooms.1 && rooms.2.contains("the store is compacting"), "{rooms:?}");
     assert_eq!(running(folder.path()), None);
 }

@@ -25,7 +25,7 @@ struct Endpoint {
 }
 
 #[test]
-fn what_one_source_leaves_out_another_may_add() {
+fn one_source_may_add_what_another_leaves_out() {
     let mut layers = [
         file("default.toml", "models = {}"),
         file("local.toml", "[models.side]\nmodel = \"small\""),
@@ -34,13 +34,13 @@ fn what_one_source_leaves_out_another_may_add() {
 
     let (root, problems) = read_all(&mut layers);
 
-    let side = root.and_then(|root| root.models.side).expect("it is whole");
+    let side = root.and_then(|root| root.models.side).expect("the table is complete");
     assert_eq!(problems, [] as [&str; 0]);
     assert_eq!((side.model.as_str(), side.base_url.as_str(), side.api_key), ("small", "http://127.0.0.1:11434/v1", None));
 }
 
 #[test]
-fn what_every_source_leaves_out_is_named_with_its_table() {
+fn a_key_that_no_source_sets_is_named_with_its_table() {
     let mut layers =
         [file("default.toml", "models = {}"), file("local.toml", "\n[models.side]\nmodel = \"small\""), variables(&[])];
 
@@ -50,7 +50,7 @@ fn what_every_source_leaves_out_is_named_with_its_table() {
 }
 
 #[test]
-fn a_variable_of_endless_depth_is_refused_and_shown_in_part() {
+fn a_variable_with_too_many_parts_is_rejected_and_shown_in_part() {
     let mut problems = Vec::new();
     let deep = format!("TERTULIA__{}B", "A__".repeat(30_000));
 
@@ -61,7 +61,7 @@ fn a_variable_of_endless_depth_is_refused_and_shown_in_part() {
 }
 
 #[test]
-fn a_variable_that_leaves_something_out_is_named() {
+fn a_variable_whose_table_is_incomplete_is_named() {
     let mut layers = [file("default.toml", "models = {}"), variables(&[("TERTULIA__MODELS__MAIN__MODEL", "large")])];
 
     let (root, problems) = read_all(&mut layers);
@@ -71,7 +71,7 @@ fn a_variable_that_leaves_something_out_is_named() {
 }
 
 #[test]
-fn a_table_in_a_variable_answers_for_all_of_it() {
+fn a_table_in_a_variable_replaces_the_whole_table() {
     let mut layers = [
         file("default.toml", "models = {}"),
         file("local.toml", "[models.main]\nmodel = \"small\"\nbase_url = \"http://one\""),
@@ -84,7 +84,7 @@ fn a_table_in_a_variable_answers_for_all_of_it() {
 }
 
 #[test]
-fn a_secret_that_does_not_fit_is_not_shown() {
+fn a_secret_of_the_wrong_type_is_not_shown() {
     let mut layers = [
         file("default.toml", "models = {}"),
         file("local.toml", "[models.main]\nmodel = \"small\"\nbase_url = \"http://one\"\napi_key = 12345"),
@@ -96,7 +96,7 @@ fn a_secret_that_does_not_fit_is_not_shown() {
 }
 
 #[test]
-fn variables_of_others_and_empty_ones_are_left_alone() {
+fn other_variables_and_empty_ones_are_ignored() {
     let layer = variables(&[("PATH", "/bin"), ("TERTULIA_PROFILE", "night"), ("TERTULIA__GATE__MAX_BUFFER", "")]);
 
     assert_eq!(layer.title(), None);
@@ -110,7 +110,7 @@ fn variables_are_listed_without_their_values() {
 }
 
 #[test]
-fn a_layer_does_not_show_its_values_to_a_debugger() {
+fn debug_output_of_a_layer_does_not_show_its_values() {
     let layers = [file("a.toml", "token = \"secret\""), variables(&[("TERTULIA__SERVER__ADMIN_TOKEN", "secret")])];
 
     assert!(!format!("{layers:?}").contains("secret"));
@@ -125,12 +125,12 @@ fn variables(variables: &[(&str, &str)]) -> Layer {
     Layer::environment(&variables, &mut Vec::new())
 }
 
-/// Reads layers as `load` does: each on those before it, then all as a whole.
+/// Reads layers as `load` does: first each with those before it, then all of them.
 fn read_all(layers: &mut [Layer]) -> (Option<Root>, Vec<String>) {
     let mut problems = Vec::new();
     for upto in 2..=layers.len() {
-        settle::<Root>(&mut layers[..upto], Asked::Fitting, |_| Vec::new(), &mut problems);
+        read_layers::<Root>(&mut layers[..upto], Completeness::Partial, |_| Vec::new(), &mut problems);
     }
-    let root = settle(layers, Asked::Whole, |_| Vec::new(), &mut problems);
+    let root = read_layers(layers, Completeness::Complete, |_| Vec::new(), &mut problems);
     (root, problems.iter().map(ToString::to_string).collect())
 }

@@ -1,4 +1,4 @@
-//! Further models, each under a name of its own: `[models.NAME]`.
+//! Further models, each in a table with its own name: `[models.NAME]`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,26 +12,26 @@ use serde::{Deserialize, de};
 use super::{Endpoint, Models, Problem, problem, within};
 use crate::domain::id::ModelName;
 
-/// A model that companions name in their files. Except for its address, its key and its prices, what it leaves out is as in the table of the
-/// role in which it is asked, `models.main` or `models.side`; how long a question may take always is.
+/// A model that companions name in their files. Absent keys have the value of the role's table, `models.main` or `models.side`, except for the URL,
+/// the model, the key and the prices. `timeout_secs` always comes from the role's table.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NamedModel {
-    /// See [`Endpoint::base_url`]; needed.
+    /// See [`Endpoint::base_url`]. Required.
     pub base_url: Option<String>,
-    /// See [`Endpoint::model`]; needed.
+    /// See [`Endpoint::model`]. Required.
     pub model: Option<String>,
     /// See [`Endpoint::api_key`].
     pub api_key: Option<SecretString>,
     /// See [`Endpoint::api_key_file`].
     pub api_key_file: Option<PathBuf>,
-    /// Seconds until the first word: 0.1 to 3600, and at most what a question may take in each role in which a companion asks it.
+    /// Seconds until the first token: 0.1 to 3600, and at most `timeout_secs` of each role in which a companion uses the model.
     pub first_token_timeout_secs: Option<f64>,
-    /// Seconds that a stream may pause: the same.
+    /// The longest pause in a stream in seconds. The same limits apply.
     pub idle_timeout_secs: Option<f64>,
-    /// See [`Endpoint::max_concurrent`]; in each role.
+    /// See [`Endpoint::max_concurrent`]. It applies in each role separately.
     pub max_concurrent: Option<usize>,
-    /// See [`Endpoint::guild_max_concurrent`]; half of `max_concurrent` if that alone is set.
+    /// See [`Endpoint::guild_max_concurrent`]. If only `max_concurrent` is set, half of that.
     pub guild_max_concurrent: Option<usize>,
     /// See [`Endpoint::temperature`].
     pub temperature: Option<f64>,
@@ -42,7 +42,7 @@ pub struct NamedModel {
 }
 
 impl NamedModel {
-    /// The model as it is asked in a role, by the role's own table.
+    /// The model's endpoint and limits in a role, with absent keys from the role's table.
     pub fn in_role(&self, role: &Endpoint) -> Endpoint {
         let at_most = |secs: Option<f64>, otherwise: f64| secs.unwrap_or(otherwise).min(role.timeout_secs);
         Endpoint {
@@ -63,7 +63,7 @@ impl NamedModel {
         }
     }
 
-    /// The timeouts that are longer than a question of this role may take.
+    /// The timeouts that exceed `timeout_secs` of this role.
     pub(in crate::settings) fn overlong(&self, role: &Endpoint) -> impl Iterator<Item = (&'static str, f64)> {
         self.set_timeouts().filter(|(_, secs)| *secs > role.timeout_secs)
     }
@@ -73,21 +73,22 @@ impl NamedModel {
         secs.into_iter().filter_map(|(key, secs)| Some((key, secs?)))
     }
 
-    /// `role` is the table of any role, which was checked.
+    /// `role` is the table of any role. It must have been checked.
     pub(super) fn check(&self, name: &ModelName, role: &Endpoint) -> Result<(), Problem> {
         check_name(name)?;
         let ranges = self.set_timeouts().try_for_each(|(key, secs)| within(key, secs, 0.1, 3600.0));
-        let found = ranges.and_then(|()| self.in_role(role).check()).and_then(|()| match self.base_url {
+        let outcome = ranges.and_then(|()| self.in_role(role).check()).and_then(|()| match self.base_url {
             Some(_) => Ok(()),
-            None => {
-                Err(problem("base_url", "is missing; say where the model is served, for example \"http://127.0.0.1:11434/v1\""))
-            }
+            None => Err(problem(
+                "base_url",
+                "is missing; set the URL where the model is served, for example \"http://127.0.0.1:11434/v1\"",
+            )),
         });
-        found.map_err(|problem| Problem { key: format!("{name}.{}", problem.key), ..problem })
+        outcome.map_err(|problem| Problem { key: format!("{name}.{}", problem.key), ..problem })
     }
 }
 
-/// A name has to fit into a variable of the environment, too: two `_` part what stands there.
+/// A name must also fit into the name of an environment variable, where `__` is the separator.
 fn check_name(name: &ModelName) -> Result<(), Problem> {
     let text = name.as_str();
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
@@ -118,8 +119,8 @@ impl<'de> Deserialize<'de> for Models {
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Models, A::Error> {
                 let mut named = BTreeMap::new();
-                // Reads everything but those tables, which it leaves in `named`.
-                let models = Models::deserialize(MapAccessDeserializer::new(Apart { map, named: &mut named }))?;
+                // Reads the section's own keys, and collects the other tables in `named`.
+                let models = Models::deserialize(MapAccessDeserializer::new(Splitter { map, named: &mut named }))?;
                 Ok(Models { named, ..models })
             }
         }
@@ -128,13 +129,13 @@ impl<'de> Deserialize<'de> for Models {
     }
 }
 
-/// A table of which the tables with further models are set apart.
-struct Apart<'a, A> {
+/// Passes on the section's own keys, and collects the tables of further models.
+struct Splitter<'a, A> {
     map: A,
     named: &'a mut BTreeMap<ModelName, NamedModel>,
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Apart<'_, A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Splitter<'_, A> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
@@ -155,7 +156,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Apart<'_, A> {
     }
 }
 
-/// What stands under a key that is not among the section's own.
+/// The value of a key that is not one of the section's own.
 enum Entry {
     Table(Box<NamedModel>),
     Other,

@@ -5,7 +5,7 @@ struct Defaults {
     models: Models,
 }
 
-/// The section as it is shipped.
+/// The section in `config/default.toml`.
 pub(crate) fn defaults() -> Models {
     toml::from_str::<Defaults>(include_str!("../../../config/default.toml")).expect("the shipped settings parse").models
 }
@@ -60,7 +60,7 @@ fn a_key_without_an_endpoint_is_a_problem() {
 }
 
 #[test]
-fn an_address_that_is_no_web_address_or_holds_a_secret_is_refused() {
+fn a_url_of_another_scheme_or_with_a_secret_is_rejected() {
     let addresses =
         ["127.0.0.1:80", "ftp://host/v1", "http://", "http://user:key@host/v1", "http://host/v1?key=1", "http://host/v1#x", ""];
 
@@ -70,7 +70,7 @@ fn an_address_that_is_no_web_address_or_holds_a_secret_is_refused() {
 }
 
 #[test]
-fn a_guild_has_half_of_all_calls_unless_something_else_is_set() {
+fn the_default_guild_share_is_half_of_all_calls() {
     let shares = [(8, None), (3, None), (1, None), (8, Some(2)), (4, Some(9))].map(|(all, set)| {
         let mut settings = defaults();
         (settings.side.max_concurrent, settings.side.guild_max_concurrent) = (all, set);
@@ -81,7 +81,7 @@ fn a_guild_has_half_of_all_calls_unless_something_else_is_set() {
 }
 
 #[test]
-fn a_role_in_which_one_guild_may_take_all_calls_is_noted_with_the_way_out() {
+fn a_role_in_which_one_guild_may_use_all_calls_is_noted_with_the_remedy() {
     let mut settings = defaults();
     let shipped = settings.notes();
     settings.side.guild_max_concurrent = Some(8);
@@ -91,9 +91,13 @@ fn a_role_in_which_one_guild_may_take_all_calls_is_noted_with_the_way_out() {
 
     assert_eq!(shipped, [""; 0]);
     assert_eq!(notes.len(), 2, "{notes:?}");
-    assert!(notes[0].starts_with("models.side: one guild may take all calls (8 at a time)"), "{}", notes[0]);
+    assert!(notes[0].starts_with("models.side: one guild may use all concurrent calls (8)"), "{}", notes[0]);
     assert!(notes[0].ends_with("set models.side.guild_max_concurrent to 4 or less"), "{}", notes[0]);
-    assert!(notes[1].ends_with("raise models.main.max_concurrent if the endpoint can do more at a time"), "{}", notes[1]);
+    assert!(
+        notes[1].ends_with("raise models.main.max_concurrent if the endpoint can serve more calls at a time"),
+        "{}",
+        notes[1]
+    );
 }
 
 #[test]
@@ -122,18 +126,18 @@ fn numbers_out_of_range_name_their_key() {
 }
 
 #[test]
-fn a_timeout_that_is_longer_than_the_whole_names_the_other_one() {
+fn a_timeout_longer_than_the_whole_question_names_timeout_secs() {
     let mut settings = defaults();
     settings.side.timeout_secs = 5.0;
 
-    let problem = settings.check().expect_err("the first word may take longer than all");
+    let problem = settings.check().expect_err("the timeout of the first token exceeds that of the question");
 
     assert_eq!(problem.key, "side.first_token_timeout_secs");
-    assert_eq!(problem.message, "is 12, must be from 0.1 to 5, which is timeout_secs beside it: change both together");
+    assert_eq!(problem.message, "is 12, must be from 0.1 to 5, the value of timeout_secs in this table: change both together");
 }
 
 #[test]
-fn a_key_file_gives_its_only_word_and_nothing_shows_it() {
+fn a_key_is_read_from_its_file_and_never_shown() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("key");
     std::fs::write(&path, "sk-from-file\n").expect("written");
@@ -147,7 +151,7 @@ fn a_key_file_gives_its_only_word_and_nothing_shows_it() {
 }
 
 #[test]
-fn a_key_file_with_more_than_a_key_is_refused_without_showing_it() {
+fn a_key_file_with_more_than_a_key_is_rejected_without_showing_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("key");
     std::fs::write(&path, "sk-one\nsk-two\n").expect("written");

@@ -7,7 +7,7 @@ use crate::settings::companion::{Companion, CompanionFile, Interjection, Overrid
 use crate::settings::{Origin, Problem, shared_names};
 
 #[test]
-fn the_built_in_companions_are_good_and_of_different_tempers() {
+fn the_built_in_companions_are_valid_and_have_different_interjection_levels() {
     let loaded = Folder::empty().load().expect("nothing is wrong");
 
     let policies: Vec<_> = loaded.companions.values().map(|companion| (companion.id.as_str(), companion.interjection)).collect();
@@ -22,7 +22,7 @@ fn the_built_in_companions_are_good_and_of_different_tempers() {
 }
 
 #[test]
-fn a_name_that_is_not_on_the_list_is_answered_with_the_list() {
+fn an_unknown_interjection_level_lists_the_known_ones() {
     let folder = Folder::with(&[("companions/mira.toml", "name = \"Mira\"\n\ninterjection = \"chatty\"\n")]);
 
     assert_eq!(
@@ -48,7 +48,7 @@ fn a_companions_folder_replaces_the_built_in_ones() {
 }
 
 #[test]
-fn what_a_companion_leaves_out_comes_from_the_defaults() {
+fn absent_keys_of_a_companion_come_from_the_defaults() {
     let folder = Folder::with(&[
         ("default.toml", "[companion_defaults]\ninterjection = \"eager\"\n"),
         ("companions/mira.toml", "text_lull_timeout = 2.5\n"),
@@ -63,7 +63,7 @@ fn what_a_companion_leaves_out_comes_from_the_defaults() {
 }
 
 #[test]
-fn a_picture_is_an_address_that_anybody_can_open() {
+fn a_picture_is_a_public_url() {
     let with = |picture: &str| {
         let file = CompanionFile { picture: Some(picture.into()), ..CompanionFile::default() };
         let defaults = Folder::empty().load().expect("nothing is wrong").settings.companion_defaults;
@@ -72,18 +72,18 @@ fn a_picture_is_an_address_that_anybody_can_open() {
 
     for picture in ["https://example.org/mira.png", "https://cdn.example.org/a%20b.png?size=256#x", "https://[2001:db8::1]/m.png"]
     {
-        assert_eq!(with(picture).expect("it is one").picture.as_deref(), Some(picture));
+        assert_eq!(with(picture).expect("a valid URL").picture.as_deref(), Some(picture));
     }
     let long = format!("https://example.org/{}", "x".repeat(2_048));
     for (picture, expected) in [
         ("http://example.org/mira.png", "does not begin with https://"),
         ("http://127.0.0.1/mira.png", "does not begin with https://"),
         ("data:image/png;base64,AA==", "does not begin with https://"),
-        ("mira.png", "is not an address"),
-        ("", "is not an address"),
-        ("https://me:secret@example.org/m.png", "holds a user or a password"),
-        ("https://example.org/a b.png", "holds a space"),
-        ("https://example.org/\n.png", "holds a space or a control character"),
+        ("mira.png", "is not a URL"),
+        ("", "is not a URL"),
+        ("https://me:secret@example.org/m.png", "contains a user or a password"),
+        ("https://example.org/a b.png", "contains a space"),
+        ("https://example.org/\n.png", "contains a space or a control character"),
         (long.as_str(), "at most 2048 are allowed"),
     ] {
         let problems = with(picture).expect_err(picture);
@@ -95,7 +95,7 @@ fn a_picture_is_an_address_that_anybody_can_open() {
 }
 
 #[test]
-fn the_lobby_holds_the_companions_that_ship() {
+fn the_lobby_has_the_built_in_companions() {
     let loaded = Folder::empty().load().expect("nothing is wrong");
 
     let lobby: Vec<_> = loaded.settings.console.rooms[0].companions.iter().map(|id| id.as_str()).collect();
@@ -104,7 +104,7 @@ fn the_lobby_holds_the_companions_that_ship() {
 }
 
 #[test]
-fn rooms_that_nobody_set_hold_the_first_three_that_can_live_together() {
+fn default_rooms_get_the_first_three_companions_that_share_no_name() {
     let folder = Folder::with(&[
         ("companions/ana.toml", "aliases = [\"sunny\"]"),
         ("companions/ben.toml", "aliases = [\"Sunny\"]"),
@@ -121,7 +121,7 @@ fn rooms_that_nobody_set_hold_the_first_three_that_can_live_together() {
 }
 
 #[test]
-fn a_room_holds_several_companions_and_not_any_number() {
+fn a_room_has_at_most_32_companions() {
     let room = |companions: usize| {
         let ids: Vec<_> = (0..companions).map(|number| format!("\"c{number}\"")).collect();
         let room = format!("[[console.rooms]]\nid = \"den\"\nguild = \"home\"\ncompanions = [{}]\n", ids.join(", "));
@@ -139,18 +139,18 @@ fn a_room_holds_several_companions_and_not_any_number() {
 }
 
 #[test]
-fn a_room_that_names_nobody_there_is_is_told_who_there_is() {
+fn an_unknown_companion_in_a_room_lists_the_known_ones() {
     let folder =
         Folder::with(&[("default.toml", "[[console.rooms]]\nid = \"den\"\nguild = \"home\"\ncompanions = [\n  \"ghost\"]\n")]);
 
     assert_eq!(
         folder.problems(),
-        ["default.toml:5: console.rooms[0].companions[0] = \"ghost\" is not a companion; there are: aria, bruno, cleo"]
+        ["default.toml:5: console.rooms[0].companions[0] = \"ghost\" is not a companion; the companions are: aria, bruno, cleo"]
     );
 }
 
 #[test]
-fn who_answers_in_direct_messages_is_a_companion_and_shares_no_name() {
+fn companions_for_direct_messages_must_exist_and_share_no_name() {
     let unknown = Folder::with(&[("default.toml", "[discord]\ndirect_companions = [\"aria\", \"ghost\"]\n")]);
     let namesakes = Folder::with(&[
         ("default.toml", "[discord]\ndirect_companions = [\"mira\", \"mora\"]\n\n[console]\nrooms = []\n"),
@@ -160,16 +160,16 @@ fn who_answers_in_direct_messages_is_a_companion_and_shares_no_name() {
 
     assert_eq!(
         unknown.problems(),
-        ["default.toml:2: discord.direct_companions[1] = \"ghost\" is not a companion; there are: aria, bruno, cleo"]
+        ["default.toml:2: discord.direct_companions[1] = \"ghost\" is not a companion; the companions are: aria, bruno, cleo"]
     );
     assert_eq!(
         namesakes.problems(),
-        ["default.toml:2: discord.direct_companions names mira and mora, and both answer to \"Mo\"; rename one or leave it out"]
+        ["default.toml:2: discord.direct_companions names mira and mora, and both answer to \"Mo\"; rename one or remove it"]
     );
 }
 
 #[test]
-fn two_companions_of_one_guild_share_no_name() {
+fn companions_of_one_guild_must_not_share_a_name() {
     let folder = Folder::with(&[
         (
             "default.toml",
@@ -203,7 +203,7 @@ fn companions_of_different_guilds_may_share_a_name() {
 }
 
 #[test]
-fn two_rooms_do_not_share_an_id() {
+fn two_rooms_must_not_share_an_id() {
     let folder = Folder::with(&[(
         "default.toml",
         "[[console.rooms]]\nid = \"a\"\nguild = \"g\"\ncompanions = []\n[[console.rooms]]\nid = \"a\"\nguild = \"h\"\ncompanions = []\n",
@@ -216,18 +216,18 @@ fn two_rooms_do_not_share_an_id() {
 }
 
 #[test]
-fn a_name_that_could_pass_for_another_line_is_refused() {
+fn a_name_that_could_look_like_another_line_is_rejected() {
     let folder = Folder::with(&[("companions/mira.toml", "name = \"Mi\\nra\"\naliases = [\"ok\", \"a\\u202Eb\"]\n")]);
 
     let problems = folder.problems();
 
     assert_eq!(problems.len(), 2);
-    assert_eq!(problems[0], r#"companions/mira.toml:1: name = "Mi\nra" holds a control character; take it out"#);
-    assert_eq!(problems[1], r#"companions/mira.toml:2: aliases[1] = "a\u{202e}b" holds a control character; take it out"#);
+    assert_eq!(problems[0], r#"companions/mira.toml:1: name = "Mi\nra" contains a control character; remove it"#);
+    assert_eq!(problems[1], r#"companions/mira.toml:2: aliases[1] = "a\u{202e}b" contains a control character; remove it"#);
 }
 
 #[test]
-fn a_name_that_reads_as_another_is_refused() {
+fn a_name_that_looks_like_another_is_rejected() {
     let names = [
         "name = \"a\\u00ADria\"\naliases = [\"ok\", \"Ari\\u200Da\"]\n",
         "name = \"Mi\\uFE00ra\"\naliases = [\"❤\\uFE0F\", \"می\\u200Cرا\"]\n",
@@ -239,37 +239,38 @@ fn a_name_that_reads_as_another_is_refused() {
 
     let problems = folder.problems();
 
-    let told = |start: &str, code: &str| {
-        problems.iter().any(|it| it.starts_with(start) && it.contains(code) && it.contains("take it out"))
+    let is_reported = |start: &str, code: &str| {
+        problems.iter().any(|problem| problem.starts_with(start) && problem.contains(code) && problem.contains("remove it"))
     };
     assert_eq!(problems.len(), 3, "{problems:?}");
     assert!(
-        told("companions/soft.toml:1: name", "U+00AD") && told("companions/soft.toml:2: aliases[1]", "U+200D"),
+        is_reported("companions/soft.toml:1: name", "U+00AD") && is_reported("companions/soft.toml:2: aliases[1]", "U+200D"),
         "{problems:?}"
     );
-    assert!(told("companions/mira.toml:1: name", "U+FE00"), "{problems:?}");
+    assert!(is_reported("companions/mira.toml:1: name", "U+FE00"), "{problems:?}");
     let joined =
-        Folder::with(&[("companions/one.toml", names[2]), ("companions/two.toml", names[3])]).load().expect("each is a name");
-    assert_eq!(shared_names(joined.companions.values()).len(), 1, "they read alike");
+        Folder::with(&[("companions/one.toml", names[2]), ("companions/two.toml", names[3])]).load().expect("each name is valid");
+    assert_eq!(shared_names(joined.companions.values()).len(), 1, "the names look alike");
 }
 
 #[test]
-fn a_scripts_companion_says_its_own_id() {
+fn a_companion_in_a_script_needs_an_id() {
     let defaults = Folder::empty().load().expect("nothing is wrong").settings.companion_defaults;
-    let file: CompanionFile = serde_json::from_value(json!({ "id": "aria", "aliases": ["ari"] })).expect("it fits");
+    let file: CompanionFile =
+        serde_json::from_value(json!({ "id": "aria", "aliases": ["ari"] })).expect("valid JSON of this type");
 
     let aria = Companion::from_file(file, None, &defaults).expect("nothing is wrong");
-    let nobody = Companion::from_file(CompanionFile::default(), None, &defaults).expect_err("it has no id");
+    let problems = Companion::from_file(CompanionFile::default(), None, &defaults).expect_err("it has no id");
 
     assert_eq!(aria.names().collect::<Vec<_>>(), ["aria", "Aria", "ari"]);
-    assert_eq!(nobody, [Problem::new("id", "is missing")]);
+    assert_eq!(problems, [Problem::new("id", "is missing")]);
 }
 
 #[test]
-fn overrides_change_what_they_name_and_nothing_else() {
+fn overrides_change_only_the_values_that_they_set() {
     let aria = Folder::empty().load().expect("nothing is wrong").companions.remove(&"aria".into()).expect("she is built in");
     let overrides: Overrides =
-        serde_json::from_value(json!({ "interjection": "quiet", "text_lull_timeout": 3 })).expect("it fits");
+        serde_json::from_value(json!({ "interjection": "quiet", "text_lull_timeout": 3 })).expect("valid JSON of this type");
 
     let changed = overrides.applied_to(&aria);
 
@@ -278,7 +279,7 @@ fn overrides_change_what_they_name_and_nothing_else() {
 }
 
 #[test]
-fn starting_intervals_are_those_of_the_seed() {
+fn starting_intervals_are_15_12_9_6_and_3_messages() {
     let intervals = Interjection::ALL.map(Interjection::starting_interval);
 
     assert_eq!(intervals, [15, 12, 9, 6, 3]);

@@ -1,4 +1,4 @@
-//! Further models by name, and who names them.
+//! Further models by name, and the companions that use them.
 
 use secrecy::ExposeSecret as _;
 
@@ -8,7 +8,7 @@ use crate::domain::id::ModelName;
 const FAST: &str = "[models.fast]\nbase_url = \"http://127.0.0.1:1/v1\"\nmodel = \"small\"\n";
 
 #[test]
-fn a_further_model_stands_beside_the_two_roles_and_leaves_them_as_they_are() {
+fn a_further_model_does_not_change_the_two_roles() {
     let folder = Folder::with(&[
         ("default.toml", &format!("{FAST}max_concurrent = 3\n[models.pool]\nqueue_capacity = 7\n")),
         ("companions/ana.toml", "[model]\nside = \"fast\"\n"),
@@ -32,7 +32,7 @@ fn a_further_model_stands_beside_the_two_roles_and_leaves_them_as_they_are() {
 }
 
 #[test]
-fn a_model_that_is_not_there_is_told_by_the_companions_file_with_those_that_are() {
+fn an_unknown_model_is_reported_at_the_companions_file_with_the_known_ones() {
     let folder = Folder::with(&[
         ("default.toml", FAST),
         ("companions/ana.toml", "name = \"Ana\"\n[model]\nmain = \"fsat\"\nside = \"pool\"\n"),
@@ -42,15 +42,15 @@ fn a_model_that_is_not_there_is_told_by_the_companions_file_with_those_that_are(
     assert_eq!(
         folder.problems(),
         [
-            "companions/ana.toml:3: model.main = \"fsat\" is not a model; there are: main, side, fast",
-            "companions/ana.toml:4: model.side = \"pool\" is not a model; there are: main, side, fast",
+            "companions/ana.toml:3: model.main = \"fsat\" is not a model; the models are: main, side, fast",
+            "companions/ana.toml:4: model.side = \"pool\" is not a model; the models are: main, side, fast",
             "companions/ben.toml:2: model.mian is not a known key; did you mean main?",
         ]
     );
 }
 
 #[test]
-fn a_model_that_waits_longer_than_a_question_of_its_role_is_told_with_both_times_and_the_way_out() {
+fn a_model_timeout_longer_than_a_question_of_the_role_is_reported_with_both_values() {
     let slow = format!("{FAST}first_token_timeout_secs = 90.0\n");
     let fits = Folder::with(&[("default.toml", &slow), ("companions/ana.toml", "[model]\nmain = \"fast\"\n")]);
     let cut = Folder::with(&[("default.toml", &slow), ("companions/ana.toml", "[model]\nside = \"fast\"\n")]);
@@ -60,12 +60,12 @@ fn a_model_that_waits_longer_than_a_question_of_its_role_is_told_with_both_times
     assert_eq!(
         cut.problems(),
         ["companions/ana.toml:2: model.side = \"fast\" waits longer than its question may take: \
-          models.fast.first_token_timeout_secs = 90, models.side.timeout_secs = 15; lower the one or raise the other"]
+          models.fast.first_token_timeout_secs = 90, models.side.timeout_secs = 15; lower the first or raise the second"]
     );
     assert_eq!(
         in_no_role.problems(),
         ["default.toml:4: models.fast.idle_timeout_secs is 121, longer than a question may take in any role \
-          (models.main.timeout_secs = 120, models.side.timeout_secs = 15); lower it, or raise one of those"]
+          (models.main.timeout_secs = 120, models.side.timeout_secs = 15); lower it or raise one of those"]
     );
 }
 
@@ -87,9 +87,9 @@ fn the_environment_sets_further_models_too() {
 }
 
 #[test]
-fn what_is_wrong_with_a_further_model_is_told_at_its_line() {
+fn a_problem_with_a_further_model_is_reported_at_its_line() {
     let cases = [
-        ("[models.fast]\nmodel = \"m\"\n", "default.toml:1: models.fast.base_url is missing; say where \"m\" is served"),
+        ("[models.fast]\nmodel = \"m\"\n", "default.toml:1: models.fast.base_url is missing; set the URL where \"m\" is served"),
         ("[models.fast]\ntimeout_secs = 3.0\n", "default.toml:2: models.fast.timeout_secs is not a known key"),
         ("[models.fast]\nmax_concurrent = \"3\"\n", "default.toml:2: models.fast.max_concurrent = \"3\" is not"),
         (
@@ -109,7 +109,7 @@ fn what_is_wrong_with_a_further_model_is_told_at_its_line() {
 }
 
 #[test]
-fn a_key_of_a_further_model_in_a_file_of_settings_is_refused_and_not_shown() {
+fn a_further_models_key_in_a_settings_file_is_rejected_and_not_shown() {
     let problems = Folder::with(&[("default.toml", &format!("{FAST}api_key = \"AbCdEf\"\n"))]).problems();
 
     assert_eq!(problems.len(), 1, "{problems:?}");
@@ -118,21 +118,21 @@ fn a_key_of_a_further_model_in_a_file_of_settings_is_refused_and_not_shown() {
 }
 
 #[test]
-fn a_key_file_of_a_further_model_that_cannot_be_read_is_told_before_a_server_begins() {
+fn a_further_models_unreadable_key_file_keeps_a_server_from_starting() {
     let loaded = Folder::with(&[("default.toml", &format!("{FAST}api_key_file = \"/nowhere/key\"\n"))]).load();
 
-    let problems = loaded.expect("each value is good by itself").serve().expect_err("there is no key").0;
+    let problems = loaded.expect("each value is valid on its own").serve().expect_err("there is no key").0;
 
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert!(problems[0].message.starts_with("models.fast.api_key_file /nowhere/key cannot be read"), "{problems:?}");
 }
 
 #[test]
-fn a_further_model_that_nobody_names_is_noted() {
+fn a_further_model_that_no_companion_uses_is_noted() {
     let loaded = Folder::with(&[("default.toml", FAST)]).load().expect("nothing is wrong");
 
     assert_eq!(
         loaded.notes,
-        ["models.fast: no companion asks it; name it in a companion's file ([model] main = \"fast\"), or take it out"]
+        ["models.fast: no companion uses it; name it in a companion's file ([model] main = \"fast\"), or remove it"]
     );
 }

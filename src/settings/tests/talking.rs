@@ -1,4 +1,4 @@
-//! Who speaks next, and when a conversation is over: sections `turn_taking`, `closing` and `repetition`.
+//! The sections `turn_taking`, `closing` and `repetition`.
 
 use serde_json::{Value, json};
 
@@ -19,8 +19,8 @@ fn the_defaults_are_those_of_the_design() {
 }
 
 #[test]
-fn what_is_out_of_range_is_told_with_the_range() {
-    let refused = [
+fn a_value_out_of_range_is_reported_with_the_range() {
+    let invalid = [
         (
             json!({ "turn_taking": { "turn_delay_secs": 601 } }),
             "settings.turn_taking.turn_delay_secs is 601, must be from 0 to 600",
@@ -53,14 +53,14 @@ fn what_is_out_of_range_is_told_with_the_range() {
         ),
     ];
 
-    for (script, told) in refused {
-        assert_eq!(problems_of(script), [told]);
+    for (script, problem) in invalid {
+        assert_eq!(problems_of(script), [problem]);
     }
 }
 
 #[test]
-fn a_key_that_is_not_known_is_answered_with_the_one_that_was_meant() {
-    let refused = [
+fn an_unknown_key_is_reported_with_a_suggestion() {
+    let invalid = [
         (json!({ "turn_taking": { "turn_delay": 1 } }), "settings.turn_taking.turn_delay", "turn_delay_secs"),
         (json!({ "turn_taking": { "max_turn": 1 } }), "settings.turn_taking.max_turn", "max_turns"),
         (json!({ "closing": { "reopen_afer": 1 } }), "settings.closing.reopen_afer", "reopen_after"),
@@ -68,20 +68,20 @@ fn a_key_that_is_not_known_is_answered_with_the_one_that_was_meant() {
         (json!({ "closin": {} }), "settings.closin", "closing"),
     ];
 
-    for (script, key, meant) in refused {
+    for (script, key, meant) in invalid {
         assert_eq!(problems_of(script), [format!("{key} is not a known key; did you mean {meant}?")]);
     }
 }
 
 #[test]
-fn no_limit_of_turns_can_be_written_as_null() {
+fn null_means_no_limit_of_turns() {
     let settings = Settings::overlay(json!({ "turn_taking": { "max_turns": null } })).expect("nothing is wrong");
 
     assert_eq!(settings.turn_taking.max_turns, None);
 }
 
 #[test]
-fn a_round_must_last_longer_than_a_question_and_the_key_that_was_set_is_named() {
+fn a_round_must_last_longer_than_a_question_and_the_key_that_was_set_last_is_named() {
     let short_round = Folder::with(&[("default.toml", "[turn_taking]\nstate_timeout_secs = 15\n")]);
     let long_question = Folder::with(&[("default.toml", "[models.side]\ntimeout_secs = 20\n")]);
     let both = Folder::with(&[("default.toml", "[models.side]\ntimeout_secs = 60\n")])
@@ -91,14 +91,14 @@ fn a_round_must_last_longer_than_a_question_and_the_key_that_was_set_is_named() 
     assert_eq!(
         short_round.problems(),
         [
-            "default.toml:2: turn_taking.state_timeout_secs is 15, must be more than models.side.timeout_secs, which is 15; raise this one, \
+            "default.toml:2: turn_taking.state_timeout_secs is 15, must be more than models.side.timeout_secs, which is 15; raise this one \
           or lower that one: a round must not end before its answers can arrive"
         ]
     );
     assert_eq!(
         long_question.problems(),
         [
-            "default.toml:2: models.side.timeout_secs is 20, must be less than turn_taking.state_timeout_secs, which is 20; lower this one, \
+            "default.toml:2: models.side.timeout_secs is 20, must be less than turn_taking.state_timeout_secs, which is 20; lower this one \
           or raise that one: a round must not end before its answers can arrive"
         ]
     );
@@ -107,7 +107,7 @@ fn a_round_must_last_longer_than_a_question_and_the_key_that_was_set_is_named() 
 }
 
 #[test]
-fn a_script_may_have_rounds_as_short_as_it_likes() {
+fn a_script_may_have_rounds_of_any_length() {
     let settings = Settings::overlay(json!({ "turn_taking": { "state_timeout_secs": 0.5 } })).expect("nothing is wrong");
 
     assert_eq!(settings.turn_taking.state_timeout_secs, 0.5);

@@ -52,6 +52,6 @@ async fn check(life: &Life, room: usize) {
 fn newest_heard(life: &Life, room: usize, until: Duration) -> Seq {
     let channel_key = channel_key_of(&life.props, room);
     let committed = lock(&life.props.store.committed);
-    let is_old = |entry: &&Committed| entry.channel_key == channel_key && entry.at <= until && entry.recorded.event.is_heard();
+    let is_old = |entry: &&Committed| entry.channel_key == channel_key && entry.at <= until && entry.recorded.event.is_inbound();
     committed.iter().rev().find(is_old).map_or(Seq::NONE, |entry| entry.recorded.seq)
 }

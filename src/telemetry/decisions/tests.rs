@@ -5,7 +5,7 @@ use super::super::turns::{self, TurnFacts};
 use super::*;
 
 #[test]
-fn a_decision_is_a_span_with_everything_on_record() {
+fn a_decision_is_a_span_with_all_its_attributes() {
     let memory = SpanMemory::new();
     let world = World::default();
 
@@ -43,7 +43,7 @@ fn a_span_has_the_times_of_its_record() {
 }
 
 #[test]
-fn a_decision_lies_under_the_root_that_is_written_after_it() {
+fn a_decision_is_a_child_of_the_root_that_is_written_after_it() {
     let memory = SpanMemory::new();
     let recorder = memory.recorder(false);
     let world = World::default();
@@ -59,7 +59,7 @@ fn a_decision_lies_under_the_root_that_is_written_after_it() {
 }
 
 #[test]
-fn a_turn_that_goes_on_from_another_is_linked_to_its_root() {
+fn a_turn_that_follows_another_is_linked_to_its_root() {
     let memory = SpanMemory::new();
     let world = World::default();
     let before = TurnTrace::new(77);
@@ -86,7 +86,7 @@ fn an_evaluation_without_an_answer_is_an_error_and_no_decision() {
 }
 
 #[test]
-fn a_vote_is_on_record_with_whether_it_won() {
+fn a_vote_is_recorded_with_whether_it_won() {
     let memory = SpanMemory::new();
     let world = World::default();
     let vote = VoteFacts { state: "speak", importance: 7.5, selected: true, closing: "none", floor: Some("lost") };

@@ -8,7 +8,7 @@ use super::*;
 use crate::domain::moment::Moment;
 
 #[test]
-fn nothing_is_exported_unless_an_endpoint_is_named() {
+fn nothing_is_exported_unless_an_endpoint_is_set() {
     assert_eq!(plan(&[]), None);
     assert_eq!(plan(&[("OTEL_EXPORTER_OTLP_ENDPOINT", " ")]), None);
 }
@@ -21,7 +21,7 @@ fn a_general_endpoint_gets_the_path_of_traces() {
 }
 
 #[test]
-fn an_endpoint_of_traces_is_taken_as_it_is() {
+fn an_endpoint_for_traces_is_used_unchanged() {
     let named = plan(&[
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318"),
         ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://traces:4318/here"),
@@ -40,10 +40,10 @@ fn export_can_be_switched_off() {
 }
 
 #[test]
-fn an_endpoint_that_is_no_url_is_an_error_that_names_it() {
+fn an_invalid_endpoint_is_an_error_that_names_it() {
     let plan = ExportPlan::to("not a url");
 
-    let error = plan.provider(1, &Ledger::default()).map(drop).expect_err("it is no URL");
+    let error = plan.provider(1, &Ledger::default()).map(drop).expect_err("the URL is invalid");
 
     assert!(error.to_string().starts_with("spans cannot be exported to not a url (OTEL_EXPORTER_OTLP_ENDPOINT or"), "{error}");
 }
@@ -54,21 +54,21 @@ fn an_hour_without_a_collector_is_two_lines_of_log() {
     let now = Instant::now();
     let at = |secs| now + Duration::from_secs(secs);
 
-    let down: Vec<_> = (1..=720).filter_map(|export| losses.learn(export, at(export * 5))).collect();
-    let up: Vec<_> = (721..=1_440).filter_map(|export| losses.learn(720, at(export * 5))).collect();
+    let down: Vec<_> = (1..=720).filter_map(|export| losses.update(export, at(export * 5))).collect();
+    let up: Vec<_> = (721..=1_440).filter_map(|export| losses.update(720, at(export * 5))).collect();
 
-    assert_eq!(down, [Word::Begins]);
-    assert_eq!(up, [Word::Ends]);
-    assert_eq!(losses.learn(721, at(7_300)), Some(Word::Begins), "another time is told again");
+    assert_eq!(down, [Change::Begin]);
+    assert_eq!(up, [Change::End]);
+    assert_eq!(losses.update(721, at(7_300)), Some(Change::Begin), "new losses are reported again");
 }
 
 #[test]
-fn nothing_is_said_while_nothing_is_lost() {
-    assert_eq!(Losses::default().learn(0, Instant::now()), None);
+fn nothing_is_reported_while_nothing_is_lost() {
+    assert_eq!(Losses::default().update(0, Instant::now()), None);
 }
 
 #[test]
-fn the_standard_sampler_says_which_share_is_exported() {
+fn the_standard_sampler_variable_sets_the_exported_share() {
     let sampled = |sampler, arg| {
         let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318");
         plan(&[endpoint, ("OTEL_TRACES_SAMPLER", sampler), ("OTEL_TRACES_SAMPLER_ARG", arg)])
@@ -103,42 +103,42 @@ fn an_endpoint_is_shown_without_its_secrets() {
 }
 
 #[test]
-fn spans_beyond_the_limit_are_dropped_and_counted() {
+fn spans_over_the_limit_are_dropped_and_counted() {
     let (release, released) = mpsc::channel();
     let ledger = Ledger::default();
     let stuck = Stuck { released: Mutex::new(released) };
     let provider = SdkTracerProvider::builder()
-        .with_span_processor(CountedProcessor::new(Watched::new(stuck, ledger.clone()), 10, ledger.clone()))
+        .with_span_processor(CountedProcessor::new(Monitored::new(stuck, ledger.clone()), 10, ledger.clone()))
         .build();
-    let recorder = Recorder::new(Some(provider.tracer("test")), false, Instruments::unread());
+    let recorder = Recorder::new(Some(provider.tracer("test")), false, Instruments::noop());
 
     for _ in 0..25 {
         recorder.write(span());
     }
 
     assert_eq!((ledger.waiting(), ledger.dropped()), (10, 15));
-    release.send(Ok(())).expect("it waits");
-    provider.shutdown().expect("it ends");
+    release.send(Ok(())).expect("the exporter waits");
+    provider.shutdown().expect("the provider shuts down");
     assert_eq!((ledger.waiting(), ledger.exported(), ledger.failed()), (0, 10, 0));
 }
 
 #[test]
-fn a_failing_endpoint_costs_the_spans_and_nothing_else() {
+fn spans_sent_to_a_failing_endpoint_are_counted_as_failed() {
     let (release, released) = mpsc::channel();
     let ledger = Ledger::default();
     let stuck = Stuck { released: Mutex::new(released) };
     let provider = SdkTracerProvider::builder()
-        .with_span_processor(CountedProcessor::new(Watched::new(stuck, ledger.clone()), 10, ledger.clone()))
+        .with_span_processor(CountedProcessor::new(Monitored::new(stuck, ledger.clone()), 10, ledger.clone()))
         .build();
-    release.send(Err(OTelSdkError::InternalFailure("refused".to_owned()))).expect("it waits");
+    release.send(Err(OTelSdkError::InternalFailure("refused".to_owned()))).expect("the exporter waits");
 
-    Recorder::new(Some(provider.tracer("test")), false, Instruments::unread()).write(span());
+    Recorder::new(Some(provider.tracer("test")), false, Instruments::noop()).write(span());
 
     let _ = provider.shutdown();
     assert_eq!((ledger.waiting(), ledger.exported(), ledger.failed()), (0, 0, 1));
 }
 
-/// Exports when it is told to.
+/// Exports when the test releases it.
 #[derive(Debug)]
 struct Stuck {
     released: Mutex<mpsc::Receiver<OTelSdkResult>>,

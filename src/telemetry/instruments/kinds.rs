@@ -1,36 +1,35 @@
-//! The kinds of instruments. Each takes exactly as many label values as it has labels; the compiler holds that.
+//! The kinds of instruments. The compiler checks that each gets as many label values as it has labels.
 
 use opentelemetry::metrics::{self, Meter};
 use opentelemetry::{KeyValue, StringValue};
 
 use super::{Entry, values};
 
-/// The values of an instrument without labels.
+/// The label values of an instrument without labels.
 pub const NONE: [&str; 0] = [];
 
-/// A label, and what it may say.
+/// A label and its possible values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
     /// The attribute's name.
     pub name: &'static str,
-    /// The closed list; empty for one that settings bound, such as the names of models.
+    /// The closed list of values. Empty for a label whose values come from the settings, such as names of models.
     pub values: &'static [&'static str],
 }
 
-/// What an instrument is called.
 pub(super) struct Declared {
     pub name: &'static str,
     pub unit: &'static str,
     pub help: &'static str,
 }
 
-/// Tells a value of an observed instrument, with the values of its labels in their order.
-pub type Tell<'a> = dyn Fn(f64, &[&str]) + 'a;
+/// Reports a value of an observed instrument, with its label values in order.
+pub type Report<'a> = dyn Fn(f64, &[&str]) + 'a;
 
-/// Has an instrument's values asked for whenever somebody reads.
-pub(in crate::telemetry) fn observe(meter: &Meter, entry: Entry, ask: impl Fn(&Tell<'_>) + Send + Sync + 'static) {
+/// Registers an instrument whose values are computed whenever it is read.
+pub(in crate::telemetry) fn observe(meter: &Meter, entry: Entry, compute: impl Fn(&Report<'_>) + Send + Sync + 'static) {
     let callback = move |observer: &dyn metrics::AsyncInstrument<f64>| {
-        ask(&|value, values| {
+        compute(&|value, values| {
             let labels = entry.labels.iter().zip(values);
             let attributes: Vec<_> = labels.map(|(label, value)| KeyValue::new(label.name, (*value).to_owned())).collect();
             observer.observe(value, &attributes);
@@ -45,23 +44,21 @@ pub(in crate::telemetry) fn observe(meter: &Meter, entry: Entry, ask: impl Fn(&T
     }
 }
 
-/// Counts.
 #[derive(Debug)]
 pub struct Counter<const N: usize>(metrics::Counter<u64>, [Label; N]);
 
-/// Adds up what is no whole number.
+/// A counter of amounts that are not whole numbers.
 #[derive(Debug)]
 pub struct Sum<const N: usize>(metrics::Counter<f64>, [Label; N]);
 
-/// Counts what comes and goes.
+/// A number that goes up and down.
 #[derive(Debug)]
 pub struct UpDown<const N: usize>(metrics::UpDownCounter<i64>, [Label; N]);
 
-/// Says how much there is now.
+/// A current value.
 #[derive(Debug)]
 pub struct Gauge<const N: usize>(metrics::Gauge<u64>, [Label; N]);
 
-/// Tells how values are spread.
 #[derive(Debug)]
 pub struct Histogram<const N: usize>(metrics::Histogram<f64>, [Label; N]);
 
@@ -73,7 +70,6 @@ impl<const N: usize> Counter<N> {
         Self(counter, labels)
     }
 
-    /// Counts so many more.
     pub fn add<V: Into<StringValue>>(&self, more: u64, values: [V; N]) {
         self.0.add(more, &attributes(&self.1, values));
     }
@@ -87,7 +83,7 @@ impl<const N: usize> Sum<N> {
         Self(counter, labels)
     }
 
-    /// Adds so much; what is negative or no number is left out.
+    /// Adds an amount. Negative, infinite and NaN amounts are ignored.
     pub fn add<V: Into<StringValue>>(&self, more: f64, values: [V; N]) {
         if more >= 0.0 && more.is_finite() {
             self.0.add(more, &attributes(&self.1, values));
@@ -103,7 +99,7 @@ impl<const N: usize> UpDown<N> {
         Self(counter, labels)
     }
 
-    /// Adds one until what is returned is dropped: on every way out, a panic and a killed actor included.
+    /// Adds one until the returned guard is dropped. So it is correct on every path, including a panic and a killed actor.
     #[must_use]
     pub fn one<V: Into<StringValue>>(&self, values: [V; N]) -> Counted {
         let attributes = attributes(&self.1, values).to_vec();
@@ -113,13 +109,13 @@ impl<const N: usize> UpDown<N> {
 }
 
 impl<const N: usize> UpDown<N> {
-    /// A share of the whole that its holder sets anew whenever it changes, and that is taken back when it is dropped: on every way out.
+    /// A part of the total that its holder sets whenever it changes. Dropping it subtracts it, on every path.
     pub fn share<V: Into<StringValue>>(&self, values: [V; N]) -> Share {
         Share { counter: self.0.clone(), attributes: attributes(&self.1, values).to_vec(), now: 0 }
     }
 }
 
-/// How much of something its holder has. Several holders, also one and its successor, add up.
+/// A holder's part of a total. The parts of several holders, such as an actor and its successor, add up.
 #[derive(Debug)]
 pub struct Share {
     counter: metrics::UpDownCounter<i64>,
@@ -128,7 +124,6 @@ pub struct Share {
 }
 
 impl Share {
-    /// There are so many now.
     pub fn set(&mut self, now: usize) {
         let now = i64::try_from(now).unwrap_or(i64::MAX);
         if now != self.now {
@@ -144,7 +139,7 @@ impl Drop for Share {
     }
 }
 
-/// Something that counts as long as it lives.
+/// A guard that counts as one until it is dropped.
 #[derive(Debug)]
 pub struct Counted {
     counter: metrics::UpDownCounter<i64>,
@@ -165,7 +160,6 @@ impl<const N: usize> Gauge<N> {
         Self(gauge, labels)
     }
 
-    /// There are so many now.
     pub fn set<V: Into<StringValue>>(&self, now: u64, values: [V; N]) {
         self.0.record(now, &attributes(&self.1, values));
     }
@@ -178,7 +172,7 @@ impl<const N: usize> Histogram<N> {
         Self(histogram.with_boundaries(bounds.to_vec()).build(), labels)
     }
 
-    /// Takes in a value. An empty value of a label leaves the label out.
+    /// Records a value. A label with an empty value is left out.
     pub fn record<V: Into<StringValue>>(&self, value: f64, values: [V; N]) {
         let attributes = attributes(&self.1, values);
         let is_empty = |attribute: &KeyValue| attribute.value.as_str().is_empty();
@@ -196,17 +190,18 @@ fn attributes<V: Into<StringValue>, const N: usize>(labels: &[Label; N], values:
     values.map(|value| KeyValue::new(labels.next().map_or("", |label| label.name), value.into()))
 }
 
-/// Every combination of values that can be, if all labels are closed.
+/// Calls a function for every possible combination of label values, if all labels are closed.
 fn for_each_combination(instrument: &str, labels: &[Label], mut each: impl FnMut(&[KeyValue])) {
     if labels.iter().any(|label| label.values.is_empty()) {
         return;
     }
     let mut combinations: Vec<Vec<&'static str>> = vec![Vec::new()];
     for label in labels {
-        let longer = |known: &Vec<_>| label.values.iter().map(|value| [known.as_slice(), &[*value]].concat()).collect::<Vec<_>>();
-        combinations = combinations.iter().flat_map(longer).collect();
+        let extended =
+            |prefix: &Vec<_>| label.values.iter().map(|value| [prefix.as_slice(), &[*value]].concat()).collect::<Vec<_>>();
+        combinations = combinations.iter().flat_map(extended).collect();
     }
-    for values in combinations.into_iter().filter(|values| values::can_be(instrument, values)) {
+    for values in combinations.into_iter().filter(|values| values::is_possible(instrument, values)) {
         let attributes: Vec<_> = labels.iter().zip(values).map(|(label, value)| KeyValue::new(label.name, value)).collect();
         each(&attributes);
     }

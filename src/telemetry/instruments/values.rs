@@ -1,9 +1,9 @@
-//! The closed lists of what labels say.
+//! The closed lists of label values.
 
 use crate::domain::closing::{Cause, Stage};
 use crate::domain::trigger::Trigger;
 
-/// A list of names out of a list of values, at compile time.
+/// Turns a list of values into a list of their names, at compile time.
 macro_rules! names {
     ($all:expr) => {{
         const NAMES: [&str; $all.len()] = {
@@ -25,7 +25,7 @@ pub(super) const REASONS: &[&str] = names!(crate::domain::decision::Reason::ALL)
 pub(super) const STAGES: &[&str] = names!(Stage::ALL);
 pub(super) const CAUSES: &[&str] = names!(Cause::ALL);
 pub(super) const ROLES: &[&str] = &["side", "main"];
-/// The codes of `NoAnswer`, those of statements that were not made, and whatever is none of them.
+/// The codes of `NoAnswer`, those of failed statements, and `other`.
 pub(super) const ERRORS: &[&str] = &[
     "timeout",
     "unreachable",
@@ -45,15 +45,15 @@ pub(super) const OUTCOMES: &[&str] = &["posted", "silence", "failed", "cancelled
 pub(super) const MESSAGE_ROLES: &[&str] = &["user", "companion", "bot"];
 pub(super) const PLATFORMS: &[&str] = &["console", "discord", "other"];
 pub(super) const SENDS: &[&str] = &["posted", "failed", "unconfirmed"];
-/// What requests to Discord are for; see `adapters/discord/rest/measures.rs`.
+/// The routes of requests to Discord; see `adapters/discord/rest/metrics.rs`.
 pub(super) const DISCORD_ROUTES: &[&str] =
     &["account", "channel", "commands", "gateway", "guild", "interaction", "messages", "typing", "webhook"];
-/// What comes of them: a class of statuses, no answer in time, no connection, one that broke, or none that was allowed to leave.
+/// Their results: a class of statuses, no answer in time, no connection, a broken connection, or a request that was held back.
 pub(super) const DISCORD_OUTCOMES: &[&str] = &["2xx", "4xx", "429", "5xx", "timeout", "unreachable", "broken", "held_back"];
 /// See `Refusal::kind` in `adapters/discord/refusals.rs`.
 pub(super) const DISCORD_REFUSALS: &[&str] =
     &["permission", "gone", "full", "locked", "blocked", "closed", "token", "invalid", "other"];
-/// The subcommands of `/tertulia`, names that are typed in them, and what is none of them.
+/// The subcommands of `/tertulia`, `typing` for completion of names, and `other`.
 pub(super) const COMMANDS: &[&str] = &[
     "status",
     "join",
@@ -96,7 +96,7 @@ pub(super) const SORTS: &[&str] = &[
 ];
 pub(super) const FATES: &[&str] = &["exported", "failed", "dropped"];
 pub(super) const GATEWAY_STATES: &[&str] = &["connecting", "waiting", "connected", "stopped"];
-/// Events of Discord's that something is made of, and whatever is none of them.
+/// The Discord events that the adapter uses, and `other`.
 pub(super) const GATEWAY_EVENTS: &[&str] = &[
     "READY",
     "RESUMED",
@@ -144,8 +144,8 @@ pub(super) const STATUSES: &[&str] = &[
     "429", "500", "501", "503", "other",
 ];
 
-/// Whether a combination of labels can be; only those that can begin at zero.
-pub(super) fn can_be(instrument: &str, values: &[&str]) -> bool {
+/// Whether a combination of label values is possible. Only possible ones begin at zero.
+pub(super) fn is_possible(instrument: &str, values: &[&str]) -> bool {
     match (instrument, values) {
         ("tertulia.decisions", [_, "YES", reason]) => matches!(*reason, "model_yes" | "external"),
         ("tertulia.decisions", [_, _, reason]) => *reason != "model_yes",

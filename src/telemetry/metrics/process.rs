@@ -1,20 +1,21 @@
-//! The process itself: memory, processor time, open files, when it began. Where the system does not say (elsewhere than Linux), it is left out.
+//! Metrics of the process itself: memory, processor time, open files, uptime. Values that the system does not provide (except on Linux) are left
+//! out.
 
 use opentelemetry::metrics::Meter;
 
 use crate::telemetry::instruments::{BUILD_INFO, PROCESS_CPU, PROCESS_FILES, PROCESS_MEMORY, PROCESS_UPTIME, kinds};
 
-/// Ticks of the processor's clock in a second, as Linux shows them to programs on every platform that it runs on.
+/// Clock ticks per second that Linux reports to programs, on every platform.
 const TICKS_PER_SECOND: f64 = 100.0;
-/// What Linux counts resident memory in, on every platform that this server is built for.
+/// The size of a page, the unit of resident memory, on every platform that this server is built for.
 const PAGE_BYTES: u64 = 4_096;
 
 pub(super) fn observe(meter: &Meter) {
-    kinds::observe(meter, PROCESS_UPTIME, |tell| uptime_seconds().into_iter().for_each(|seconds| tell(seconds, &[])));
-    kinds::observe(meter, PROCESS_MEMORY, |tell| resident_bytes().into_iter().for_each(|bytes| tell(bytes as f64, &[])));
-    kinds::observe(meter, PROCESS_CPU, |tell| cpu_seconds().into_iter().for_each(|seconds| tell(seconds, &[])));
-    kinds::observe(meter, PROCESS_FILES, |tell| open_files().into_iter().for_each(|files| tell(files as f64, &[])));
-    kinds::observe(meter, BUILD_INFO, |tell| tell(1.0, &[env!("CARGO_PKG_VERSION")]));
+    kinds::observe(meter, PROCESS_UPTIME, |report| uptime_seconds().into_iter().for_each(|seconds| report(seconds, &[])));
+    kinds::observe(meter, PROCESS_MEMORY, |report| resident_bytes().into_iter().for_each(|bytes| report(bytes as f64, &[])));
+    kinds::observe(meter, PROCESS_CPU, |report| cpu_seconds().into_iter().for_each(|seconds| report(seconds, &[])));
+    kinds::observe(meter, PROCESS_FILES, |report| open_files().into_iter().for_each(|files| report(files as f64, &[])));
+    kinds::observe(meter, BUILD_INFO, |report| report(1.0, &[env!("CARGO_PKG_VERSION")]));
 }
 
 fn resident_bytes() -> Option<u64> {
@@ -35,12 +36,12 @@ fn uptime_seconds() -> Option<f64> {
 /// A field of `/proc/self/stat` that is in ticks, by the number that proc(5) gives it.
 fn stat_seconds(field: usize) -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The second field, the program's name in parentheses, may hold spaces.
+    // The second field, the program's name in parentheses, may contain spaces.
     let ticks: f64 = stat.rsplit_once(')')?.1.split_whitespace().nth(field - 3)?.parse().ok()?;
     Some(ticks / TICKS_PER_SECOND)
 }
 
 fn open_files() -> Option<u64> {
-    // The folder that is being read is one of them.
+    // One of them is the folder that is being read.
     Some(std::fs::read_dir("/proc/self/fd").ok()?.count().saturating_sub(1) as u64)
 }

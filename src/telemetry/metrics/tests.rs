@@ -6,7 +6,7 @@ use super::*;
 mod sending;
 
 #[test]
-fn what_counts_is_there_from_the_start_at_zero() {
+fn counters_and_gauges_begin_at_zero() {
     let metrics = Metrics::local();
 
     let text = metrics.exposition().unwrap();
@@ -20,7 +20,7 @@ fn what_counts_is_there_from_the_start_at_zero() {
 }
 
 #[test]
-fn no_decision_begins_that_cannot_be() {
+fn impossible_decisions_have_no_series() {
     let metrics = Metrics::local();
 
     let decisions = series(&metrics.exposition().unwrap(), "tertulia_decisions_total");
@@ -33,7 +33,7 @@ fn no_decision_begins_that_cannot_be() {
 }
 
 #[test]
-fn there_is_room_for_every_series_that_labels_allow() {
+fn the_cardinality_limit_allows_every_series_of_the_labels() {
     let metrics = Metrics::local();
     let instruments = metrics.instruments();
     metrics.observe_process(&Ledger::default());
@@ -75,7 +75,7 @@ fn an_empty_label_is_left_out() {
 }
 
 #[test]
-fn the_standard_variables_say_where_metrics_go() {
+fn the_standard_variables_set_the_endpoint() {
     let plan = |variables: &[(&str, &str)]| {
         let variables: BTreeMap<String, String> =
             variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
@@ -91,17 +91,17 @@ fn the_standard_variables_say_where_metrics_go() {
 }
 
 #[test]
-fn an_endpoint_that_is_no_url_is_told_without_its_secrets() {
+fn an_invalid_endpoint_is_reported_without_its_secrets() {
     let plan = MetricsPlan { endpoint: "http://ana:secret@not a host/v1/metrics".to_owned(), service_name: None };
 
-    let error = Metrics::new(Resource::builder_empty().build(), Some(&plan)).expect_err("it is no URL");
+    let error = Metrics::new(Resource::builder_empty().build(), Some(&plan)).expect_err("the URL is invalid");
 
     assert!(error.to_string().starts_with("metrics cannot be exported to http://not a host/v1/metrics (OTEL"), "{error}");
     assert!(!format!("{error} {error:?} {plan:?}").contains("secret"), "{error:?} {plan:?}");
 }
 
 #[test]
-fn all_that_can_be_read_is_declared_in_the_one_file() {
+fn every_exposed_metric_is_declared_once() {
     let metrics = everything();
     let declared: BTreeSet<_> = CATALOGUE.iter().chain(OBSERVED).map(prometheus_name).collect();
 
@@ -112,14 +112,14 @@ fn all_that_can_be_read_is_declared_in_the_one_file() {
     assert!(read.is_subset(&declared), "{:?}", read.difference(&declared).collect::<Vec<_>>());
     assert!(OBSERVED.iter().all(|entry| read.contains(&prometheus_name(entry))), "{read:?}");
     let names: BTreeSet<_> = CATALOGUE.iter().chain(OBSERVED).map(|entry| entry.name).collect();
-    assert_eq!(names.len(), CATALOGUE.len() + OBSERVED.len(), "no name is there twice");
+    assert_eq!(names.len(), CATALOGUE.len() + OBSERVED.len(), "no name is declared twice");
 }
 
 #[test]
-fn the_disk_is_asked_now_and_then_only() {
-    let asked = Arc::new(std::sync::atomic::AtomicU64::new(0));
+fn disk_figures_are_cached() {
+    let calls = Arc::new(std::sync::atomic::AtomicU64::new(0));
     let metrics = Metrics::local();
-    let counting = asked.clone();
+    let counting = calls.clone();
     let used = move || Some(1_000 + counting.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
     metrics.observe_disk(used, || None);
 
@@ -127,11 +127,11 @@ fn the_disk_is_asked_now_and_then_only() {
 
     assert_eq!((first, second), (1_000.0, 1_000.0));
     let text = metrics.exposition().unwrap();
-    assert!(!text.contains("tertulia_disk_free"), "what cannot be said is left out");
+    assert!(!text.contains("tertulia_disk_free"), "an unknown value is left out");
 }
 
 #[test]
-fn a_share_is_taken_back_with_its_holder() {
+fn dropping_a_share_subtracts_it() {
     let metrics = Metrics::local();
     let instruments = metrics.instruments();
     let waiting = || instruments.pool_waiting.share(["side", "lull"]);
@@ -146,14 +146,14 @@ fn a_share_is_taken_back_with_its_holder() {
 }
 
 #[test]
-fn a_platform_that_is_not_known_is_another() {
+fn an_unknown_platform_is_labelled_other() {
     assert_eq!(
         ["console", "discord", "lobby", "evil\"}", ""].map(platform_label),
         ["console", "discord", "other", "other", "other"]
     );
 }
 
-/// Everything that a server measures.
+/// The metrics of a server.
 fn everything() -> Metrics {
     let metrics = Metrics::local();
     metrics.observe_process(&Ledger::default());
@@ -161,7 +161,7 @@ fn everything() -> Metrics {
     metrics
 }
 
-/// What a counter or gauge is called in Prometheus text.
+/// The name of a counter or gauge in Prometheus text.
 fn prometheus_name(entry: &Entry) -> String {
     let unit = match entry.unit {
         "s" => "_seconds",
@@ -174,8 +174,8 @@ fn prometheus_name(entry: &Entry) -> String {
 
 /// The series of one name: their labels as they are written, and their values.
 fn series(text: &str, name: &str) -> BTreeMap<String, String> {
-    let of_it = text.lines().filter_map(|line| line.strip_prefix(name));
-    let split = of_it.filter_map(|rest| match rest.strip_prefix('{') {
+    let rests = text.lines().filter_map(|line| line.strip_prefix(name));
+    let split = rests.filter_map(|rest| match rest.strip_prefix('{') {
         Some(rest) => rest.split_once("} ").map(|(labels, value)| (labels.to_owned(), value.to_owned())),
         None => rest.strip_prefix(' ').map(|value| (String::new(), value.to_owned())),
     });

@@ -57,7 +57,7 @@ fn a_call_without_an_answer_is_an_error_with_its_code() {
 }
 
 #[test]
-fn a_call_of_no_turn_is_a_trace_of_its_own() {
+fn a_call_outside_a_turn_is_a_separate_trace() {
     let memory = SpanMemory::new();
     let (request, identity, _) = world();
 
@@ -67,7 +67,7 @@ fn a_call_of_no_turn_is_a_trace_of_its_own() {
 }
 
 #[test]
-fn what_was_said_is_kept_only_when_content_is_captured() {
+fn texts_are_in_the_span_only_if_content_is_captured() {
     let (request, identity, _) = world();
     let (discreet, open) = (SpanMemory::new(), SpanMemory::new());
 
@@ -82,7 +82,7 @@ fn what_was_said_is_kept_only_when_content_is_captured() {
 }
 
 #[test]
-fn a_question_that_never_left_the_queue_is_no_call_to_be_measured() {
+fn a_question_that_never_left_the_queue_is_not_measured_as_a_call() {
     let (metrics, (request, identity, _)) = (Metrics::local(), world());
     let recorder = Recorder::new(None, false, metrics.instruments());
     let error = NoAnswer::Overloaded { endpoint: "here".into(), detail: "too many wait".to_owned(), retry_after: None };
@@ -96,7 +96,7 @@ fn a_question_that_never_left_the_queue_is_no_call_to_be_measured() {
 }
 
 #[test]
-fn what_calls_cost_adds_up_by_model_role_and_currency() {
+fn the_cost_of_calls_is_summed_by_model_role_and_currency() {
     let (metrics, (_, identity, _)) = (Metrics::local(), world());
     let recorder = Recorder::new(None, false, metrics.instruments());
     let (usage, price) = (Usage { input_tokens: 1_000_000, output_tokens: 500_000 }, Price::per_million(0.5, 1.5, "EUR"));

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tertulia::adapters::discord::dispatch::{Dispatch, Fate, Intake as _, Receipt};
-use tertulia::adapters::discord::intake::{Ears, Intake, Shared};
+use tertulia::adapters::discord::intake::{Dependencies, Intake, SharedIntake};
 use tertulia::adapters::discord::platform::Discord;
 use tertulia::adapters::system::SystemClock;
 use tertulia::ports::gateway::Shard;
@@ -43,7 +43,7 @@ async fn counterpart() -> Counterpart {
 
 /// One process's hearing: what it knows ends with it, what the core has on record does not.
 struct Process {
-    ears: Arc<Ears>,
+    shared: Arc<SharedIntake>,
     discord: Arc<Discord>,
 }
 
@@ -60,16 +60,16 @@ impl Process {
         change(&mut settings);
         let discord = Discord::new(&settings, counterpart.token().into(), Arc::new(SystemClock)).expect("an adapter");
         let discord = Arc::new(discord);
-        let ears = Ears::new(Shared {
+        let shared = SharedIntake::new(Dependencies {
             discord: Arc::clone(&discord),
             inbound_events: Arc::<Core>::clone(core),
             notes: Arc::<Core>::clone(core),
             clock: Arc::new(SystemClock),
             settings,
-            instruments: Instruments::unread(),
+            instruments: Instruments::noop(),
             interactions: Arc::new(|_| {}),
         });
-        Self { ears, discord }
+        Self { shared, discord }
     }
 
     /// Begins a session.
@@ -97,7 +97,7 @@ impl Process {
         sink.send(Message::text(first.to_string())).await.expect("an open connection");
         let (session, seen) = watch::channel(resumed.cloned().unwrap_or_default());
         let shard = Shard { number: 0, of: NonZeroU32::MIN };
-        let intake = Intake::new(&self.ears, shard);
+        let intake = Intake::new(&self.shared, shard);
         let heartbeats = tokio::spawn(heartbeats(sink, seen.clone()));
         let pump = tokio::spawn(pump(intake, Box::pin(stream), session));
         Connection { pump, heartbeats, seen }

@@ -83,7 +83,7 @@ async fn fill_up(server: Server) -> Vec<(u64, String)> {
     }
     let (status, log) = server.ended().await;
     assert_eq!(status.code(), Some(3), "{log}");
-    assert!(log.contains("the store takes no more") && log.contains("make room"), "{log}");
+    assert!(log.contains("the store accepts no more writes") && log.contains("make room"), "{log}");
     assert!(!accepted.is_empty());
     accepted
 }

@@ -23,7 +23,7 @@ async fn who_and_what_is_not_there_is_told_with_what_is_by_the_server_and_withou
         ),
         (
             &["history", "forget", "--guild", "home", "--person", "Anna", "--yes"],
-            "nothing that Anna said in home is on record; did you mean Ana?",
+            "no message of Anna in home is on record; did you mean Ana?",
         ),
         (&["history", "export", "--guild", "nope", "--person", "Ana"], "there is no guild nope"),
         (&["history", "export", "--guild", "home", "--person", "ana"], "did you mean Ana?"),
@@ -58,7 +58,7 @@ async fn a_backup_goes_into_a_folder_that_is_there_or_into_a_file_that_is_called
 
     for (Ran { code, stderr, .. }, expected) in refused.iter().zip([2, 2, 1, 2]) {
         assert_eq!(*code, Some(expected), "{stderr}");
-        assert!(stderr.contains("there is no folder") && stderr.contains("make it first"), "{stderr}");
+        assert!(stderr.contains("there is no folder") && stderr.contains("create it first"), "{stderr}");
     }
     assert!(!premises.path().join("missing").exists());
     assert_eq!([first.code, second.code, third.code], [Some(0); 3], "{first:?} {second:?} {third:?}");

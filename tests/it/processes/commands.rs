@@ -131,7 +131,7 @@ async fn what_a_script_does_not_tell_as_it_was_is_said() {
         assert_eq!(told.code, Some(0), "{told:?}");
         let counted: Vec<_> =
             told.stderr.lines().filter_map(|line| line.split_once(": a script")).map(|(counted, _)| counted).collect();
-        let expected = ["note: 1 edited message", "note: 1 message taken back", "note: 0 votes of zed, an external companion"];
+        let expected = ["note: 1 edited message", "note: 1 deleted message", "note: 0 votes of zed, an external companion"];
         assert_eq!(counted, expected, "{told:?}");
     }
 }

@@ -26,9 +26,9 @@ async fn a_file_that_cannot_be_written_is_told_of_by_the_name_that_was_asked_for
     assert!(detail.ends_with("/absent: make it first"), "{body}");
     let absent = "absent/all.json cannot be written, there is no folder absent: make it first";
     assert_told(&into_nothing, 1, absent);
-    assert_told(&into_a_file, 1, "plain/all.json cannot be written, plain is no folder: name another");
+    assert_told(&into_a_file, 1, "plain/all.json cannot be written, plain is not a folder: name another");
     assert_told(&onto_a_folder, 1, "data is a folder: name a new file in it");
-    assert_told(&beside_a_file, 1, "plain is no folder: name another");
+    assert_told(&beside_a_file, 1, "plain is not a folder: name another");
     for told in [into_nothing, into_a_file, onto_a_folder, beside_a_file] {
         assert!(!told.stderr.contains(".part") && !told.stderr.contains("os error"), "{told:?}");
     }
@@ -66,9 +66,10 @@ async fn a_folder_in_the_place_of_a_backup_is_told_with_what_was_meant() {
     let to_restore = premises.run(&["history", "restore", "."]).await;
     let nothing = premises.run(&["history", "verify", "monday.backup", "--json"]).await;
 
-    let alone = "data is a folder, and a backup is a file: it is a data folder; `tertulia history verify` alone reads the store";
+    let alone =
+        "data is a folder, and a backup is a file: it is a data folder; `tertulia history verify` without BACKUP reads the store";
     assert_told(&of_a_store, 2, alone);
-    assert!(of_a_store.stderr.contains("with TERTULIA__STORAGE__PATH=data this one"), "{of_a_store:?}");
+    assert!(of_a_store.stderr.contains("set TERTULIA__STORAGE__PATH=data to read this one"), "{of_a_store:?}");
     for told in [&of_backups, &to_restore] {
         assert_told(told, 2, ". is a folder, and a backup is a file: name one of the backups in it");
     }

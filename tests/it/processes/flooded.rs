@@ -128,7 +128,7 @@ async fn thousands_of_watchers_who_do_not_read_are_let_go_and_cost_little() {
         most = most.max(server.member());
     }
     let said = Instant::now();
-    server.logs_many("a watcher is let go", PLACES).await;
+    server.logs_many("a live view ended", PLACES).await;
 
     took.sort_unstable();
     println!("milliseconds until accepted meanwhile: 50 % {:.1?}, max {:.1?}", took[took.len() / 2], took[took.len() - 1]);

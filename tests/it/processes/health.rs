@@ -55,7 +55,7 @@ async fn a_server_that_starts_is_not_ready_yet() {
 
     let health = premises.run(&["health", "--json"]).await;
 
-    assert_unwell(&health, "its server has not said yet where it listens");
+    assert_unwell(&health, "its server has not reported its address yet");
     assert_eq!(health.object()["ready"], false);
 }
 
@@ -97,11 +97,11 @@ async fn what_is_no_such_server_is_told() {
     let unnamed = premises.run(&["health", "--server", "here"]).await;
     let in_tls = premises.run(&["health", "--server", &url.replace("http://", "https://ana:secret@")]).await;
 
-    assert_unwell(&stranger, "not as a tertulia server does");
+    assert_unwell(&stranger, "but not like a tertulia server");
     assert_unwell(&nobody, "Connection refused");
     assert!(!nobody.stderr.contains("secret"), "{nobody:?}");
     assert_eq!(unnamed.code, Some(2), "{unnamed:?}");
-    let plain = format!("answers, and not in TLS: a tertulia server itself speaks plain HTTP, so ask {url},");
+    let plain = format!("does not speak TLS: a tertulia server itself speaks plain HTTP, so use {url},");
     assert_unwell(&in_tls, &plain);
     assert!(!in_tls.stderr.contains("secret"), "{in_tls:?}");
 }
@@ -140,7 +140,7 @@ async fn who_may_not_look_into_the_data_folder_is_told_so() {
     let health = ran(premises.command_of(&[nobody, &[binary, "health"]].concat())).await;
 
     permit(&premises.data(), 0o700);
-    assert_unwell(&health, "data cannot be looked into by this user");
+    assert_unwell(&health, "this user may not read data");
 }
 
 fn permit(path: &Path, mode: u32) {

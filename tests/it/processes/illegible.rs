@@ -33,7 +33,7 @@ async fn what_cannot_be_decoded_is_named_by_verify_with_a_way_out() {
     let forgotten = premises.run(&["history", "forget", "--guild", "home", "--person", "Ana", "--yes"]).await;
     let server = premises.start().await;
     server.say("lobby", "Ben", "is anybody there?").await;
-    server.logs("this channel cannot go on").await;
+    server.logs("this channel cannot continue").await;
     let running = premises.run(&["history", "verify"]).await;
     let state = server.get("/api/rooms/lobby/state").await;
     let why = premises.run(&["why", "lobby"]).await;
@@ -48,7 +48,7 @@ async fn what_cannot_be_decoded_is_named_by_verify_with_a_way_out() {
     );
     assert!(restored.code == Some(0) && restored.object()["problems"] == problems, "{restored:?}");
     let words = format!("torn.backup is damaged, and is restored as it is: 1 problem was found:\n    {named}\n");
-    assert!(restored.stderr.contains(&words) && restored.stderr.contains("put a backup from before back"), "{restored:?}");
+    assert!(restored.stderr.contains(&words) && restored.stderr.contains("restore an earlier backup"), "{restored:?}");
     for verified in [&offline, &running] {
         assert_eq!(verified.code, Some(1), "{verified:?}");
         let says = |words: &str| verified.stderr.contains(words);
@@ -56,7 +56,7 @@ async fn what_cannot_be_decoded_is_named_by_verify_with_a_way_out() {
         assert!(!says("compact --accept-loss"), "that would not help: {verified:?}");
     }
     assert_eq!(forgotten.code, Some(3), "{forgotten:?}");
-    assert!(forgotten.stderr.contains("1 entry cannot be read and may be theirs"), "{forgotten:?}");
+    assert!(forgotten.stderr.contains("1 entry cannot be read and may be this person's"), "{forgotten:?}");
     assert!(state["kept_away"]["detail"].as_str().is_some_and(|detail| detail.contains(&named)), "{state}");
     let told = why.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(why.code == Some(0) && told.contains(&format!("Event {last} of the record cannot be read")), "{why:?}");
@@ -83,7 +83,7 @@ async fn that_nothing_can_be_copied_to_be_read_is_told_as_json_too() {
     fs::write(premises.data().join("manifest"), "torn").expect("a file");
     let opened = premises.run(&["history", "verify", "--json"]).await;
 
-    for (ran, words) in [(running, "event 3 cannot be read; with the server stopped"), (opened, "its manifest cannot be read")] {
+    for (ran, words) in [(running, "event 3 cannot be read; stop the server"), (opened, "its manifest cannot be read")] {
         let told = ran.object();
         assert!(ran.code == Some(3) && told["sound"] == false && told["problem_count"] == 1, "{ran:?}");
         let problem = told["problems"][0].as_str().unwrap_or_default();

@@ -178,7 +178,7 @@ async fn a_store_of_an_older_format_is_read_and_written_anew() {
 
     let server = premises.start().await;
 
-    server.logs("the store was written anew in the format of this version").await;
+    server.logs("the store was rewritten in this version's format").await;
     let lobby = server.history("lobby").await;
     let told: Vec<_> = lobby.iter().take(4).map(|(_, from, text)| (from.as_str(), text.as_str())).collect();
     assert_eq!(

@@ -28,7 +28,7 @@ async fn a_second_signal_ends_a_server_that_still_waits_for_a_request() {
     let server = premises.start().await;
     let request = unfinished_request(&server).await;
     server.signal("TERM").await;
-    server.logs("a second signal ends at once").await;
+    server.logs("a second signal ends the process at once").await;
 
     server.signal("TERM").await;
     let (status, _) = server.ended().await;
@@ -45,7 +45,7 @@ async fn companions_are_read_again_without_a_restart() {
     premises.write_companion("aria", &QUICK.replace("average", "very_eager"));
 
     server.signal("HUP").await;
-    server.logs("companions were read again").await;
+    server.logs("companions were reloaded").await;
 
     assert_eq!(policy(&server).await, "very_eager");
     server.stop().await;
@@ -78,7 +78,7 @@ async fn a_file_that_nobody_writes_holds_up_neither_reading_companions_again_nor
     server.signal("TERM").await;
     let (status, _) = server.ended().await;
 
-    assert!(line.contains("bruno.toml") && line.contains("is no regular file"), "{line}");
+    assert!(line.contains("bruno.toml") && line.contains("is not a regular file"), "{line}");
     assert_eq!(status.code(), Some(0));
 }
 

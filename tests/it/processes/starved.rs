@@ -31,7 +31,7 @@ async fn a_full_disk_ends_the_server_and_loses_nothing_that_was_accepted() {
     let (status, log) = server.ended().await;
 
     assert_eq!(status.code(), Some(3), "{log}");
-    assert!(log.contains("the store takes no more"), "{log}");
+    assert!(log.contains("the store accepts no more writes"), "{log}");
     assert!(!accepted.is_empty());
     let server = premises.start().await;
     let kept: Vec<_> = server.history("lobby").await.into_iter().filter(|(_, from, _)| from == "Ana").collect();

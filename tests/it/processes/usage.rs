@@ -101,7 +101,7 @@ async fn a_guild_nobody_has_heard_of_and_a_time_that_is_none_are_told() {
         assert!(refused.stderr.contains("there is no guild hoem"), "{refused:?}");
     }
     assert_eq!(time.code, Some(2), "{time:?}");
-    assert!(time.stderr.contains("--from \"noon\" is no time"), "{time:?}");
+    assert!(time.stderr.contains("--from \"noon\" is not a time"), "{time:?}");
     assert!(quiet.stdout.ends_with("Nothing was used.\n"), "{quiet:?}");
 }
 
@@ -151,7 +151,7 @@ async fn the_operator_is_told_once_that_a_guild_has_used_up_its_statements() {
     assert_eq!(told.len(), 1, "{log}");
     assert!(told[0].contains("WARN") && told[0].contains("guild=home"), "{told:?}");
     let statements = shown.stdout.lines().find(|line| line.contains("statements") && line.contains("of 1")).expect("a line");
-    assert!(statements.contains("used up, free again at "), "{shown:?}");
+    assert!(statements.contains("used up, available again at "), "{shown:?}");
 }
 
 async fn usage(premises: &Premises, given: &[&str]) -> Ran {

@@ -36,7 +36,8 @@ async fn the_same_story_is_told_with_a_server_and_without() {
             assert_eq!(served.object(), by_the_api);
             assert_eq!(opened.object(), by_the_api);
         } else {
-            let from_the_store = format!("{}\n\nNo server runs here: this is what the store tells.\n", served.stdout.trim_end());
+            let from_the_store =
+                format!("{}\n\nNo server is running here. This was read from the store.\n", served.stdout.trim_end());
             assert_eq!(opened.stdout, from_the_store);
         }
     }
@@ -52,7 +53,7 @@ async fn what_is_not_there_is_named_with_what_is() {
         (&["why", "lobby", "zoe"], 1, "present: aria"),
         (&["why", "lobby", "--message", "nothing"], 1, "/api/rooms/lobby/history lists its messages"),
         (&["why", "lobby", "--at", "yesterday"], 2, "write 2026-05-01T22:14:05Z"),
-        (&["why", "the lobby"], 2, "is no room's id"),
+        (&["why", "the lobby"], 2, "is not a room id"),
         (&["why", "discord:1234", "aria"], 1, "there is no room discord:1234: a companion is let into it on Discord"),
         (&["why", "discord:12:34"], 2, "a channel's id like discord:1234"),
     ];
@@ -81,12 +82,9 @@ async fn where_nothing_has_triggered_yet_it_is_told_what_is_waited_for() {
     let told = premises.run(&["why", "lobby"]).await;
 
     assert_eq!(told.code, Some(0), "{told:?}");
-    assert!(told.stdout.starts_with("Aria in lobby: nothing was decided yet\n"), "{told:?}");
+    assert!(told.stdout.starts_with("Aria in lobby: no decision yet\n"), "{told:?}");
     let waits = told.stdout.replace('\n', " ");
-    assert!(
-        waits.contains("It has heard one message that is not settled. It waits for ") && waits.contains(" more messages, "),
-        "{told:?}"
-    );
+    assert!(waits.contains("One message is unsettled. It waits for ") && waits.contains(" more messages, "), "{told:?}");
     assert!(waits.contains(" of quiet, or its name."), "{told:?}");
     server.stop().await;
 }
@@ -109,11 +107,11 @@ async fn a_story_is_whole_though_the_server_was_killed_between_question_and_answ
 
     assert!(in_flight.stdout.contains("so Aria was asked at once"), "{in_flight:?}");
     let waits = in_flight.stdout.replace('\n', " ");
-    assert!(waits.contains("It waits for the server, which asks its open question anew once it runs."), "{in_flight:?}");
+    assert!(waits.contains("It waits for the server, which asks its open question again once it runs."), "{in_flight:?}");
     let story = told["story"].as_array().expect("a story");
     let events: Vec<_> = story.iter().map(|line| line["event"].clone()).collect();
     assert_eq!(json!(events), json!(["message", "evaluate", "restart", "decision", "respond", "statement"]), "{told:#}");
-    assert_eq!(story[2]["text"], "The server was started again: the open question was asked anew.");
+    assert_eq!(story[2]["text"], "The server was restarted: the open question was asked again.");
     assert_eq!(told["companions"][0]["outcome"], "answered");
     assert_eq!(told["decision"]["decision"], "YES");
     assert_eq!(told["waiting_for"], Value::Null);
@@ -141,12 +139,12 @@ async fn a_story_is_whole_though_the_server_was_killed_in_a_round() {
     let told = premises.run(&["why", "salon", &selected, "--message", &seq, "--json"]).await.object();
 
     assert!(in_flight.stdout.contains("Ana named Bruno, so Bruno was asked at once"), "{in_flight:?}");
-    assert!(in_flight.stdout.replace('\n', " ").contains("which asks its open question anew once it runs."), "{in_flight:?}");
+    assert!(in_flight.stdout.replace('\n', " ").contains("which asks its open question again once it runs."), "{in_flight:?}");
     let story = told["story"].as_array().expect("a story");
     let events: Vec<_> = story.iter().map(|line| line["event"].clone()).collect();
     let whole = ["message", "round_opened", "evaluate", "restart", "decision", "round", "turn", "respond", "statement"];
     assert_eq!(json!(events), json!(whole), "{told:#}");
-    assert_eq!(story[3]["text"], "The server was started again: the open question was asked anew.");
+    assert_eq!(story[3]["text"], "The server was restarted: the open question was asked again.");
     assert_eq!(statement["companion"], selected);
     assert_eq!(told["companions"][0]["outcome"], "answered");
     assert_eq!(told["decision"]["decision"], "YES");

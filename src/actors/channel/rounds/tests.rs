@@ -83,7 +83,7 @@ async fn a_manager_that_reports_its_deadline_too_early_must_wait() {
 
     state.round_due(round);
 
-    let ManagerMessage::Wait(wait) = next(&mut received).await else { panic!("unexpected message") };
+    let ManagerMessage::ExtendDeadline(wait) = next(&mut received).await else { panic!("unexpected message") };
     assert!(wait > Duration::from_secs(10) && wait <= Duration::from_secs(20), "{wait:?}");
     assert!(state.conversation.round().is_some());
 }
@@ -108,7 +108,7 @@ async fn a_manager_that_must_wait_reports_the_deadline_after_that() {
     for _ in 0..2 {
         let ChannelMessage::RoundDue(round) = next(&mut received).await else { panic!("unexpected message") };
         due.push((round, began.elapsed().as_secs()));
-        manager.cast(ManagerMessage::Wait(Duration::from_secs(3))).unwrap();
+        manager.cast(ManagerMessage::ExtendDeadline(Duration::from_secs(3))).unwrap();
     }
 
     assert_eq!(due, [(Seq(7), 1), (Seq(7), 4)]);

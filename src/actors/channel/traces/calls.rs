@@ -32,7 +32,7 @@ pub(in crate::actors::channel) fn record_call(
     model_calls::record(&context.recorder, &facts);
 }
 
-/// Records a call that has ended and that nobody waits for any longer. Its turn was exported before, so the call gets a trace of its own.
+/// Records a call that has ended and that nobody waits for any longer. Its turn was recorded before, so the call gets a trace of its own.
 /// A call that never started is not recorded.
 pub(in crate::actors::channel) fn record_late_call(
     asked: &Request,

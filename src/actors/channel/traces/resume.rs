@@ -23,7 +23,7 @@ impl Traces {
         let discarded = &mut Vec::new();
         for recorded in earlier.iter().chain(events) {
             self.receive(recorded, recorded.at);
-            self.take(&recorded.event, recorded.turn, recorded.at, context, discarded);
+            self.apply_event(&recorded.event, recorded.turn, recorded.at, context, discarded);
         }
         self.end_turns(conversation, now, discarded);
         self.add_missing_turns(conversation, now, context);
@@ -106,7 +106,7 @@ impl Turn {
 
 /// The messages since the snapshot that were not handled, such as the one that woke the channel. Oldest first.
 fn unhandled(events: &[Recorded]) -> impl Iterator<Item = &Recorded> {
-    let made = events.iter().filter(|recorded| !recorded.event.is_heard());
+    let made = events.iter().filter(|recorded| !recorded.event.is_inbound());
     let handled = made.map(|recorded| recorded.handled).max().unwrap_or(Seq::NONE);
     let is_news = move |recorded: &&Recorded| recorded.seq > handled && matches!(recorded.event, Event::Said { reply: None, .. });
     events.iter().filter(is_news)

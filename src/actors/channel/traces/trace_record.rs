@@ -21,15 +21,42 @@ use crate::telemetry::turns::{self, StatementFacts, TurnFacts};
 /// A finished part of a turn.
 pub(in crate::actors::channel) enum TraceRecord {
     /// A message that triggered a turn, or the statement that ended one, was journaled.
-    Appended { turn: Turn, append: Append },
+    Appended {
+        turn: Turn,
+        append: Append,
+    },
     /// A decision was made. In a round `floor` says whether the companion won the floor.
-    Decided { decided: Box<Decided>, call: PendingCall, floor: Option<&'static str>, at: Moment },
+    Decided {
+        decided: Box<Decided>,
+        call: PendingCall,
+        floor: Option<&'static str>,
+        at: Moment,
+    },
     /// A question got no answer.
-    Unanswered { companion: CompanionId, ticket: Ticket, error: Arc<str>, call: PendingCall, at: Moment },
+    Unanswered {
+        companion: CompanionId,
+        ticket: Ticket,
+        error: Arc<str>,
+        call: PendingCall,
+        at: Moment,
+    },
     /// A round closed.
-    Selection { turn: Turn, closed: Box<RoundClosed>, missing: usize, since: Moment, at: Moment },
+    Selection {
+        turn: Turn,
+        closed: Box<RoundClosed>,
+        missing: usize,
+        since: Moment,
+        at: Moment,
+    },
     /// A companion's closing stage changed.
-    Closing { companion: CompanionId, from: Stage, to: Stage, cause: Cause, at: Moment, under: Option<TurnTrace> },
+    Closing {
+        companion: CompanionId,
+        from: Stage,
+        to: Stage,
+        cause: Cause,
+        at: Moment,
+        under: Option<TurnTrace>,
+    },
     /// Repetition was judged.
     Repetition {
         score: f64,
@@ -42,10 +69,25 @@ pub(in crate::actors::channel) enum TraceRecord {
         under: Option<TurnTrace>,
     },
     /// No statement was written.
-    StatementFailed { companion: CompanionId, ticket: Ticket, error: Arc<str>, call: PendingCall, at: Moment },
+    StatementFailed {
+        companion: CompanionId,
+        ticket: Ticket,
+        error: Arc<str>,
+        call: PendingCall,
+        at: Moment,
+    },
     /// A statement was written, posted and journaled.
-    Posted { by: Author, ticket: Ticket, call: PendingCall, append: Append },
-    Ended { turn: Turn, outcome: &'static str, error: Option<Arc<str>> },
+    Posted {
+        by: Author,
+        ticket: Ticket,
+        call: PendingCall,
+        append: Append,
+    },
+    Ended {
+        turn: Turn,
+        outcome: &'static str,
+        error: Option<Arc<str>>,
+    },
 }
 
 impl TraceRecord {
@@ -65,7 +107,8 @@ impl TraceRecord {
             }
             Self::Decided { decided, call, floor, at } => emit_decision(&decided, &call, floor, at, channel_key, context),
             Self::Unanswered { companion, ticket, error, call, at } => {
-                let outcome = DecisionOutcome { ticket: Some(ticket), answer: Answer::Missing { error_type: &error }, vote: None, at };
+                let outcome =
+                    DecisionOutcome { ticket: Some(ticket), answer: Answer::Missing { error_type: &error }, vote: None, at };
                 emit_question(&call, &companion, outcome, channel_key, context);
             }
             Self::Selection { turn, closed, missing, since, at } => {
@@ -222,7 +265,13 @@ fn emit_decision(
     }
 }
 
-fn emit_question(call: &PendingCall, companion: &CompanionId, outcome: DecisionOutcome<'_>, channel_key: &ChannelKey, context: &ActorContext) {
+fn emit_question(
+    call: &PendingCall,
+    companion: &CompanionId,
+    outcome: DecisionOutcome<'_>,
+    channel_key: &ChannelKey,
+    context: &ActorContext,
+) {
     let DecisionOutcome { ticket, answer, vote, at } = outcome;
     let (message_count, check_count, threshold) = call.counts;
     decisions::record(

@@ -122,12 +122,12 @@ impl OpenTurn {
     }
 
     /// A question was asked or a reply is owed. Unless it gets a result, the turn is cancelled.
-    pub(super) fn continues(&mut self) {
+    pub(super) fn start_call(&mut self) {
         (self.outcome, self.error) = ("cancelled", None);
     }
 
     /// The turn ends with this outcome, unless the conversation continues it.
-    pub(super) fn ends(&mut self, outcome: &'static str, error: Option<Arc<str>>) {
+    pub(super) fn end_with(&mut self, outcome: &'static str, error: Option<Arc<str>>) {
         (self.outcome, self.error) = (outcome, error);
     }
 }

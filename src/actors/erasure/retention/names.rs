@@ -1,8 +1,8 @@
-//! Names of people that stand where nothing of theirs is kept any more.
+//! Removes people from the index of persons and from usage records when their messages have expired.
 
 use std::collections::BTreeMap;
 
-use super::{NotDeleted, PAGE};
+use super::{PAGE, RetentionError};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::requests::write_meta;
 use crate::domain::id::{GuildId, Seq, Ward};
@@ -14,9 +14,9 @@ use crate::journal::speakers::after_stretch;
 use crate::ports::store::Write;
 use crate::ports::store::key::ChannelNo;
 
-/// Takes those entries out of the index of persons of whose stretch nothing is left. Mostly they went with what they led to; this finds what
-/// an interruption has left, and what led to events that nobody could read.
-pub(super) async fn forget_who_is_listed(context: &ActorContext, guild: &GuildId) -> Result<(), NotDeleted> {
+/// Removes entries of the index of persons whose stretch is empty. Usually they are removed together with the events. This finds entries that an
+/// interruption left, and entries of unreadable events.
+pub(super) async fn remove_stale_index_entries(context: &ActorContext, guild: &GuildId) -> Result<(), RetentionError> {
     let reader = Reader::new(&*context.store);
     let ward = Ward::of(guild);
     let (mut from, end) = (key::all_persons(guild), key::all_persons(guild).end());
@@ -32,7 +32,7 @@ pub(super) async fn forget_who_is_listed(context: &ActorContext, guild: &GuildId
                 Some(mark) => *mark,
                 None => *marks.entry(no).or_insert(reader.lowest(ward, no).await?),
             };
-            // Nothing comes to lie below a mark.
+            // No event is ever added below a mark.
             if after_stretch(seq) <= mark && reader.is_empty(ward, no, seq).await? {
                 writes.push(Write::Remove(key));
             }
@@ -43,11 +43,15 @@ pub(super) async fn forget_who_is_listed(context: &ActorContext, guild: &GuildId
     }
 }
 
-/// Takes out of what a guild used who addressed companions. What was used, and what it cost, stays: it names nobody.
-pub(super) async fn forget_who_addressed(context: &ActorContext, guild: &GuildId, before: Moment) -> Result<(), NotDeleted> {
+/// Removes the people who addressed companions from a guild's usage records. The usage itself and its cost stay, and name nobody.
+pub(super) async fn remove_people_from_usage(
+    context: &ActorContext,
+    guild: &GuildId,
+    before: Moment,
+) -> Result<(), RetentionError> {
     let (ward, mark, now) = (Ward::of(guild), key::usage_kept_from(guild), context.clock.now());
-    let known = context.store.get(mark.clone()).await.map_err(ReadError::from)?;
-    let done = known.map(|value| decode(&mark, &value)).transpose().map_err(ReadError::from)?.unwrap_or(Moment::ZERO).min(now);
+    let stored = context.store.get(mark.clone()).await.map_err(ReadError::from)?;
+    let done = stored.map(|value| decode(&mark, &value)).transpose().map_err(ReadError::from)?.unwrap_or(Moment::ZERO).min(now);
     if before <= done {
         return Ok(());
     }
@@ -70,7 +74,7 @@ pub(super) async fn forget_who_addressed(context: &ActorContext, guild: &GuildId
     Ok(write_meta(context, ward, vec![Write::Put(mark, encode(&before.min(now)))]).await?)
 }
 
-/// The same use, of nobody; none: it names no person.
+/// The usage record without its person. None: it names no person.
 pub fn without_person(record: &UsageRecord) -> Option<UsageRecord> {
     match &record.used {
         Used::Address { person, message } if !person.as_str().is_empty() => {

@@ -1,4 +1,4 @@
-//! What looks for names in texts, made once for all guilds where the same companions live.
+//! The matchers that find companions' names in texts, shared by all guilds with the same companions.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -7,28 +7,28 @@ use super::GuildMembers;
 use crate::domain::id::CompanionId;
 use crate::domain::names::Names;
 
-/// Those that some guild has, by who lives there, sorted: of one cast, in which everybody has the same names everywhere. Whoever is played by
-/// a program outside is named differently in each guild, so guilds with one have their own.
+/// The matchers that guilds use, by the sorted ids of their companions. Configured companions have the same names in all guilds. External
+/// companions have different names in each guild, so guilds with external companions do not share their matcher.
 #[derive(Default)]
 pub(super) struct NameSets {
-    pub(super) known: HashMap<Vec<CompanionId>, Weak<Names>>,
-    /// Those that no guild has any more are forgotten when there are so many.
-    forget_at: usize,
+    pub(super) matchers: HashMap<Vec<CompanionId>, Weak<Names>>,
+    /// When there are more entries than this, those that no guild uses any more are removed.
+    clean_at: usize,
 }
 
 impl NameSets {
-    /// That of a guild where the same companions live.
+    /// The matcher of a guild with the same companions.
     pub(super) fn of(&self, members: &GuildMembers) -> Option<Arc<Names>> {
-        self.known.get(&shared_by(members)?)?.upgrade()
+        self.matchers.get(&shared_by(members)?)?.upgrade()
     }
 
-    /// This is a guild's, and that of every guild where the same companions live.
+    /// Shares a guild's matcher with every guild that has the same companions.
     pub(super) fn share(&mut self, members: &GuildMembers, names: &Arc<Names>) {
         let Some(companions) = shared_by(members) else { return };
-        self.known.insert(companions, Arc::downgrade(names));
-        if self.known.len() > self.forget_at {
-            self.known.retain(|_, names| names.strong_count() > 0);
-            self.forget_at = 2 * self.known.len();
+        self.matchers.insert(companions, Arc::downgrade(names));
+        if self.matchers.len() > self.clean_at {
+            self.matchers.retain(|_, names| names.strong_count() > 0);
+            self.clean_at = 2 * self.matchers.len();
         }
     }
 }

@@ -3,23 +3,23 @@ use crate::domain::moment::Moment;
 use crate::settings::Settings;
 
 #[test]
-fn a_companion_lives_in_a_guild_as_long_as_it_lives_in_one_of_its_channels() {
+fn a_companion_is_in_a_guild_while_it_is_a_member_of_one_of_its_channels() {
     let memberships = memberships(&[("aria", &["ari"]), ("bruno", &[])]);
     memberships.put(&"one".into(), membership("home", &["aria"])).unwrap();
     memberships.put(&"two".into(), membership("home", &["aria", "bruno"])).unwrap();
 
     memberships.take(&"one".into());
-    assert!(memberships.lives_in(&"home".into(), "aria"));
+    assert!(memberships.is_in_guild(&"home".into(), "aria"));
 
     memberships.put(&"two".into(), membership("home", &["bruno"])).unwrap();
-    assert!(!memberships.lives_in(&"home".into(), "aria"));
-    assert!(memberships.lives_in(&"home".into(), "bruno"));
-    assert!(!memberships.lives_in(&"away".into(), "bruno"));
+    assert!(!memberships.is_in_guild(&"home".into(), "aria"));
+    assert!(memberships.is_in_guild(&"home".into(), "bruno"));
+    assert!(!memberships.is_in_guild(&"away".into(), "bruno"));
     assert_eq!(memberships.names(&"home".into()).unwrap().find("ari and bruno"), ["bruno".into()]);
 }
 
 #[test]
-fn two_who_share_a_name_cannot_live_in_one_guild_and_nothing_changes() {
+fn two_companions_that_share_a_name_are_rejected_in_one_guild_and_nothing_changes() {
     let memberships = memberships(&[("aria", &["ari"]), ("ariel", &["Ari"])]);
     memberships.put(&"one".into(), membership("home", &["aria"])).unwrap();
     memberships.put(&"far".into(), membership("away", &["ariel"])).unwrap();
@@ -28,11 +28,11 @@ fn two_who_share_a_name_cannot_live_in_one_guild_and_nothing_changes() {
 
     assert_eq!((shared.first.as_str(), shared.second.as_str()), ("aria", "ariel"));
     assert_eq!(memberships.get(&"two".into()), None);
-    assert!(!memberships.lives_in(&"home".into(), "ariel"));
+    assert!(!memberships.is_in_guild(&"home".into(), "ariel"));
 }
 
 #[test]
-fn a_new_cast_that_would_share_a_name_is_not_taken() {
+fn configured_companions_that_would_share_a_name_are_rejected() {
     let memberships = memberships(&[("aria", &[]), ("bruno", &[])]);
     memberships.put(&"one".into(), membership("home", &["aria", "bruno"])).unwrap();
     let edition = memberships.edition();
@@ -46,7 +46,7 @@ fn a_new_cast_that_would_share_a_name_is_not_taken() {
 }
 
 #[test]
-fn guilds_with_the_same_companions_share_what_looks_for_their_names() {
+fn guilds_with_the_same_companions_share_their_name_matcher() {
     let memberships = memberships(&[("aria", &["ari"]), ("bruno", &[])]);
     memberships.put(&"one".into(), membership("home", &["aria", "bruno"])).unwrap();
     memberships.put(&"two".into(), membership("away", &["aria"])).unwrap();
@@ -62,7 +62,7 @@ fn guilds_with_the_same_companions_share_what_looks_for_their_names() {
 }
 
 #[test]
-fn a_guild_whose_companions_change_has_its_own_names_and_leaves_the_others_theirs() {
+fn a_guild_whose_companions_change_gets_its_own_names_and_others_keep_theirs() {
     let memberships = memberships(&[("aria", &[]), ("bruno", &[])]);
     memberships.put(&"one".into(), membership("home", &["aria", "bruno"])).unwrap();
     memberships.put(&"two".into(), membership("away", &["aria", "bruno"])).unwrap();
@@ -79,14 +79,14 @@ fn a_guild_whose_companions_change_has_its_own_names_and_leaves_the_others_their
 }
 
 #[test]
-fn guilds_in_which_programs_outside_play_the_same_companion_under_other_names_share_nothing() {
+fn guilds_with_the_same_external_companion_under_different_names_share_nothing() {
     let memberships = memberships(&[("aria", &[])]);
-    let of = |guild: &str, name: &str| {
+    let membership_of = |guild: &str, name: &str| {
         let zed = External { name: Some(name.into()), aliases: Vec::new() };
         Membership { guild: guild.into(), ..with_external("zed", zed) }
     };
-    memberships.put(&"one".into(), of("home", "Zoltan")).unwrap();
-    memberships.put(&"two".into(), of("away", "Zora")).unwrap();
+    memberships.put(&"one".into(), membership_of("home", "Zoltan")).unwrap();
+    memberships.put(&"two".into(), membership_of("away", "Zora")).unwrap();
 
     assert!(!share(&memberships, "home", "away"));
     assert_eq!(memberships.names(&"home".into()).unwrap().find("zora and zoltan"), ["zed".into()]);
@@ -94,7 +94,7 @@ fn guilds_in_which_programs_outside_play_the_same_companion_under_other_names_sh
 }
 
 #[test]
-fn names_that_no_guild_has_any_more_are_forgotten() {
+fn name_matchers_that_no_guild_uses_are_removed() {
     let ids: Vec<_> = (0..40).map(|number| format!("c{number}")).collect();
     let named: Vec<(&str, &[&str])> = ids.iter().map(|id| (id.as_str(), [].as_slice())).collect();
     let memberships = memberships(&named);
@@ -103,18 +103,18 @@ fn names_that_no_guild_has_any_more_are_forgotten() {
         memberships.put(&"one".into(), membership("home", &[id])).unwrap();
     }
 
-    let known = memberships.read().name_sets.known.len();
-    assert!(known < 10, "{known} are known");
+    let known = memberships.read().name_sets.matchers.len();
+    assert!(known < 10, "{known} are stored");
 }
 
 #[test]
-fn an_external_companion_lives_under_its_names_and_is_what_the_defaults_say() {
+fn an_external_companion_has_its_own_names_and_the_default_settings() {
     let memberships = memberships(&[("aria", &["ari"])]);
     let zed = External { name: None, aliases: vec!["zeddy".into()] };
 
     memberships.put(&"one".into(), with_external("zed", zed.clone())).unwrap();
 
-    assert!(memberships.lives_in(&"home".into(), "zed"));
+    assert!(memberships.is_in_guild(&"home".into(), "zed"));
     assert_eq!(memberships.names(&"home".into()).unwrap().find("ari and zeddy"), ["aria".into(), "zed".into()]);
     assert_eq!(memberships.policies(&"one".into()).len(), 2);
     assert!(memberships.present(&"one".into())[&CompanionId::from("zed")]);
@@ -123,7 +123,7 @@ fn an_external_companion_lives_under_its_names_and_is_what_the_defaults_say() {
 }
 
 #[test]
-fn an_external_companion_shares_no_name_with_anybody_in_any_room_of_its_guild() {
+fn an_external_companion_may_not_share_a_name_with_others_in_its_guild() {
     let memberships = memberships(&[("aria", &["ari"])]);
     memberships.put(&"one".into(), membership("home", &["aria"])).unwrap();
     let named = |name: &str| External { name: Some(name.into()), aliases: Vec::new() };
@@ -135,11 +135,11 @@ fn an_external_companion_shares_no_name_with_anybody_in_any_room_of_its_guild() 
     assert_eq!(memberships.names(&"home".into()).unwrap().find("zoltan"), ["zed".into()]);
     memberships.put(&"two".into(), membership("home", &["aria"])).unwrap();
     assert_eq!(memberships.names(&"home".into()).unwrap().find("zoltan"), []);
-    assert!(!memberships.lives_in(&"home".into(), "zed"));
+    assert!(!memberships.is_in_guild(&"home".into(), "zed"));
 }
 
 #[test]
-fn a_companion_that_is_played_from_outside_is_not_configured_besides() {
+fn a_companion_that_is_external_in_a_room_cannot_be_configured() {
     let memberships = memberships(&[("aria", &[])]);
     memberships.put(&"one".into(), with_external("zed", External::default())).unwrap();
 
@@ -149,7 +149,7 @@ fn a_companion_that_is_played_from_outside_is_not_configured_besides() {
     assert!(!memberships.companions().contains_key(&CompanionId::from("zed")));
 }
 
-/// Whether what looks for names is the same in two guilds.
+/// Whether two guilds share their name matcher.
 fn share(memberships: &Memberships, one: &str, other: &str) -> bool {
     let [one, other] = [one, other].map(|guild| memberships.names(&guild.into()).unwrap());
     Arc::ptr_eq(&one, &other)
@@ -157,7 +157,7 @@ fn share(memberships: &Memberships, one: &str, other: &str) -> bool {
 
 fn memberships(companions: &[(&str, &[&str])]) -> Memberships {
     let defaults = Settings::overlay(serde_json::json!({})).unwrap().companion_defaults;
-    Memberships::new(cast(companions), defaults, Instruments::unread())
+    Memberships::new(cast(companions), defaults, Instruments::noop())
 }
 
 fn with_external(id: &str, external: External) -> Membership {

@@ -19,7 +19,7 @@ fn offer(
     name: &str,
 ) -> Option<u64> {
     let new_call = CallId(call);
-    let shed = queue.to_shed_for(priority, new_call, &guild(name));
+    let shed = queue.question_to_shed(priority, new_call, &guild(name));
     if let Some((priority, guild)) = shed.and_then(|shed| guilds.remove(&shed)) {
         queue.remove(shed.expect("just found"), priority, &guild);
     }
@@ -137,7 +137,7 @@ fn a_pausing_question_counts_and_is_not_asked() {
     queue.push_pausing(CallId(1), Priority::Lull, &guild("home"));
 
     let popped = queue.pop(|_| true);
-    let shed = queue.to_shed_for(Priority::Turn, CallId(2), &guild("home"));
+    let shed = queue.question_to_shed(Priority::Turn, CallId(2), &guild("home"));
 
     assert_eq!((popped, shed), (None, Some(CallId(1))));
 }

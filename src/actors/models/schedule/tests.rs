@@ -237,7 +237,8 @@ fn a_named_model_at_the_same_endpoint_has_its_own_limits_and_shares_the_breaker(
     schedule.ask(at(0.0), entry(1, 0.0));
     schedule.ask(at(0.0), entry(2, 0.0));
 
-    let beside = [fast(3), Entry { guild: "away".into(), ..fast(4) }, fast(5)].map(|entry| described(&schedule.ask(at(0.0), entry)));
+    let beside =
+        [fast(3), Entry { guild: "away".into(), ..fast(4) }, fast(5)].map(|entry| described(&schedule.ask(at(0.0), entry)));
     let failed = schedule.ended(at(1.0), CallId(1), Err(unreachable()), 0.0);
 
     assert_eq!(beside, [vec!["call 3"], vec!["call 4"], vec![]]);
@@ -303,7 +304,10 @@ fn calls_that_hang_while_others_are_answered_do_not_open_the_breaker() {
     let hung = schedule.wake(at(15.0));
     let next = schedule.ask(at(15.0), calm(4, 15.0));
 
-    assert_eq!((described(&hung), described(&next)), (vec!["1 timeout".to_owned(), "2 timeout".to_owned()], vec!["call 4".to_owned()]));
+    assert_eq!(
+        (described(&hung), described(&next)),
+        (vec!["1 timeout".to_owned(), "2 timeout".to_owned()], vec!["call 4".to_owned()])
+    );
 }
 
 #[test]

@@ -6,33 +6,33 @@ use super::*;
 async fn an_actor_is_found_under_its_address() {
     let directory = Directory::new();
     let actor = listener::<u8>().await;
-    let _entry = directory.register(&Desk("lobby"), &actor);
+    let _entry = directory.register(&TestKey("lobby"), &actor);
 
-    let found = directory.find(&Desk("lobby"));
+    let found = directory.find(&TestKey("lobby"));
 
     assert_eq!(found, Some(actor));
-    assert_eq!(directory.find(&Desk("attic")), None);
+    assert_eq!(directory.find(&TestKey("attic")), None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restarted_actor_takes_the_place_of_its_predecessor() {
+async fn a_restarted_actor_replaces_its_predecessor() {
     let directory = Directory::new();
     let (old, new) = (listener::<u8>().await, listener::<u8>().await);
-    let old_entry = directory.register(&Desk("lobby"), &old);
-    let _new_entry = directory.register(&Desk("lobby"), &new);
+    let old_entry = directory.register(&TestKey("lobby"), &old);
+    let _new_entry = directory.register(&TestKey("lobby"), &new);
 
     drop(old_entry);
 
-    assert_eq!(directory.find(&Desk("lobby")), Some(new));
+    assert_eq!(directory.find(&TestKey("lobby")), Some(new));
     assert_eq!(count(&directory, Sort::Channel), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_the_actor_that_is_there_can_be_removed() {
+async fn only_the_registered_actor_can_be_removed() {
     let directory = Directory::new();
     let (old, new) = (listener::<u8>().await, listener::<u8>().await);
-    let _entry = directory.register(&Desk("lobby"), &new);
-    let address = Desk("lobby").address();
+    let _entry = directory.register(&TestKey("lobby"), &new);
+    let address = TestKey("lobby").address();
 
     assert!(!directory.remove(&address, old.get_id()));
     assert!(directory.remove(&address, new.get_id()));
@@ -44,28 +44,28 @@ async fn only_the_actor_that_is_there_can_be_removed() {
 async fn a_stopped_actor_is_not_found() {
     let directory = Directory::new();
     let actor = listener::<u8>().await;
-    let _entry = directory.register(&Desk("lobby"), &actor);
+    let _entry = directory.register(&TestKey("lobby"), &actor);
 
     actor.stop_and_wait(None, None).await.expect("it stops");
 
-    assert_eq!(directory.find(&Desk("lobby")), None);
+    assert_eq!(directory.find(&TestKey("lobby")), None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_actor_that_understands_other_messages_is_not_found() {
+async fn an_actor_with_another_message_type_is_not_found() {
     let directory = Directory::new();
     let actor = listener::<u8>().await;
-    let _entry = directory.register(&Desk("lobby"), &actor);
+    let _entry = directory.register(&TestKey("lobby"), &actor);
 
-    assert_eq!(directory.find(&WrongDesk("lobby")), None);
+    assert_eq!(directory.find(&WrongKey("lobby")), None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_living_are_counted_by_sort() {
+async fn registered_actors_are_counted_by_sort() {
     let directory = Directory::new();
     let actor = listener::<u8>().await;
-    let _lobby = directory.register(&Desk("lobby"), &actor);
-    let attic = directory.register(&Desk("attic"), &actor);
+    let _lobby = directory.register(&TestKey("lobby"), &actor);
+    let attic = directory.register(&TestKey("attic"), &actor);
     assert_eq!(count(&directory, Sort::Channel), 2);
 
     drop(attic);
@@ -79,21 +79,21 @@ async fn two_systems_do_not_see_each_other() {
     let (one, other) = (Directory::new(), Directory::new());
     let actor = listener::<u8>().await;
 
-    let _entry = one.register(&Desk("lobby"), &actor);
+    let _entry = one.register(&TestKey("lobby"), &actor);
 
-    assert_eq!(other.find(&Desk("lobby")), None);
+    assert_eq!(other.find(&TestKey("lobby")), None);
 }
 
 #[test]
-fn every_sort_is_counted_in_its_own_place() {
-    for (key, sort) in Sort::ALL.into_iter().enumerate() {
-        assert_eq!(sort as usize, key);
+fn the_list_of_sorts_is_in_the_order_of_declaration() {
+    for (index, sort) in Sort::ALL.into_iter().enumerate() {
+        assert_eq!(sort as usize, index);
     }
 }
 
-struct Desk(&'static str);
+struct TestKey(&'static str);
 
-impl ActorKey for Desk {
+impl ActorKey for TestKey {
     type Message = u8;
 
     fn address(&self) -> Address {
@@ -101,13 +101,13 @@ impl ActorKey for Desk {
     }
 }
 
-struct WrongDesk(&'static str);
+struct WrongKey(&'static str);
 
-impl ActorKey for WrongDesk {
+impl ActorKey for WrongKey {
     type Message = u16;
 
     fn address(&self) -> Address {
-        Desk(self.0).address()
+        TestKey(self.0).address()
     }
 }
 

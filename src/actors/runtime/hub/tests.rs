@@ -1,7 +1,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_watcher_hears_its_channel_in_order_and_no_other() {
+async fn a_watcher_receives_the_items_of_its_channel_only_and_in_order() {
     let hub = Hub::new();
     let mut watcher = hub.watch(&channel_key("lobby"));
 
@@ -25,7 +25,7 @@ async fn a_channel_of_the_same_name_in_another_guild_is_another_channel() {
 }
 
 #[test]
-fn a_channel_that_nobody_watches_any_more_is_forgotten() {
+fn a_channel_without_watchers_is_removed() {
     let hub = Hub::new();
     let (first, second) = (hub.watch(&channel_key("lobby")), hub.watch(&channel_key("lobby")));
 
@@ -60,7 +60,7 @@ fn note(text: &str) -> Live {
 }
 
 #[tokio::test]
-async fn states_of_a_channel_come_to_whoever_watches_them_and_to_nobody_else() {
+async fn a_watcher_of_states_receives_the_states_of_its_channel_only() {
     let hub = Hub::new();
     let mut states = hub.watch_states(&channel_key("lobby"));
     let state = State::listening("aria".into(), "7".into(), false, crate::domain::closing::Stage::None);

@@ -5,7 +5,7 @@ use crate::journal::record::encode;
 use crate::ports::store::key::ChannelNo;
 
 #[tokio::test(start_paused = true)]
-async fn a_ward_that_cannot_be_read_holds_up_no_other_and_is_taken_up_once_it_can_be() {
+async fn an_unreadable_ward_does_not_delay_the_others_and_is_read_once_it_can_be() {
     let store = TestStore::new();
     let wards: Vec<_> = (1..=4).map(Ward).collect();
     for ward in &wards {
@@ -16,7 +16,7 @@ async fn a_ward_that_cannot_be_read_holds_up_no_other_and_is_taken_up_once_it_ca
     store.cannot_read([Ward(1), Ward(3)]);
     let mut found = Vec::new();
 
-    of_wards(&store, wards, |ward, pending| {
+    read_wards(&store, wards, |ward, pending| {
         if ward == Ward(4) {
             store.cannot_read([Ward(3)]);
         } else if ward == Ward(1) {

@@ -11,13 +11,13 @@ fn a_guild_is_restarted_as_a_whole_once() {
 }
 
 #[test]
-fn the_second_time_it_is_kept_away_visibly() {
+fn the_second_time_it_is_quarantined_and_listed() {
     let mut quarantine = quarantine();
     quarantine.over_limit(&guild(), "boom", at(0));
 
     let ruling = quarantine.over_limit(&guild(), "boom again", at(10));
 
-    assert_eq!(ruling, Ruling::KeepAway { until: at(70) });
+    assert_eq!(ruling, Ruling::Quarantine { until: at(70) });
     let listed: Vec<_> = quarantine.list().cloned().collect();
     let entry = Quarantined { guild: guild(), reason: "boom again".to_owned(), since: at(10), until: at(70), times: 1 };
     assert_eq!(listed, [entry]);
@@ -31,7 +31,7 @@ fn each_further_quarantine_doubles_up_to_the_longest() {
     let mut lasted = Vec::new();
 
     for _ in 0..5 {
-        let Ruling::KeepAway { until } = quarantine.over_limit(&guild(), "boom", now) else { panic!("restarted") };
+        let Ruling::Quarantine { until } = quarantine.over_limit(&guild(), "boom", now) else { panic!("restarted") };
         lasted.push(until.since(now).as_secs());
         now = until;
         assert_eq!(quarantine.take_due(now), [guild()]);
@@ -54,7 +54,7 @@ fn a_quarantine_ends_once_and_not_before_its_time() {
 }
 
 #[test]
-fn a_released_guild_begins_anew() {
+fn a_released_guild_has_no_history() {
     let mut quarantine = quarantine();
     quarantine.over_limit(&guild(), "boom", at(0));
     quarantine.over_limit(&guild(), "boom", at(0));
@@ -72,11 +72,11 @@ fn a_guild_that_is_not_in_quarantine_cannot_be_released() {
     quarantine.over_limit(&guild(), "boom", at(0));
 
     assert_eq!(quarantine.release(&guild()), None);
-    assert!(matches!(quarantine.over_limit(&guild(), "boom", at(1)), Ruling::KeepAway { .. }));
+    assert!(matches!(quarantine.over_limit(&guild(), "boom", at(1)), Ruling::Quarantine { .. }));
 }
 
 #[test]
-fn a_quiet_time_is_forgiven() {
+fn after_a_time_without_failures_the_history_is_dropped() {
     let mut quarantine = quarantine();
     quarantine.over_limit(&guild(), "boom", at(0));
 

@@ -1,4 +1,4 @@
-//! What a supervisor knows of a child: how to start it, whether it lasts, and how it ended.
+//! What a supervisor knows about a child: how to start it, after which endings to restart it, and how it ended.
 
 use std::fmt;
 use std::future::Future;
@@ -14,58 +14,58 @@ use super::restarts::Excess;
 use crate::actors::messages::supervision::Ending;
 use crate::telemetry::instruments::Instruments;
 
-/// A start that takes longer has failed: no restore waits that long for the store.
+/// A start that takes longer has failed. No restore from the store takes that long.
 const START_DEADLINE: Duration = Duration::from_secs(30);
 
-/// What ractor says of an actor that was killed between two messages.
+/// The reason that ractor gives for an actor that was killed between two messages.
 const KILLED: &str = "killed";
 
-/// An error's text is kept up to so many bytes: it ends in logs, spans and lists.
+/// An error's text is cut after this many bytes, because it is shown in logs, spans and lists.
 const LONGEST_MESSAGE: usize = 500;
 
 /// Which endings are followed by a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lasting {
-    /// None: a reply that ended is over.
+pub enum RestartType {
+    /// None. Example: a reply, which is not needed any more once it has ended.
     Temporary,
-    /// Failures and kills: a channel that went to sleep stays asleep.
+    /// Failures and kills, but not a normal stop. Example: a channel, which stops to go to sleep.
     Transient,
-    /// Failures and kills, unless it passed a limit of its own: a guild that keeps failing is for its supervisor to rule on.
+    /// Failures and kills, unless the child exceeded its own restart limit. Example: a guild; its supervisor decides what to do with one that
+    /// keeps failing.
     Bulkhead,
-    /// Every ending, also a normal stop: the writer has to be there.
+    /// Every ending, including a normal stop. Example: the writer.
     Permanent,
 }
 
-/// How to start a child, again and again.
+/// How to start a child. Used for every restart.
 #[derive(Clone)]
 pub struct ChildSpec {
     /// Which endings are followed by a restart.
-    pub lasting: Lasting,
-    spawn: Arc<dyn Fn(ActorCell) -> Spawning + Send + Sync>,
+    pub restart_type: RestartType,
+    spawn: Arc<dyn Fn(ActorCell) -> SpawnFuture + Send + Sync>,
 }
 
-/// A start in the making.
-type Spawning = Pin<Box<dyn Future<Output = Result<ActorCell, SpawnErr>> + Send>>;
+type SpawnFuture = Pin<Box<dyn Future<Output = Result<ActorCell, SpawnErr>> + Send>>;
 
 impl ChildSpec {
-    /// A child that `spawn` starts, linked to the supervisor that it is given. Called once for every start.
-    pub fn new<F, Fut>(lasting: Lasting, spawn: F) -> Self
+    /// A child that `spawn` starts, linked to the supervisor that is passed to it. `spawn` is called once for every start.
+    pub fn new<F, Fut>(restart_type: RestartType, spawn: F) -> Self
     where
         F: Fn(ActorCell) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<ActorCell, SpawnErr>> + Send + 'static,
     {
-        Self { lasting, spawn: Arc::new(move |supervisor| Box::pin(spawn(supervisor))) }
+        Self { restart_type, spawn: Arc::new(move |supervisor| Box::pin(spawn(supervisor))) }
     }
 
-    /// A child of one kind of actor; `make` gives the actor and its arguments afresh for every start.
-    pub fn of<A: Actor>(lasting: Lasting, make: impl Fn() -> (A, A::Arguments) + Send + Sync + 'static) -> Self {
-        Self::new(lasting, move |supervisor| {
+    /// A child of one type of actor. `make` returns a new actor and its arguments for every start.
+    pub fn of<A: Actor>(restart_type: RestartType, make: impl Fn() -> (A, A::Arguments) + Send + Sync + 'static) -> Self {
+        Self::new(restart_type, move |supervisor| {
             let (actor, arguments) = make();
             async move { Actor::spawn_linked(None, actor, arguments, supervisor).await.map(|(child, _)| child.get_cell()) }
         })
     }
 
-    /// Starts it. Whatever goes wrong, panics and waiting without end included, comes back as how it ended.
+    /// Starts the child. Every failure, including a panic and a timeout, is returned as an [`Ending`].
     pub(super) async fn start(self, supervisor: ActorCell) -> Result<ActorCell, Ending> {
         let start = AssertUnwindSafe(async move { (self.spawn)(supervisor).await }).catch_unwind();
         match tokio::time::timeout(START_DEADLINE, start).await {
@@ -79,21 +79,21 @@ impl ChildSpec {
 
 impl fmt::Debug for ChildSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChildSpec").field("lasting", &self.lasting).finish_non_exhaustive()
+        f.debug_struct("ChildSpec").field("restart_type", &self.restart_type).finish_non_exhaustive()
     }
 }
 
 impl Ending {
-    /// How an actor ended, and which, if the event is about an ending.
+    /// The actor that ended and how, if the event reports the end of an actor.
     pub fn read(event: SupervisionEvent) -> Option<(ActorCell, Self)> {
         match event {
             SupervisionEvent::ActorFailed(child, error) => {
-                let (escalated, taken_along) = (error.is::<Escalation>(), error.is::<TakenAlong>());
-                // ractor makes a text of a panic; our own errors are none.
+                let (escalated, dependency_lost) = (error.is::<Escalation>(), error.is::<DependencyLost>());
+                // ractor turns a panic into a plain string. Our own errors are never plain strings.
                 let is_panic = format!("{error:?}") == format!("{:?}", error.to_string());
-                Some((child, Self::Failed { message: bounded(error.to_string()), is_panic, escalated, taken_along }))
+                Some((child, Self::Failed { message: bounded(error.to_string()), is_panic, escalated, dependency_lost }))
             }
-            // Without a state it was interrupted while starting or stopping, or its task was cancelled.
+            // Without a state, it was interrupted while it was starting or stopping, or its task was cancelled.
             SupervisionEvent::ActorTerminated(child, None, _) => Some((child, Self::Killed)),
             SupervisionEvent::ActorTerminated(child, Some(_), Some(reason)) if reason == KILLED => Some((child, Self::Killed)),
             SupervisionEvent::ActorTerminated(child, Some(_), reason) => {
@@ -103,57 +103,55 @@ impl Ending {
         }
     }
 
-    /// How it ended, with the words of a panic: for the record, which is no more open than what was said.
+    /// The ending including a panic's message. Only for the record: a panic's message may quote messages, and the record contains those anyway.
     pub fn in_full(&self) -> String {
         match self {
             Self::Failed { message, is_panic: true, .. } => format!("panicked: {message}"),
-            other => other.to_string(),
+            ending => ending.to_string(),
         }
     }
 
-    /// Whether it was a supervisor that passed a limit of its own.
+    /// Whether it was a supervisor that exceeded its own restart limit.
     pub const fn is_escalation(&self) -> bool {
         matches!(self, Self::Failed { escalated: true, .. })
     }
 
-    /// Whether it failed over something that is not under its supervisor.
-    pub const fn is_taken_along(&self) -> bool {
-        matches!(self, Self::Failed { taken_along: true, .. })
+    /// Whether it failed because of something that its supervisor does not supervise.
+    pub const fn dependency_lost(&self) -> bool {
+        matches!(self, Self::Failed { dependency_lost: true, .. })
     }
 
-    /// Counts it, if it is one that is counted apart from restarts.
+    /// Counts hangs, which have their own counter besides that of restarts.
     pub fn measure(&self, sort: &'static str, instruments: &Instruments) {
         if matches!(self, Self::Hung(_)) {
             instruments.actor_hangs.add(1, [sort]);
         }
     }
 
-    /// Whether a child that lasts so long is to be started again after it.
-    pub fn calls_for_restart(&self, lasting: Lasting) -> bool {
-        match lasting {
-            Lasting::Temporary => false,
-            Lasting::Transient => !matches!(self, Self::Stopped { .. }),
-            Lasting::Bulkhead => !matches!(self, Self::Stopped { .. }) && !self.is_escalation(),
-            Lasting::Permanent => true,
+    /// Whether a child of this restart type is restarted after this ending.
+    pub fn calls_for_restart(&self, restart_type: RestartType) -> bool {
+        match restart_type {
+            RestartType::Temporary => false,
+            RestartType::Transient => !matches!(self, Self::Stopped { .. }),
+            RestartType::Bulkhead => !matches!(self, Self::Stopped { .. }) && !self.is_escalation(),
+            RestartType::Permanent => true,
         }
     }
 }
 
-/// What an actor relies on was lost, and it begins anew. Returned from its handler: that is no fault of its own, nor of those beside it, and
-/// counts towards no limit.
+/// An actor lost something that it depends on, and has to restart. Returned as an error from its handler. It is neither the fault of the
+/// actor nor of its siblings, so it does not count towards any limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct TakenAlong(pub String);
+pub struct DependencyLost(pub String);
 
-/// A supervisor passed a limit. Returned from its handler it fails the supervisor, and the one above sees why.
+/// A supervisor exceeded its restart limit. Returned as an error from its handler, it fails the supervisor, and the supervisor above sees why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} ({child} {ending})", match .excess { Excess::Child => "a child died too often", Excess::Total => "too many children died" })]
 pub struct Escalation {
-    /// Whose death was one too many.
+    /// The child whose death exceeded the limit.
     pub child: String,
-    /// Which limit.
     pub excess: Excess,
-    /// How it ended last.
     pub ending: Ending,
 }
 

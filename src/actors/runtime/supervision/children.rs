@@ -1,4 +1,4 @@
-//! The children of one supervising actor: starts them in the background, hears how they end, and starts them again.
+//! The children of one supervisor: starts them in the background, observes how they end, and restarts them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
@@ -17,55 +17,41 @@ use crate::ports::rng::Rng;
 #[cfg(test)]
 mod tests;
 
-/// Ends of actors that nobody here started are remembered up to this number while a start is under way.
-const MOST_FOREIGN_ENDS: usize = 1_024;
+/// How many ends of unknown actors are remembered while a start is in progress.
+const MAX_FOREIGN_ENDS: usize = 1_024;
 
-/// What happened to a child, for the supervising actor to carry on with.
+/// What happened to a child. The supervisor acts on it.
 #[derive(Clone, Debug)]
 #[must_use]
 pub enum Report<K> {
-    /// It is up.
+    /// It started.
     Started {
-        /// Which.
         child: K,
-        /// Where it is now.
         actor: ActorCell,
-        /// How many times it was started before.
+        /// How many times it had been started before.
         restarts: u64,
     },
-    /// It ended, and is started again.
+    /// It ended, and is restarted.
     Restarting {
-        /// Which.
         child: K,
-        /// How it ended.
         ending: Ending,
-        /// After which delay; zero for the first restart in a row.
+        /// The delay of the restart; zero for the first in a row.
         after: Duration,
     },
-    /// It ended, and stays away.
-    Ended {
-        /// Which.
-        child: K,
-        /// How it ended.
-        ending: Ending,
-    },
-    /// It ended once too often, and is given up. Return the escalation as an error, or go on without the child.
-    Escalate {
-        /// Which.
-        child: K,
-        /// Why.
-        escalation: Escalation,
-    },
+    /// It ended, and is not restarted.
+    Ended { child: K, ending: Ending },
+    /// It ended too often, and is not restarted. Return the escalation as an error, or continue without the child.
+    Escalate { child: K, escalation: Escalation },
 }
 
-/// The children of one supervising actor, by the names that it gives them. Dropped, it cancels what it has under way.
+/// The children of one supervisor, by the names that it gives them. Dropping it cancels starts and restarts in progress.
 pub struct Children<K, M> {
     myself: ActorRef<M>,
     rng: Arc<dyn Rng>,
     restarts: Restarts<K>,
     slots: BTreeMap<K, Slot>,
     names: HashMap<ActorId, K>,
-    /// Ends that ractor reported before the news of the start: supervision overtakes messages.
+    /// Ends that ractor reported before the start: supervision events overtake messages.
     early: Vec<(ActorId, Ending)>,
     attempts: u64,
     closed: bool,
@@ -106,8 +92,8 @@ where
         }
     }
 
-    /// Starts a child in the background, so that the caller's handler does not wait for its `pre_start`; `Report::Started`, or a
-    /// restart, follows from [`Self::upkeep`]. False, and nothing done, if there is a child of that name or all is closed.
+    /// Starts a child in the background, so that the caller's handler does not wait for its `pre_start`. [`Self::upkeep`] later reports
+    /// `Report::Started` or a restart. False, without any effect, if a child of that name exists or this is closed.
     pub fn start(&mut self, child: K, spec: ChildSpec) -> bool {
         if self.closed || self.slots.contains_key(&child) {
             return false;
@@ -117,14 +103,14 @@ where
         true
     }
 
-    /// Starts a child and waits until it is up: for a supervisor's own `pre_start`, which cannot go on without. A start that
-    /// fails is not tried again.
+    /// Starts a child and waits until it runs: for the `pre_start` of a supervisor that cannot continue without it. A failed start is not
+    /// retried.
     ///
     /// # Errors
-    /// Why the child did not start, or that one of that name is there already.
+    /// Why the child did not start, or that a child of that name exists.
     pub async fn start_and_wait(&mut self, child: K, spec: ChildSpec) -> Result<ActorCell, Ending> {
         if self.closed || self.slots.contains_key(&child) {
-            return Err(Ending::NotStarted { message: format!("{child:?} is there already, or its supervisor stops") });
+            return Err(Ending::NotStarted { message: format!("{child:?} exists already, or its supervisor is stopping") });
         }
         let actor = spec.clone().start(self.myself.get_cell()).await?;
         self.attempts += 1;
@@ -134,7 +120,7 @@ where
         Ok(actor)
     }
 
-    /// Hears a supervision event. None if it is not about the end of one of these children.
+    /// Takes a supervision event. None if it does not report the end of one of these children.
     pub fn observe(&mut self, event: SupervisionEvent) -> Option<Report<K>> {
         let (actor, ending) = Ending::read(event)?;
         match self.names.remove(&actor.get_id()) {
@@ -147,7 +133,7 @@ where
         }
     }
 
-    /// Carries on with what the supervising actor sent to itself. None if it is stale by now.
+    /// Handles a message that the supervisor sent to itself. None if there is nothing to report, or the message is stale.
     pub fn upkeep(&mut self, upkeep: Upkeep<K>) -> Option<Report<K>> {
         match upkeep {
             Upkeep::Due { child, attempt } => {
@@ -171,8 +157,8 @@ where
         }
     }
 
-    /// The child is no longer wanted: it is not started again, and a start or restart under way is cancelled. One that is up goes
-    /// on until the caller stops or kills what is returned; its end is reported.
+    /// The child is no longer wanted: it is not restarted, and a start or restart in progress is cancelled. A running child is returned, and
+    /// runs until the caller stops or kills it; its end is reported.
     pub fn dismiss(&mut self, child: &K) -> Option<ActorCell> {
         let slot = self.slots.get_mut(child)?;
         match &slot.phase {
@@ -188,7 +174,7 @@ where
         }
     }
 
-    /// Nothing is started from now on, and no restart that waits happens. For a supervisor that shuts down.
+    /// Starts nothing from now on, and cancels waiting restarts. For a supervisor that shuts down.
     pub fn close(&mut self) {
         self.closed = true;
         self.slots.retain(|_, slot| match &slot.phase {
@@ -200,7 +186,7 @@ where
         });
     }
 
-    /// Where a child is, if it is up.
+    /// The child's actor, if it runs.
     pub fn get(&self, child: &K) -> Option<&ActorCell> {
         match &self.slots.get(child)?.phase {
             Phase::Running(actor) => Some(actor),
@@ -208,12 +194,12 @@ where
         }
     }
 
-    /// Whether there is a child of that name: up, starting, or waiting for a restart.
+    /// Whether a child of that name exists: running, starting, or waiting for a restart.
     pub fn contains(&self, child: &K) -> bool {
         self.slots.contains_key(child)
     }
 
-    /// The children that are up, by name.
+    /// The running children, by name.
     pub fn running(&self) -> impl Iterator<Item = (&K, &ActorCell)> {
         self.slots.iter().filter_map(|(child, slot)| match &slot.phase {
             Phase::Running(actor) => Some((child, actor)),
@@ -221,22 +207,21 @@ where
         })
     }
 
-    /// The names of all children, starting and waiting ones included.
+    /// The names of all children, including those that start or wait for a restart.
     pub fn names(&self) -> impl Iterator<Item = &K> {
         self.slots.keys()
     }
 
-    /// How many children there are, starting and waiting ones included.
+    /// The number of children, including those that start or wait for a restart.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether there is no child.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// Kills those that are up, in the order of their names, for a supervisor that takes them along: the runtime would do it in any order.
+    /// Kills the running children in the order of their names, for a supervisor that fails. The runtime would kill them in an arbitrary order.
     pub fn kill_all(&self) {
         self.running().for_each(|(_, actor)| actor.kill());
     }
@@ -247,8 +232,8 @@ where
         slot.starts += 1;
         slot.phase = Phase::Running(actor.clone());
         self.restarts.started(&child, Instant::now());
-        if let Some(place) = self.early.iter().position(|(id, _)| *id == actor.get_id()) {
-            let (_, ending) = self.early.swap_remove(place);
+        if let Some(index) = self.early.iter().position(|(id, _)| *id == actor.get_id()) {
+            let (_, ending) = self.early.swap_remove(index);
             self.forget_early();
             return self.ended(child, ending);
         }
@@ -259,14 +244,14 @@ where
 
     fn ended(&mut self, child: K, ending: Ending) -> Option<Report<K>> {
         let slot = self.slots.get(&child)?;
-        if self.closed || !slot.wanted || !ending.calls_for_restart(slot.spec.lasting) {
+        if self.closed || !slot.wanted || !ending.calls_for_restart(slot.spec.restart_type) {
             self.remove(&child);
             return Some(Report::Ended { child, ending });
         }
         let now = Instant::now();
         let fraction = self.rng.fraction();
-        let verdict = if ending.is_taken_along() {
-            Verdict::RestartAt(self.restarts.taken_along(&child, now, fraction))
+        let verdict = if ending.dependency_lost() {
+            Verdict::RestartAt(self.restarts.dependency_lost(&child, now, fraction))
         } else {
             self.restarts.died(&child, now, fraction)
         };
@@ -310,7 +295,7 @@ where
         let (attempt, child, spec, myself) = (self.attempts, child.clone(), spec.clone(), self.myself.clone());
         let start = tokio::spawn(async move {
             let outcome = spec.start(myself.get_cell()).await;
-            // The supervisor may be gone by then; ractor links no child to one that stops.
+            // The supervisor may have ended by then. ractor links no child to a stopping supervisor.
             let _ = myself.send_message(Upkeep::Spawned { child, attempt, outcome }.into());
         });
         (attempt, start.abort_handle())
@@ -326,13 +311,13 @@ where
         self.forget_early();
     }
 
-    /// Early ends matter only while a start is under way. Ends of actors that were never started here come along with them, so
-    /// they are bounded, far above what can be ours.
+    /// Early ends matter only while a start is in progress. They include ends of actors that were not started here. So their number is
+    /// bounded, far above what our own children can produce.
     fn forget_early(&mut self) {
         if !self.early.is_empty() {
             let starting = self.slots.values().filter(|slot| matches!(slot.phase, Phase::Starting(_))).count();
-            let most = if starting == 0 { 0 } else { starting + MOST_FOREIGN_ENDS };
-            self.early.drain(..self.early.len().saturating_sub(most));
+            let max = if starting == 0 { 0 } else { starting + MAX_FOREIGN_ENDS };
+            self.early.drain(..self.early.len().saturating_sub(max));
         }
     }
 }

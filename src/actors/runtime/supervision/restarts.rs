@@ -1,4 +1,4 @@
-//! Decides whether and when a child that died is started again; time and chance come in as arguments.
+//! Decides whether and when a child that died is restarted. Time and randomness are arguments.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -8,31 +8,31 @@ use tokio::time::Instant;
 #[cfg(test)]
 mod tests;
 
-/// How often children are started again, and how soon.
+/// How often children are restarted, and how soon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestartPolicy {
-    /// The delay before the second restart in a row; the first comes at once, each further one doubles it.
+    /// The delay before the second restart in a row. The first comes at once, and each further one doubles the delay.
     pub first_delay: Duration,
-    /// The longest delay, jitter aside.
+    /// The longest delay, without jitter.
     pub longest_delay: Duration,
-    /// So many restarts in a row one child gets; its next death is too many.
+    /// How many restarts in a row one child gets. Its next death is escalated.
     pub child_limit: u32,
-    /// So many restarts all children together get within `window`; the next death is too many.
+    /// How many restarts all children together get within `window`. The next death is escalated.
     pub total_limit: u32,
-    /// A child that was up for so long begins anew; older deaths leave the sum.
+    /// After this uptime, a child's restarts are counted from zero again. Deaths that are older than this do not count towards the total.
     pub window: Duration,
 }
 
-/// What follows from a death.
+/// What to do after a death.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Start it again at this moment; `now` for the first restart in a row.
+    /// Restart it at this moment; `now` for the first restart in a row.
     RestartAt(Instant),
-    /// Do not start it again: the limit is passed, and whoever supervises the supervisor decides.
+    /// Do not restart it: a limit is exceeded, and the supervisor's own supervisor decides.
     Escalate(Excess),
 }
 
-/// Which limit was passed.
+/// The limit that was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Excess {
     /// One child died too often in a row.
@@ -41,74 +41,73 @@ pub enum Excess {
     Total,
 }
 
-/// The deaths of one supervisor's children. Holds nothing about children that never died.
+/// The deaths of one supervisor's children. It stores nothing about children that never died.
 #[derive(Debug)]
 pub struct Restarts<K> {
     policy: RestartPolicy,
-    troubled: BTreeMap<K, Trouble>,
+    failing: BTreeMap<K, FailureRecord>,
     deaths: VecDeque<Instant>,
 }
 
 #[derive(Debug, Default)]
-struct Trouble {
+struct FailureRecord {
     in_row: u32,
-    /// How often it was taken along since.
-    along: u32,
+    /// How often it has ended since because it lost a dependency.
+    dependencies_lost: u32,
     up_since: Option<Instant>,
 }
 
 impl<K: Ord + Clone> Restarts<K> {
-    /// No deaths yet.
     pub fn new(policy: RestartPolicy) -> Self {
-        Self { policy, troubled: BTreeMap::new(), deaths: VecDeque::new() }
+        Self { policy, failing: BTreeMap::new(), deaths: VecDeque::new() }
     }
 
-    /// The child is up: from here its uptime counts.
+    /// The child started: its uptime counts from now on.
     pub fn started(&mut self, child: &K, now: Instant) {
-        if let Some(trouble) = self.troubled.get_mut(child) {
-            trouble.up_since = Some(now);
+        if let Some(failure) = self.failing.get_mut(child) {
+            failure.up_since = Some(now);
         }
     }
 
-    /// The child died, or did not come up. `fraction` (0.0 to 1.0) spreads the delay: up to half of it is added.
+    /// The child died, or did not start. `fraction` (0.0 to 1.0) is the jitter: up to half of the delay is added.
     pub fn died(&mut self, child: &K, now: Instant, fraction: f64) -> Verdict {
         self.forget_recovered(now);
         self.deaths.push_back(now);
-        let trouble = self.troubled.entry(child.clone()).or_default();
-        trouble.in_row = trouble.in_row.saturating_add(1);
-        trouble.up_since = None;
-        if trouble.in_row > self.policy.child_limit {
+        let failure = self.failing.entry(child.clone()).or_default();
+        failure.in_row = failure.in_row.saturating_add(1);
+        failure.up_since = None;
+        if failure.in_row > self.policy.child_limit {
             return Verdict::Escalate(Excess::Child);
         }
         if self.deaths.len() > self.policy.total_limit as usize {
             return Verdict::Escalate(Excess::Total);
         }
-        Verdict::RestartAt(now + spread(self.policy.delay(trouble.in_row.saturating_add(trouble.along)), fraction))
+        Verdict::RestartAt(now + spread(self.policy.delay(failure.in_row.saturating_add(failure.dependencies_lost)), fraction))
     }
 
-    /// The child ended because something else did, which counts towards no limit: when it is started again.
-    pub fn taken_along(&mut self, child: &K, now: Instant, fraction: f64) -> Instant {
+    /// The child ended because it lost a dependency, which does not count towards any limit. Returns when it is restarted.
+    pub fn dependency_lost(&mut self, child: &K, now: Instant, fraction: f64) -> Instant {
         self.forget_recovered(now);
-        let trouble = self.troubled.entry(child.clone()).or_default();
-        trouble.along = trouble.along.saturating_add(1);
-        trouble.up_since = None;
-        now + spread(self.policy.delay(trouble.in_row.saturating_add(trouble.along)), fraction)
+        let failure = self.failing.entry(child.clone()).or_default();
+        failure.dependencies_lost = failure.dependencies_lost.saturating_add(1);
+        failure.up_since = None;
+        now + spread(self.policy.delay(failure.in_row.saturating_add(failure.dependencies_lost)), fraction)
     }
 
-    /// The child is no longer wanted, or is given up.
+    /// The child is no longer wanted, or will not be restarted.
     pub fn forget(&mut self, child: &K) {
-        self.troubled.remove(child);
+        self.failing.remove(child);
     }
 
-    /// Restarts of this child in a row.
+    /// The number of restarts of this child in a row.
     pub fn in_row(&self, child: &K) -> u32 {
-        self.troubled.get(child).map_or(0, |trouble| trouble.in_row)
+        self.failing.get(child).map_or(0, |failure| failure.in_row)
     }
 
     fn forget_recovered(&mut self, now: Instant) {
         let window = self.policy.window;
-        self.troubled.retain(|_, trouble| trouble.up_since.is_none_or(|since| now.duration_since(since) < window));
-        // No more than the limit is kept: a supervisor that goes on after an escalation must not make this grow.
+        self.failing.retain(|_, failure| failure.up_since.is_none_or(|since| now.duration_since(since) < window));
+        // No more deaths than the limit are stored: a supervisor that continues after an escalation must not make this grow.
         while self.deaths.len() > self.policy.total_limit as usize
             || self.deaths.front().is_some_and(|death| now.duration_since(*death) >= window)
         {
@@ -118,7 +117,7 @@ impl<K: Ord + Clone> Restarts<K> {
 }
 
 impl RestartPolicy {
-    /// The delay before the restart of this number in a row, from 1, without jitter.
+    /// The delay before the nth restart in a row, counted from 1, without jitter.
     pub fn delay(&self, in_row: u32) -> Duration {
         match in_row.checked_sub(2) {
             None => Duration::ZERO,

@@ -1,32 +1,32 @@
-//! What a replay script cannot tell as it was: counted, and said in words.
+//! Counts what a replay script cannot represent, and describes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::decision::Reason;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
-use crate::journal::redaction::is_wordless;
+use crate::journal::redaction::is_redacted;
 
-/// What is on record and has no place in a script.
+/// What is on record, but cannot be represented in a script.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
-    /// The first event that there is.
+    /// The first event of the record.
     first: Option<Seq>,
     pauses: usize,
     edited: BTreeSet<Seq>,
-    taken_back: BTreeSet<Seq>,
+    deleted: BTreeSet<Seq>,
     wordless: BTreeSet<Seq>,
-    /// Times at which something was missing of what had been said while nobody listened.
+    /// How often messages of a downtime could not be read.
     gaps: usize,
-    /// Messages that were accepted only well after they were said.
+    /// Messages that were accepted long after they were said.
     late: usize,
     /// How often each external companion voted.
     external: BTreeMap<CompanionId, usize>,
 }
 
 impl Losses {
-    /// Whether what happened first is not kept any more.
-    pub(super) fn has_no_beginning(&self) -> bool {
+    /// Whether the first events have expired.
+    pub(super) fn is_truncated(&self) -> bool {
         self.first.is_some_and(|first| first > Seq(1))
     }
 
@@ -37,9 +37,9 @@ impl Losses {
             Event::Edited { message, .. } => {
                 self.edited.insert(*message);
             }
-            Event::Deleted { messages } => self.taken_back.extend(messages),
+            Event::Deleted { messages } => self.deleted.extend(messages),
             Event::CaughtUp { missed: Some(_), .. } => self.gaps += 1,
-            Event::Said { message, .. } if is_wordless(message) => {
+            Event::Said { message, .. } if is_redacted(message) => {
                 self.wordless.insert(recorded.seq);
             }
             Event::Said { said_at: Some(_), .. } => self.late += 1,
@@ -76,39 +76,40 @@ impl Losses {
         }
     }
 
-    /// One sentence for each kind of them: what, how often, and what it means.
+    /// One sentence for each kind of loss: what, how often, and what it means.
     pub(super) fn in_words(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        let mut tell = |times: usize, one: &str, many: &str, meaning: &str| match times {
+        let mut note = |times: usize, one: &str, many: &str, meaning: &str| match times {
             0 => {}
             1 => notes.push(format!("1 {one}: {meaning}")),
             _ => notes.push(format!("{times} {many}: {meaning}")),
         };
-        let meaning = "what was kept for long enough is deleted; counters begin at 0 in a script, and whoever lives there now is there from the start";
-        tell(usize::from(self.has_no_beginning()), "beginning that is not kept", "", meaning);
-        let meaning = "a script knows no pauses; whoever was paused is asked and speaks in it as ever";
-        tell(self.pauses, "pause", "pauses", meaning);
-        // Whose words are gone is told of below.
-        let edited = self.edited.difference(&self.taken_back).count();
-        tell(edited, "edited message", "edited messages", "a script has their last words from the beginning");
-        let meaning = "a script takes nothing back; what still has its words is said for good, and of the rest “…” where somebody was asked about it";
-        tell(self.taken_back.len(), "message taken back", "messages taken back", meaning);
-        let forgotten = self.wordless.difference(&self.taken_back).count();
-        tell(
+        let meaning =
+            "the oldest events have expired; counters begin at 0 in a script, and the current members are there from the start";
+        note(usize::from(self.is_truncated()), "beginning that has expired", "", meaning);
+        let meaning = "a script has no pauses; a paused companion is asked and speaks in it as usual";
+        note(self.pauses, "pause", "pauses", meaning);
+        // Deleted messages are counted below.
+        let edited = self.edited.difference(&self.deleted).count();
+        note(edited, "edited message", "edited messages", "a script has their last text from the start");
+        let meaning = "a script deletes nothing; messages that still have their text stay, and “…” stands for others that companions were asked about";
+        note(self.deleted.len(), "deleted message", "deleted messages", meaning);
+        let forgotten = self.wordless.difference(&self.deleted).count();
+        note(
             forgotten,
-            "message without words",
-            "messages without words",
-            "a script has “…” where somebody was asked about it, and leaves the rest out",
+            "message without text",
+            "messages without text",
+            "a script has “…” for those that companions were asked about, and leaves the others out",
         );
-        let meaning = "what was said while nobody listened, and could not be read later, is in no script";
-        tell(self.gaps, "gap", "gaps", meaning);
-        let meaning = "a script hears it when it was read, and answers it as if it had just been said";
-        tell(self.late, "message that was read late", "messages that were read late", meaning);
+        let meaning = "messages of a downtime that could not be read later are missing in a script";
+        note(self.gaps, "gap", "gaps", meaning);
+        let meaning = "in a script it arrives when it was read, and is answered as if it had just been said";
+        note(self.late, "message that was read late", "messages that were read late", meaning);
         for (companion, votes) in &self.external {
             let votes = if *votes == 1 { "1 vote".to_owned() } else { format!("{votes} votes") };
             notes.push(format!(
-                "{votes} of {companion}, an external companion: a script has none; models play it, its reasons are model_yes and \
-                 model_no, and where it is alone it speaks without turn_delay_secs"
+                "{votes} of {companion}, an external companion: a script has no external companions; models play it, its reasons are model_yes \
+                 and model_no, and it speaks without turn_delay_secs where it is alone"
             ));
         }
         notes
@@ -122,7 +123,7 @@ mod tests {
     use crate::domain::moment::Moment;
 
     #[test]
-    fn what_a_script_cannot_tell_is_counted() {
+    fn what_a_script_cannot_represent_is_counted() {
         let mut losses = Losses::default();
         let events = [
             Event::Joined { companion: "aria".into(), external: false },
@@ -144,8 +145,7 @@ mod tests {
 
         let notes = losses.in_words();
         let counted: Vec<_> = notes.iter().filter_map(|note| note.split_once(':')).map(|(counted, _)| counted).collect();
-        let expected =
-            ["2 pauses", "1 edited message", "2 messages taken back", "1 gap", "0 votes of zed, an external companion"];
+        let expected = ["2 pauses", "1 edited message", "2 deleted messages", "1 gap", "0 votes of zed, an external companion"];
         assert_eq!(counted, expected);
         assert_eq!(Losses::default().in_words(), [""; 0]);
     }

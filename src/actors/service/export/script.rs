@@ -1,5 +1,5 @@
-//! A replay script (docs/design/replay.md R-11) of what is on record of one room: what was heard becomes its events, what models answered its
-//! answers, so that replaying it decides the same, as far as companions and settings are still what they were.
+//! Makes a replay script (docs/design/replay.md R-11) from the record of one room. Inbound events become the script's events, and the models'
+//! answers become its answers. Replaying it leads to the same decisions if companions and settings have not changed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -16,22 +16,22 @@ use crate::domain::message::{Message, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 use crate::journal::channel_key::ChannelKey;
-use crate::journal::redaction::is_wordless;
+use crate::journal::redaction::is_redacted;
 use crate::settings::Settings;
 
-/// Stands in for somebody else whom a message turned to, and whose name is not on record.
+/// Stands for another addressee of a message, whose name is not on record.
 const SOMEBODY_ELSE: &str = "somebody else";
 
-/// Whoever said something, and is forgotten.
+/// Stands for an author who was forgotten.
 const SOMEBODY: &str = "somebody";
 
-/// Stands for words that were taken back or forgotten.
-const GONE: &str = "…";
+/// Stands for the text of a deleted message.
+const DELETED_TEXT: &str = "…";
 
-/// The delay of an answer that did not come.
+/// The delay of an answer that never arrived.
 const NEVER_SECS: f64 = 1e6;
 
-/// The script of these events, all that a journal still holds.
+/// The script of these events, which are all events that the journal still contains.
 pub(super) fn of(channel_key: &ChannelKey, events: &[Recorded], memberships: &Memberships, settings: &Settings) -> Value {
     let began = events.first().map_or(Moment::ZERO, |first| first.at);
     let mut script = Script {
@@ -64,9 +64,9 @@ pub(super) fn of(channel_key: &ChannelKey, events: &[Recorded], memberships: &Me
         script.take(recorded);
         losses.take(recorded);
     }
-    script.give_up_judgement();
-    if losses.has_no_beginning() {
-        // Who came in it is not on record any more.
+    script.end_judgement();
+    if losses.is_truncated() {
+        // The events that say who joined have expired.
         script.present.extend(memberships.present(&channel_key.channel).keys().cloned());
     }
 
@@ -74,7 +74,9 @@ pub(super) fn of(channel_key: &ChannelKey, events: &[Recorded], memberships: &Me
     let side = script.asked.iter().flat_map(|(companion, ticket, _)| {
         let given = script.answers.get(ticket);
         // What could not be read was asked once more.
-        let first = given.filter(|given| given.is_unreadable).map(|_| json!({ "companion": companion, "text": "unreadable", "delay": 0.0 }));
+        let first = given
+            .filter(|given| given.is_unreadable)
+            .map(|_| json!({ "companion": companion, "text": "unreadable", "delay": 0.0 }));
         first.into_iter().chain([answer(companion, given, "NO")])
     });
     let side: Vec<Value> = side.chain(script.judgements.iter().cloned()).collect();
@@ -83,7 +85,7 @@ pub(super) fn of(channel_key: &ChannelKey, events: &[Recorded], memberships: &Me
     let until = events.iter().map(|recorded| recorded.at).max().unwrap_or(began);
     let mut object = json!({
         "companions": companions,
-        "settings": unusual(settings),
+        "settings": non_default(settings),
         "jitter": script.jitter,
         "models": { "side": side, "main": main },
         "events": script.events,
@@ -102,7 +104,7 @@ struct Script<'a> {
     present: BTreeSet<CompanionId>,
     policies: BTreeMap<CompanionId, InterjectionPolicy>,
     names: BTreeMap<CompanionId, Arc<str>>,
-    /// Messages that somebody was asked about: without them the answers would be given to other questions.
+    /// Messages that companions were asked about. Without them, the answers would be matched with the wrong questions.
     asked_about: BTreeSet<Seq>,
     authors: HashMap<Seq, String>,
     events: Vec<Value>,
@@ -111,10 +113,10 @@ struct Script<'a> {
     answers: HashMap<Ticket, Answer>,
     statements: HashMap<Ticket, Answer>,
     jitter: Vec<i8>,
-    /// Who was selected, and speaks when.
+    /// The selected companion, and when it will speak.
     turn: Option<(CompanionId, Moment)>,
     judging: Option<(Ticket, Moment)>,
-    /// What the side model judged about repetition, in order.
+    /// The side model's judgements of repetition, in order.
     judgements: Vec<Value>,
 }
 
@@ -131,12 +133,12 @@ impl Script<'_> {
             Event::Said { message, reply_to, reply, .. } => {
                 self.authors.insert(recorded.seq, message.from.id.to_string());
                 if let Some(ticket) = reply {
-                    let words = self.stated_words(message);
-                    self.stated(*ticket, recorded.at, Ok(words));
+                    let text = self.statement_text(message);
+                    self.add_statement(*ticket, recorded.at, Ok(text));
                 } else if message.from.role != Role::Companion
-                    && (!is_wordless(message) || self.asked_about.contains(&recorded.seq))
+                    && (!is_redacted(message) || self.asked_about.contains(&recorded.seq))
                 {
-                    let event = self.said(at, message, *reply_to);
+                    let event = self.message_event(at, message, *reply_to);
                     self.events.push(event);
                 }
             }
@@ -149,27 +151,27 @@ impl Script<'_> {
                 self.events.push(json!({ "at": at, "channel": self.channel, "leave": companion }));
             }
             Event::Cleared => self.events.push(json!({ "at": at, "channel": self.channel, "clear": true })),
-            Event::JitterDrawn { companion, next_interjection_at } => self.drew(companion, 0, *next_interjection_at),
+            Event::JitterDrawn { companion, next_interjection_at } => self.add_jitter(companion, 0, *next_interjection_at),
             Event::Evaluated(evaluated) => {
                 self.asked.push((evaluated.companion.clone(), evaluated.ticket, recorded.at));
             }
             Event::Decided(decided) => {
                 if let Some(ticket) = decided.ticket {
-                    self.answered(ticket, recorded.at, Ok(as_answered(decided)), decided.reason == Reason::Unreadable);
+                    self.add_answer(ticket, recorded.at, Ok(answer_text(decided)), decided.reason == Reason::Unreadable);
                 }
                 for companion in &decided.companions {
                     match (decided.trigger, decided.next_interjection_at, decided.threshold) {
-                        (Trigger::DirectAddress, Some(next), _) => self.drew(companion, 0, next),
+                        (Trigger::DirectAddress, Some(next), _) => self.add_jitter(companion, 0, next),
                         (Trigger::Interjection, Some(next), Some(threshold)) => {
                             let from = if next > threshold { threshold } else { decided.message_count };
-                            self.drew(companion, decided.check_count + 1, next.saturating_sub(from));
+                            self.add_jitter(companion, decided.check_count + 1, next.saturating_sub(from));
                         }
                         _ => {}
                     }
                 }
             }
             Event::RepetitionAsked { ticket, .. } => {
-                self.give_up_judgement();
+                self.end_judgement();
                 self.judging = Some((*ticket, recorded.at));
             }
             Event::RoundClosed(closed) => self.turn = closed.selected.clone().zip(closed.speak_at),
@@ -179,14 +181,14 @@ impl Script<'_> {
                     self.judgements.push(json!({ "text": score.to_string(), "delay": delay }));
                 }
             }
-            Event::Unanswered { ticket, error, .. } => self.answered(*ticket, recorded.at, Err(error.to_string()), false),
+            Event::Unanswered { ticket, error, .. } => self.add_answer(*ticket, recorded.at, Err(error.to_string()), false),
             Event::ReplyOwed { companion, ticket, next_interjection_at, .. } => {
-                self.drew(companion, 0, *next_interjection_at);
-                // A clock may ring late; the script's does not.
+                self.add_jitter(companion, 0, *next_interjection_at);
+                // A timer may fire late, but the script's clock never does.
                 let due = self.turn.take_if(|(selected, _)| selected == companion).map(|(_, speak_at)| speak_at);
                 self.owed.push((companion.clone(), *ticket, due.map_or(recorded.at, |due| due.min(recorded.at))));
             }
-            Event::ReplyFailed { ticket, error, .. } => self.stated(*ticket, recorded.at, Err(error.to_string())),
+            Event::ReplyFailed { ticket, error, .. } => self.add_statement(*ticket, recorded.at, Err(error.to_string())),
             Event::Edited { .. }
             | Event::Deleted { .. }
             | Event::Paused { .. }
@@ -201,16 +203,16 @@ impl Script<'_> {
         }
     }
 
-    /// What a companion said; where its words are gone, something that turns to the same companions.
-    fn stated_words(&self, message: &Message) -> String {
-        if !is_wordless(message) {
+    /// The text of a statement. If it was deleted, a text that addresses the same companions.
+    fn statement_text(&self, message: &Message) -> String {
+        if !is_redacted(message) {
             return message.text.to_string();
         }
         let addressed = message.address.companions.iter().filter_map(|id| self.names.get(id)).map(|name| &**name);
-        [GONE].into_iter().chain(addressed).collect::<Vec<_>>().join(" ")
+        [DELETED_TEXT].into_iter().chain(addressed).collect::<Vec<_>>().join(" ")
     }
 
-    fn said(&self, at: f64, message: &Message, reply_to: Option<Seq>) -> Value {
+    fn message_event(&self, at: f64, message: &Message, reply_to: Option<Seq>) -> Value {
         let mut mentions: Vec<&str> = message.address.companions.iter().map(CompanionId::as_str).collect();
         if message.address.others {
             mentions.push(SOMEBODY_ELSE);
@@ -219,7 +221,7 @@ impl Script<'_> {
             "at": at,
             "channel": self.channel,
             "from": if message.from.name.is_empty() { SOMEBODY } else { &message.from.name },
-            "text": if is_wordless(message) { GONE } else { &message.text },
+            "text": if is_redacted(message) { DELETED_TEXT } else { &message.text },
             "mentions": mentions,
         });
         if let Some(author) = reply_to.and_then(|seq| self.authors.get(&seq)).filter(|author| !author.is_empty()) {
@@ -237,25 +239,25 @@ impl Script<'_> {
         event
     }
 
-    fn answered(&mut self, ticket: Ticket, at: Moment, outcome: Result<String, String>, is_unreadable: bool) {
-        let asked = self.asked.iter().rev().find(|(_, known, _)| *known == ticket).map_or(at, |(.., asked)| *asked);
+    fn add_answer(&mut self, ticket: Ticket, at: Moment, outcome: Result<String, String>, is_unreadable: bool) {
+        let asked = self.asked.iter().rev().find(|(_, other, _)| *other == ticket).map_or(at, |(.., asked)| *asked);
         self.answers.insert(ticket, Answer { outcome, delay: at.since(asked).as_secs_f64(), is_unreadable });
     }
 
-    fn stated(&mut self, ticket: Ticket, at: Moment, outcome: Result<String, String>) {
-        let owed = self.owed.iter().rev().find(|(_, known, _)| *known == ticket).map_or(at, |(.., owed)| *owed);
+    fn add_statement(&mut self, ticket: Ticket, at: Moment, outcome: Result<String, String>) {
+        let owed = self.owed.iter().rev().find(|(_, other, _)| *other == ticket).map_or(at, |(.., owed)| *owed);
         self.statements.insert(ticket, Answer { outcome, delay: at.since(owed).as_secs_f64(), is_unreadable: false });
     }
 
-    /// The side model never said how much the last messages repeat each other.
-    fn give_up_judgement(&mut self) {
+    /// A judgement that never arrived: the script's answer for it is delayed for ever.
+    fn end_judgement(&mut self) {
         if self.judging.take().is_some() {
             self.judgements.push(json!({ "text": "0", "delay": NEVER_SECS }));
         }
     }
 
-    /// The jitter that gives this interval; none where the companion was more or less patient then.
-    fn drew(&mut self, companion: &CompanionId, check_count: u64, interval: u64) {
+    /// The jitter that leads to this interval. Zero if no jitter does, because the companion's policy was different then.
+    fn add_jitter(&mut self, companion: &CompanionId, check_count: u64, interval: u64) {
         let policy = self.policies.get(companion);
         let fits = |jitter: &i8| policy.is_some_and(|policy| policy.interval(check_count, *jitter) == interval);
         self.jitter.push([0, -1, 1, -2, 2].into_iter().find(fits).unwrap_or(0));
@@ -267,8 +269,8 @@ fn asked_about(recorded: &Recorded) -> Option<&Vec<Seq>> {
     Some(&evaluated.messages)
 }
 
-/// An answer that is read as what was decided.
-fn as_answered(decided: &Decided) -> String {
+/// An answer that parses to this decision.
+fn answer_text(decided: &Decided) -> String {
     let why = decided.why.as_deref().unwrap_or_default();
     if decided.reason == Reason::Unreadable {
         return "unreadable".to_owned();
@@ -284,14 +286,14 @@ fn as_answered(decided: &Decided) -> String {
                 "selected": vote.selected,
                 "closing": vote.closing,
             });
-            // One that programs outside play votes even where it is alone, and nobody else is asked for a vote.
+            // An external companion votes even where it is alone, and others are not asked for a vote there. So the answer has both forms.
             if decided.reason == Reason::External { format!("{vote}\n{decision}") } else { vote.to_string() }
         }
     }
 }
 
-/// The settings that a conversation goes by, where they are not the built-in ones.
-fn unusual(settings: &Settings) -> Value {
+/// The settings that affect conversations and differ from the built-in ones.
+fn non_default(settings: &Settings) -> Value {
     let tree = |settings: &Settings| {
         json!({
             "gate": settings.gate,
@@ -300,26 +302,26 @@ fn unusual(settings: &Settings) -> Value {
             "repetition": settings.repetition,
         })
     };
-    // The built-in settings are good in a binary that passed its tests.
-    let Ok(usual) = Settings::overlay(json!({})) else { return json!({}) };
-    let (mut unusual, usual) = (tree(settings), tree(&usual));
-    if let Value::Object(sections) = &mut unusual {
+    // The built-in settings are valid, because the tests check them.
+    let Ok(defaults) = Settings::overlay(json!({})) else { return json!({}) };
+    let (mut changed, defaults) = (tree(settings), tree(&defaults));
+    if let Value::Object(sections) = &mut changed {
         for (section, values) in sections.iter_mut() {
             if let Value::Object(values) = values {
-                values.retain(|key, value| usual[section.as_str()][key.as_str()] != *value);
+                values.retain(|key, value| defaults[section.as_str()][key.as_str()] != *value);
             }
         }
         sections.retain(|_, values| values.as_object().is_some_and(|values| !values.is_empty()));
     }
-    unusual
+    changed
 }
 
-fn answer(companion: &CompanionId, answer: Option<&Answer>, otherwise: &str) -> Value {
+fn answer(companion: &CompanionId, answer: Option<&Answer>, default: &str) -> Value {
     match answer {
         Some(Answer { outcome: Ok(text), delay, .. }) => json!({ "companion": companion, "text": text, "delay": delay }),
         Some(Answer { outcome: Err(error), delay, .. }) => json!({ "companion": companion, "error": error, "delay": delay }),
-        // It was dropped, or is still open: the next answer belongs to the next question.
-        None => json!({ "companion": companion, "text": otherwise, "delay": NEVER_SECS }),
+        // The question was dropped, or is still open. An entry is needed, because the next answer belongs to the next question.
+        None => json!({ "companion": companion, "text": default, "delay": NEVER_SECS }),
     }
 }
 
@@ -340,7 +342,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_that_are_not_the_built_in_ones_go_along() {
+    fn settings_that_differ_from_the_built_in_ones_are_exported() {
         let changed = json!({
             "gate": { "max_buffer": 7, "foreign_bots": "all" },
             "turn_taking": { "max_turns": 30, "turn_delay_secs": 2.0 },
@@ -348,7 +350,7 @@ mod tests {
             "repetition": { "judge": "both" },
         });
 
-        let exported = unusual(&Settings::overlay(changed).unwrap());
+        let exported = non_default(&Settings::overlay(changed).unwrap());
 
         let expected = json!({
             "gate": { "max_buffer": 7, "foreign_bots": "all" },
@@ -358,6 +360,6 @@ mod tests {
         });
         assert_eq!(exported, expected);
         assert!(Settings::overlay(exported).is_ok());
-        assert_eq!(unusual(&Settings::overlay(json!({})).unwrap()), json!({}));
+        assert_eq!(non_default(&Settings::overlay(json!({})).unwrap()), json!({}));
     }
 }

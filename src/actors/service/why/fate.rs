@@ -1,54 +1,54 @@
-//! What became of a message, for everybody who was there.
+//! Tells what happened to a message, for every companion that was there.
 
 mod course;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::super::desk::unread;
-use super::super::quarantine::again_as;
-use super::super::state::Stand;
+use super::super::actor_calls::read_error;
+use super::super::quarantine::retry_id;
+use super::super::state::CurrentState;
+use super::sentences::{cut, decision_sentence, failed, line, together_with};
 use super::story::in_order;
-use super::words::{cut, decided_because, failed, line, together_with};
-use super::{Scene, Who};
+use super::{Scene, Subject};
 use crate::domain::decision::Reason;
 use crate::domain::event::{Decided, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::Role;
 use crate::journal::reader::{Range, ReadError};
-use crate::journal::redaction::is_wordless;
+use crate::journal::redaction::is_redacted;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{Brief, Outcome, StoryLine, Why, WhyAt};
 use course::{Course, Fate};
 
-/// Events that are read after a message to find what became of it.
-const SEARCHED: usize = 16_384;
+/// How many events are read after a message to find what happened to it.
+const MAX_SEARCHED: usize = 16_384;
 /// Events read at once.
 const PAGE: usize = 256;
 
-/// A message, and what the record tells of it.
+/// A message, and what the record says about it.
 struct Found {
     message: Recorded,
     course: Course,
     /// The record was read to its end.
     is_read: bool,
-    /// Why it was set aside, if it was.
+    /// The error, if it is a dead letter.
     dead_letter: Option<Arc<str>>,
-    /// As which message it was tried again, if it was.
-    again: Option<Seq>,
+    /// The number of its copy, if it is a dead letter that was retried.
+    retried_as: Option<Seq>,
 }
 
 impl Scene<'_> {
-    /// What became of the message with this number or id: for one companion with the whole story of its decision, or for everybody in short.
-    pub(super) async fn message(&self, id: &str, whose: Option<CompanionId>) -> Result<Why, Refused> {
+    /// What happened to the message with this number or id: for one companion with the whole story of its decision, or for all in short.
+    pub(super) async fn message(&self, id: &str, companion: Option<CompanionId>) -> Result<Why, Refused> {
         let message = self.message_of(id).await?;
         let seq = message.seq;
-        let companions = whose.as_ref().map_or_else(|| self.membership.companions.clone(), |id| BTreeSet::from([id.clone()]));
-        let found = self.follow(message, companions, whose.is_some()).await.map_err(unread)?;
-        let stand = self.backend.stand(&self.channel_key).await.map_err(unread)?;
+        let companions = companion.as_ref().map_or_else(|| self.membership.companions.clone(), |id| BTreeSet::from([id.clone()]));
+        let found = self.follow(message, companions, companion.is_some()).await.map_err(read_error)?;
+        let current = self.backend.current_state(&self.channel_key).await.map_err(read_error)?;
         let mut briefs = Vec::new();
         for id in found.course.companions() {
-            briefs.push(self.brief_fate(&self.who(id), &found, &stand).await.map_err(unread)?);
+            briefs.push(self.brief_fate(&self.who(id), &found, &current).await.map_err(read_error)?);
         }
         let [brief] = &briefs[..] else {
             let story = self.around(&found);
@@ -56,24 +56,24 @@ impl Scene<'_> {
         };
         let id = brief.companion.clone();
         if brief.outcome == Some(Outcome::Absent) && !self.membership.companions.contains(&id) {
-            let known = self.decision(&id, Some(&WhyAt::Event(Seq::NONE))).await.map_err(unread)?;
-            known.ok_or_else(|| self.not_here(&id))?;
+            let earliest = self.decision(&id, Some(&WhyAt::Event(Seq::NONE))).await.map_err(read_error)?;
+            earliest.ok_or_else(|| self.not_here(&id))?;
         }
         let who = self.who(&id);
         let mut why = match brief.seq {
-            Some(decision) => match self.reader().event(&self.channel_key, decision).await.map_err(unread)? {
-                Some(decided) => self.story(&who, &decided).await.map_err(unread)?,
+            Some(decision) => match self.reader().event(&self.channel_key, decision).await.map_err(read_error)? {
+                Some(decided) => self.story(&who, &decided).await.map_err(read_error)?,
                 None => Why::default(),
             },
             None => {
                 let mut story = self.around(&found);
                 if brief.outcome == Some(Outcome::Waiting) {
-                    story.extend(self.since(seq, &who).await.map_err(unread)?);
+                    story.extend(self.since(seq, &who).await.map_err(read_error)?);
                 }
                 Why { story, waiting_for: brief.waiting_for.clone(), ..Why::default() }
             }
         };
-        // A message that came between a YES and the words is not among those that were decided about.
+        // A message that arrived between a YES and the statement was not part of the decision.
         if !why.story.iter().any(|line| line.seq == Some(seq)) {
             why.story.splice(..0, self.around(&found));
         }
@@ -87,19 +87,19 @@ impl Scene<'_> {
         let at = |seq| reader.event(&self.channel_key, seq);
         let is_message = |recorded: &Recorded| matches!(recorded.event, Event::Said { .. });
         if let Some(seq) = id.parse().ok().map(Seq)
-            && let Some(recorded) = at(seq).await.map_err(unread)?.filter(is_message)
+            && let Some(recorded) = at(seq).await.map_err(read_error)?.filter(is_message)
         {
             return Ok(recorded);
         }
-        if let Some(seq) = reader.message(&self.channel_key, id).await.map_err(unread)?
-            && let Some(recorded) = at(seq).await.map_err(unread)?.filter(is_message)
+        if let Some(seq) = reader.message(&self.channel_key, id).await.map_err(read_error)?
+            && let Some(recorded) = at(seq).await.map_err(read_error)?.filter(is_message)
         {
             return Ok(recorded);
         }
-        let head = reader.head(&self.channel_key).await.map_err(unread)?;
+        let head = reader.head(&self.channel_key).await.map_err(read_error)?;
         let what = match id.parse().ok().map(Seq) {
             Some(seq) if seq >= head.swept_below && seq <= head.last && seq > Seq::NONE => "is not a message's",
-            _ => "is known as no message's",
+            _ => "is no message's",
         };
         let room = &self.room;
         Err(Refused::NotFound(format!(
@@ -112,7 +112,7 @@ impl Scene<'_> {
         let mut course = Course::new(&message, companions, is_one);
         let mut range = Range { after: message.seq, before: None, limit: PAGE, newest_first: false };
         let (mut read, mut is_read) = (0, false);
-        while read < SEARCHED && !is_read && !course.is_over() {
+        while read < MAX_SEARCHED && !is_read && !course.is_over() {
             let page = self.entries(range).await?;
             read += page.looked_at();
             is_read = page.looked_at() < PAGE;
@@ -122,35 +122,35 @@ impl Scene<'_> {
             }
         }
         let dead_letter = self.reader().dead_letter(&self.channel_key, message.seq).await?.map(|record| record.error);
-        let again = match (&dead_letter, self.reader().channel_no(&self.channel_key).await?) {
+        let retried_as = match (&dead_letter, self.reader().channel_no(&self.channel_key).await?) {
             (Some(_), Some(no)) => {
-                self.reader().message(&self.channel_key, &again_as(self.channel_key.ward(), no, message.seq)).await?
+                self.reader().message(&self.channel_key, &retry_id(self.channel_key.ward(), no, message.seq)).await?
             }
             _ => None,
         };
-        Ok(Found { message, course, is_read, dead_letter, again })
+        Ok(Found { message, course, is_read, dead_letter, retried_as })
     }
 
     /// The message itself, and what happened to it.
     fn around(&self, found: &Found) -> Vec<StoryLine> {
         let mut story: Vec<_> = self.quoted(&found.message).into_iter().collect();
         for recorded in found.course.changes() {
-            let text = match (&recorded.event, found.again) {
+            let text = match (&recorded.event, found.retried_as) {
                 (Event::Edited { text, .. }, _) if text.is_empty() => continue,
                 (Event::Edited { text, .. }, _) => format!("It was changed: “{}”", cut(text)),
-                (_, Some(again)) => format!("It was tried again, as message {again}, which has its words now."),
-                (_, None) => "It was taken back or forgotten.".to_owned(),
+                (_, Some(again)) => format!("It was retried as message {again}, which has its text now."),
+                (_, None) => "It was deleted.".to_owned(),
             };
             story.push(line(recorded, "changed", text));
         }
         if let Some(error) = &found.dead_letter {
-            let text = format!("It was set aside, because whoever handled it died of it: {error}.");
+            let text = format!("It became a dead letter, because it killed its handler: {error}.");
             story.push(StoryLine { at: found.message.at.into(), seq: None, event: "set_aside".into(), text });
         }
         story
     }
 
-    async fn brief_fate(&self, who: &Who, found: &Found, stand: &Stand) -> Result<Brief, ReadError> {
+    async fn brief_fate(&self, who: &Subject, found: &Found, current: &CurrentState) -> Result<Brief, ReadError> {
         let (companion, name) = (who.id.clone(), who.name.clone());
         let brief = |outcome, text| Brief {
             companion: companion.clone(),
@@ -174,10 +174,9 @@ impl Scene<'_> {
                 let messages = if let Event::ReplyOwed { messages, .. } = &owed.event { &messages[..] } else { &[] };
                 let together = together_with(messages);
                 let (outcome, text) = match ending.as_ref().map(|ending| &ending.event) {
-                    Some(Event::Said { message, .. }) if is_wordless(message) => (
-                        Outcome::Answered,
-                        format!("It answered it{together}, with something that was taken back or forgotten since."),
-                    ),
+                    Some(Event::Said { message, .. }) if is_redacted(message) => {
+                        (Outcome::Answered, format!("It answered it{together}, with something that was deleted since."))
+                    }
                     Some(Event::Said { message, .. }) => {
                         (Outcome::Answered, format!("It answered it{together}: “{}”", cut(&message.text)))
                     }
@@ -185,10 +184,9 @@ impl Scene<'_> {
                         Outcome::Failed,
                         format!("It got the floor to answer it{together}, and no statement was made ({}).", failed(error)),
                     ),
-                    Some(Event::Deleted { .. }) => (
-                        Outcome::Deleted,
-                        format!("It was about to answer it{together}, and all of that was taken back or forgotten before."),
-                    ),
+                    Some(Event::Deleted { .. }) => {
+                        (Outcome::Deleted, format!("It was about to answer it{together}, when all of that was deleted."))
+                    }
                     Some(
                         Event::Edited { .. }
                         | Event::Joined { .. }
@@ -211,12 +209,12 @@ impl Scene<'_> {
                         | Event::RepetitionJudged { .. }
                         | Event::ReplyOwed { .. }
                         | Event::Summarised { .. },
-                    ) => (Outcome::Cleared, format!("It was about to answer it{together}, and was stopped before.")),
+                    ) => (Outcome::Cleared, format!("It was about to answer it{together}, and was stopped before it did.")),
                     None if found.is_read => {
                         (Outcome::Speaking, format!("It has the floor to answer it{together}, and has not spoken yet."))
                     }
                     None => {
-                        (Outcome::Unknown, format!("It got the floor to answer it{together}; the record is not read further."))
+                        (Outcome::Unknown, format!("It got the floor to answer it{together}; later events were not searched."))
                     }
                 };
                 let seq = match yes {
@@ -226,19 +224,19 @@ impl Scene<'_> {
                 Brief { seq, at: at(ending.as_deref().unwrap_or(owed)), ..brief(outcome, text) }
             }
             Fate::Deleted(recorded) => {
-                let text = match found.again {
-                    Some(again) => format!("It was set aside, and tried again as message {again}: ask what became of that."),
+                let text = match found.retried_as {
+                    Some(again) => format!("It became a dead letter, and was retried as message {again}: ask about that one."),
                     None if asked.is_some() => {
-                        "It was being asked about it, or about to answer it, when it was taken back or forgotten.".to_owned()
+                        "It was being asked about it, or about to answer it, when the message was deleted.".to_owned()
                     }
-                    None => "It was taken back or forgotten before it was considered.".to_owned(),
+                    None => "It was deleted before it was considered.".to_owned(),
                 };
                 Brief { seq: yes_to_it, at: at(recorded), ..brief(Outcome::Deleted, text) }
             }
             Fate::Cleared(recorded) => {
                 let text = match asked {
                     Some(_) => "It was being asked about it, or about to answer it, when the room was cleared.".to_owned(),
-                    None => "The room was cleared before it was considered: what waited was dropped.".to_owned(),
+                    None => "The room was cleared before it was considered.".to_owned(),
                 };
                 Brief { seq: yes_to_it, at: at(recorded), ..brief(Outcome::Cleared, text) }
             }
@@ -250,65 +248,71 @@ impl Scene<'_> {
                 Brief { seq: yes_to_it, at: at(recorded), ..brief(Outcome::Left, text) }
             }
             Fate::CameLater(recorded) => {
-                let text = "It came into the room only later; a companion begins at what is newest then.".to_owned();
+                let text = "It joined the room only later; a companion begins with the newest messages of that time.".to_owned();
                 Brief { at: at(recorded), ..brief(Outcome::Absent, text) }
             }
-            Fate::Open => self.open(who, found, stand, brief).await,
+            Fate::Open => self.open(who, found, current, brief).await,
         })
     }
 
-    async fn silent(&self, who: &Who, recorded: &Recorded, decided: &Decided) -> Result<String, ReadError> {
+    async fn silent(&self, who: &Subject, recorded: &Recorded, decided: &Decided) -> Result<String, ReadError> {
         let mut text =
-            format!("It stayed silent on it{}. {}", together_with(&decided.messages), decided_because(&who.name, decided));
-        // Only this rule looks back.
+            format!("It stayed silent on it{}. {}", together_with(&decided.messages), decision_sentence(&who.name, decided));
+        // Only this rule needs earlier events.
         let before = if decided.reason == Reason::Budget { self.before(recorded.seq).await? } else { Vec::new() };
         text.extend(self.rule(who, recorded, decided, &before).into_iter().flat_map(|rule| [" ".to_owned(), rule]));
         Ok(text)
     }
 
-    /// Nothing on record settles it.
-    async fn open(&self, who: &Who, found: &Found, stand: &Stand, brief: impl Fn(Outcome, String) -> Brief) -> Brief {
+    /// No event on record settles the message.
+    async fn open(
+        &self,
+        who: &Subject,
+        found: &Found,
+        current: &CurrentState,
+        brief: impl Fn(Outcome, String) -> Brief,
+    ) -> Brief {
         let seq = found.message.seq;
         if found.dead_letter.is_some() {
-            let text = "It was set aside: nobody is asked about it. GET /api/quarantine lists it; it can be tried again there.";
+            let text = "It is a dead letter: nobody is asked about it. GET /api/quarantine lists it; it can be retried there.";
             return brief(Outcome::DeadLetter, text.into());
         }
-        let conversation = &stand.look.conversation;
+        let conversation = &current.inspection.conversation;
         if conversation.buffer(&who.id).any(|entry| entry.seq == seq) && conversation.gate(&who.id).is_some() {
-            let waiting_for = self.waiting_for(who, stand).await;
+            let waiting_for = self.waiting_for(who, current).await;
             let text = waiting_for.as_ref().map_or_else(
                 || "It is not settled yet, and nobody of this name is configured to consider it.".to_owned(),
                 |waiting| Self::still_waits(waiting.unsettled, waiting),
             );
-            // It may have wanted to speak, and lost the floor so far.
+            // The companion may have wanted to speak, and not got the floor yet.
             return Brief { seq: found.course.newest_yes(&who.id), waiting_for, ..brief(Outcome::Waiting, text) };
         }
         if conversation.handled() < seq {
-            let when = match (self.is_served(), &stand.kept_away) {
+            let when = match (self.is_served(), &current.out_of_service) {
                 (false, _) => "that happens once the server runs",
                 (true, None) => "that happens in a moment",
-                (true, Some(_)) => "that happens once something goes on in its room again (GET /api/quarantine)",
+                (true, Some(_)) => "that happens once its room is in service again (GET /api/quarantine)",
             };
-            return brief(Outcome::Waiting, format!("It is stored, and was not handled yet; {when}."));
+            return brief(Outcome::Waiting, format!("It is stored, but not handled yet; {when}."));
         }
         if !found.is_read {
-            let text = format!("The {SEARCHED} events after it do not tell; it was most likely not in the room then.");
+            let text = format!("The {MAX_SEARCHED} events after it do not say; it was most likely not in the room then.");
             return brief(Outcome::Unknown, text);
         }
-        if found.message_is_bare() {
-            return brief(Outcome::Deleted, "It was taken back or forgotten before it was considered.".into());
+        if found.is_redacted() {
+            return brief(Outcome::Deleted, "It was deleted before it was considered.".into());
         }
-        brief(Outcome::Absent, "It was not in the room then, as far as the record tells.".into())
+        brief(Outcome::Absent, "It was not in the room then, as far as the record says.".into())
     }
 
-    async fn yes_before(&self, who: &Who, owed: &Recorded) -> Result<Option<Seq>, ReadError> {
+    async fn yes_before(&self, who: &Subject, owed: &Recorded) -> Result<Option<Seq>, ReadError> {
         let before = self.before(owed.seq).await?;
         Ok(before.iter().rev().find(|earlier| course::is_yes(earlier, &who.id)).map(|yes| yes.seq))
     }
 }
 
 impl Found {
-    fn message_is_bare(&self) -> bool {
+    fn is_redacted(&self) -> bool {
         matches!(&self.message.event, Event::Said { message, .. } if message.from.role != Role::Companion && message.text.is_empty())
     }
 }

@@ -1,4 +1,4 @@
-//! Finds the decision that is meant. Every search is bounded, however long a room's past is.
+//! Finds the decision that a query asks for. Every search is bounded, however long a room's history is.
 
 use std::collections::BTreeSet;
 
@@ -9,37 +9,38 @@ use crate::domain::moment::Moment;
 use crate::journal::reader::{Range, ReadError};
 use crate::ports::backend::decisions::WhyAt;
 
-/// Events that a search reads at most.
-const SEARCHED: usize = 16_384;
+/// How many events a search reads at most.
+const MAX_SEARCHED: usize = 16_384;
 /// Events read at once.
 const PAGE: usize = 256;
-/// Events of which one that can be read tells when they happened.
+/// How many events are searched for a readable one, to find out when they happened.
 const NEAR: usize = 4;
-/// What a channel makes bears the channel's time, which may lie behind what was heard before it on record, by so many events at most.
+/// Events that a channel makes have the channel's time, which may be earlier than that of inbound events before them on record. They are at most
+/// this many events out of order.
 const LAG: u64 = 256;
 
 impl Scene<'_> {
-    /// The decision of a companion that is meant.
-    pub(super) async fn decision(&self, whose: &CompanionId, at: Option<&WhyAt>) -> Result<Option<Recorded>, ReadError> {
+    /// The decision of a companion that the query asks for.
+    pub(super) async fn decision(&self, companion: &CompanionId, at: Option<&WhyAt>) -> Result<Option<Recorded>, ReadError> {
         match at {
-            Some(WhyAt::Event(seq)) => self.first_after(*seq, Some(whose)).await,
-            _ => Ok(self.newest(&BTreeSet::from([whose.clone()]), at).await?.remove(whose)),
+            Some(WhyAt::Event(seq)) => self.first_after(*seq, Some(companion)).await,
+            _ => Ok(self.newest(&BTreeSet::from([companion.clone()]), at).await?.remove(companion)),
         }
     }
 
     /// The first decision from this event on: of one companion, or of anybody.
-    pub(super) async fn first_after(&self, seq: Seq, whose: Option<&CompanionId>) -> Result<Option<Recorded>, ReadError> {
-        let is_its = |recorded: &Recorded| {
+    pub(super) async fn first_after(&self, seq: Seq, companion: Option<&CompanionId>) -> Result<Option<Recorded>, ReadError> {
+        let is_match = |recorded: &Recorded| {
             let companions = companions_of(recorded);
-            whose.map_or(!companions.is_empty(), |whose| companions.contains(whose))
+            companion.map_or(!companions.is_empty(), |companion| companions.contains(companion))
         };
         let mut range = Range { after: Seq(seq.0.saturating_sub(1)), before: None, limit: PAGE, newest_first: false };
         let mut read = 0;
-        while read < SEARCHED {
+        while read < MAX_SEARCHED {
             let page = self.entries(range).await?;
             read += page.looked_at();
             let last = page.last.filter(|_| page.looked_at() == PAGE);
-            if let Some(first) = page.events.into_iter().find(&is_its) {
+            if let Some(first) = page.events.into_iter().find(&is_match) {
                 return Ok(Some(first));
             }
             let Some(last) = last else { break };
@@ -48,8 +49,8 @@ impl Scene<'_> {
         Ok(None)
     }
 
-    /// The newest decision of each of these, up to a moment or now.
-    pub(super) async fn newest(&self, of: &BTreeSet<CompanionId>, at: Option<&WhyAt>) -> Result<Newest, ReadError> {
+    /// The newest decision of each of these companions, up to a moment or now.
+    pub(super) async fn newest(&self, companions: &BTreeSet<CompanionId>, at: Option<&WhyAt>) -> Result<Newest, ReadError> {
         let (before, latest) = match at {
             Some(WhyAt::Moment(moment)) => {
                 let end = through_its_millisecond(*moment);
@@ -60,13 +61,13 @@ impl Scene<'_> {
         let mut newest = Newest::new();
         let mut range = Range { after: Seq::NONE, before, limit: PAGE, newest_first: true };
         let mut read = 0;
-        while read < SEARCHED && newest.len() < of.len() {
+        while read < MAX_SEARCHED && newest.len() < companions.len() {
             let page = self.entries(range).await?;
             read += page.looked_at();
             range.before = page.last;
             let is_last = page.looked_at() < PAGE;
             for recorded in page.events.into_iter().filter(|recorded| recorded.at <= latest) {
-                for companion in companions_of(&recorded).iter().filter(|companion| of.contains(companion)) {
+                for companion in companions_of(&recorded).iter().filter(|companion| companions.contains(companion)) {
                     newest.entry(companion.clone()).or_insert_with(|| recorded.clone());
                 }
             }
@@ -77,7 +78,8 @@ impl Scene<'_> {
         Ok(newest)
     }
 
-    /// About the last event at or before a moment, found by halving: what is heard never bears an earlier time than what is on record before.
+    /// About the last event at or before a moment, by binary search. That works because an inbound event never has an earlier time than the
+    /// events before it on record.
     async fn last_at(&self, moment: Moment) -> Result<Seq, ReadError> {
         let head = self.reader().head(&self.channel_key).await?;
         let (mut low, mut high) = (head.lowest.max(head.swept_below).max(Seq(1)), head.last.next());
@@ -87,7 +89,7 @@ impl Scene<'_> {
             let near = self.entries(range).await?;
             match (near.events.first(), near.last) {
                 (Some(recorded), _) if recorded.at <= moment => low = recorded.seq.next(),
-                // When these happened nobody knows.
+                // The times of these events are unknown.
                 (None, Some(last)) => low = last.next(),
                 _ => high = middle,
             }
@@ -96,7 +98,7 @@ impl Scene<'_> {
     }
 }
 
-/// When something happened is told to the millisecond, rounded down: whoever asks about that time means all that bears it.
+/// The end of a moment's millisecond. Times are shown rounded down to the millisecond, so a query for such a time means all of that millisecond.
 fn through_its_millisecond(moment: Moment) -> Moment {
     let begins = moment.as_micros() / 1_000 * 1_000;
     Moment::from_micros(begins.saturating_add(999))
@@ -108,7 +110,7 @@ mod tests {
     use crate::ports::backend::stamp::{from_rfc3339, rfc3339};
 
     #[test]
-    fn what_happened_is_found_by_the_time_that_is_told_of_it() {
+    fn an_event_is_found_by_the_time_that_is_shown_for_it() {
         for micros in [1_000_000, 1_000_001, 1_000_999] {
             let asked = from_rfc3339(&rfc3339(Moment::from_micros(micros))).unwrap();
 

@@ -1,28 +1,28 @@
-//! A round in words: who was asked, who voted what, who was selected and why.
+//! Describes a round: who was asked, who voted what, who was selected and why.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::words::{line, listed};
+use super::sentences::{line, listed};
 use crate::domain::closing::Stage;
 use crate::domain::event::{Event, Recorded, RoundClosed, RoundOpened};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::vote::{Stance, State};
 use crate::ports::backend::decisions::StoryLine;
 
-/// The round that a vote was given in.
+/// The round of a vote.
 pub(super) struct Ballot<'a> {
     opened: Option<(&'a Recorded, &'a RoundOpened)>,
-    /// Who was asked and did not vote, with what was in its way: a stable code.
+    /// The companions that were asked and did not vote, with the reason as a stable code.
     silent: BTreeMap<CompanionId, Arc<str>>,
-    /// The newest statement of each companion before it.
+    /// The newest statement of each companion before the round.
     spoke: BTreeMap<CompanionId, Seq>,
     name: Box<dyn Fn(&CompanionId) -> String + Send + Sync + 'a>,
 }
 
 impl<'a> Ballot<'a> {
-    /// The round of this vote; `before` is what happened before the vote, oldest first.
+    /// The round of this vote. `before` are the events before the vote, oldest first.
     pub(super) fn new(vote: &State, before: &'a [Recorded], name: impl Fn(&CompanionId) -> String + Send + Sync + 'a) -> Self {
         let opened = before.iter().rev().find_map(|recorded| {
             let Event::RoundOpened(opened) = &recorded.event else { return None };
@@ -39,14 +39,14 @@ impl<'a> Ballot<'a> {
         ballot
     }
 
-    /// Takes note of who does not vote.
+    /// Notes companions that do not vote.
     pub(super) fn follow(&mut self, recorded: &Recorded) {
         if let Event::Unanswered { companion, error, .. } = &recorded.event {
             self.silent.insert(companion.clone(), error.clone());
         }
     }
 
-    /// That the round was opened.
+    /// Describes the opening of the round.
     pub(super) fn opened(&self) -> Option<StoryLine> {
         let (recorded, opened) = self.opened?;
         let asked = self.listed(opened.asked.iter());
@@ -57,7 +57,7 @@ impl<'a> Ballot<'a> {
         Some(line(recorded, "round_opened", format!("A round was held: {asked} {was} asked{rest}.")))
     }
 
-    /// What everybody voted, and who got the floor why.
+    /// Describes the votes, and who got the floor and why.
     pub(super) fn closed(&self, closed: &RoundClosed) -> String {
         let votes: Vec<_> = closed.states.iter().map(|state| self.vote(state)).collect();
         let votes = votes.join(", ");
@@ -87,7 +87,7 @@ impl<'a> Ballot<'a> {
         }
     }
 
-    /// Which of the rules of selection decided (docs/design/turn-taking.md T-10).
+    /// The rule of selection that decided (docs/design/turn-taking.md T-10).
     fn because(&self, selected: &CompanionId, states: &[State]) -> &'static str {
         let Some(winner) = states.iter().find(|state| state.from == *selected) else { return "nobody else could speak" };
         let by_importance = |one: &State, other: &State| one.importance.partial_cmp(&other.importance).unwrap_or(Ordering::Equal);
@@ -99,7 +99,7 @@ impl<'a> Ballot<'a> {
             let called = one.selected.cmp(&other.selected);
             called.then(by_importance(one, other)).then(spoke(other).cmp(&spoke(one))).then(other.from.cmp(&one.from))
         });
-        // What parts the winner from the next one decided.
+        // The first criterion in which the winner differs from the second decided.
         let Some(second) = second else { return "nobody else wanted to speak" };
         if second.selected != winner.selected {
             "it was named"
@@ -123,7 +123,7 @@ mod tests {
     use crate::domain::trigger::Trigger;
 
     #[test]
-    fn the_rule_that_parted_the_selected_from_the_next_one_is_named() {
+    fn the_rule_that_decided_between_the_first_two_is_named() {
         let because = |states: &[State], spoke: &[(&str, u64)]| {
             let spoke = spoke.iter().map(|(id, seq)| (CompanionId::from(*id), Seq(*seq))).collect();
             let ballot = Ballot { opened: None, silent: BTreeMap::new(), spoke, name: Box::new(ToString::to_string) };
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_is_told_with_every_vote() {
+    fn a_round_is_described_with_every_vote() {
         let opened = RoundOpened {
             message: Seq(7),
             deadline: Moment::ZERO,
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_did_not_vote_in_time_is_told_apart_from_whoever_chose_to_listen() {
+    fn a_missing_vote_is_distinguished_from_a_vote_to_listen() {
         let listens = |from: &str| State::listening(from.into(), "7".into(), false, Stage::None);
         let unanswered = Event::Unanswered {
             companion: "ben".into(),
@@ -193,8 +193,8 @@ mod tests {
 
         let states = vec![wish("aria", 5.0, false), listens("ben"), listens("cleo")];
         let closed = RoundClosed { message: Seq(7), states, selected: None, speak_at: None, others: Vec::new() };
-        let told = "ARIA would speak (5), BEN did not vote in time, and listens, CLEO listens: nobody speaks.";
-        assert_eq!(ballot.closed(&closed), told);
+        let expected = "ARIA would speak (5), BEN did not vote in time, and listens, CLEO listens: nobody speaks.";
+        assert_eq!(ballot.closed(&closed), expected);
     }
 
     fn wish(from: &str, importance: f64, selected: bool) -> State {

@@ -1,9 +1,9 @@
-//! Which row of the gate's table applied, and with which numbers (docs/design/gate.md G-4).
+//! Explains which row of the gate's table applied, and with which numbers (docs/design/gate.md G-4).
 
 use std::time::Duration;
 
-use super::Who;
-use super::words::{author, messages_in_words, secs, times};
+use super::Subject;
+use super::sentences::{author, messages_in_words, secs, times};
 use crate::domain::event::{Evaluated, Event, Recorded};
 use crate::domain::gate::MOST_JITTER;
 use crate::domain::id::{CompanionId, Seq};
@@ -12,21 +12,21 @@ use crate::domain::names::Names;
 use crate::domain::trigger::Trigger;
 use crate::settings::companion::Companion;
 
-/// What takes longer from a message to the question about it had to wait for a round or a statement.
+/// If a question comes this long after its message, it had to wait for a round or a statement.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
-/// Why a question was asked, and about how much; `before` is what happened before it, oldest first.
-pub(super) fn asked_because(who: &Who, asked: &Recorded, evaluated: &Evaluated, before: &[Recorded]) -> String {
+/// Why a question was asked, and about how many messages. `before` are the events before it, oldest first.
+pub(super) fn question_sentence(who: &Subject, asked: &Recorded, evaluated: &Evaluated, before: &[Recorded]) -> String {
     let name = &who.name;
-    let said = said(before, evaluated.message);
+    let message = find_message(before, evaluated.message);
     let row = match evaluated.trigger {
         Trigger::DirectAddress => addressed(who, evaluated, before),
         Trigger::Interjection => counted(who, evaluated),
         Trigger::Turn => {
-            let speaker = said.map_or_else(|| "A companion".to_owned(), |(message, _)| author(message));
+            let speaker = message.map_or_else(|| "A companion".to_owned(), |(message, _)| author(message));
             format!("{speaker} had just spoken")
         }
-        Trigger::Lull => match said {
+        Trigger::Lull => match message {
             Some((message, _)) if message.modality == Modality::Voice && message.lull_endpoint => {
                 format!("What {} said ended a pause in the talk", author(message))
             }
@@ -37,33 +37,33 @@ pub(super) fn asked_because(who: &Who, asked: &Recorded, evaluated: &Evaluated, 
         },
     };
     let about = messages_in_words(evaluated.messages.len());
-    let whom = if who.is_external { format!("the program that plays {name}") } else { name.to_string() };
-    let at_once = if evaluated.trigger == Trigger::DirectAddress && !again(who, evaluated, asked.seq, before).is_told() {
-        match before.iter().find(|said| said.seq == evaluated.message).map(|said| asked.at.since(said.at)) {
-            Some(after) if after >= AT_ONCE => format!(" {} later, when the way was free", secs(after)),
+    let addressee = if who.is_external { format!("the program that plays {name}") } else { name.to_string() };
+    let at_once = if evaluated.trigger == Trigger::DirectAddress && !repetition(who, evaluated, asked.seq, before).is_repeated() {
+        match before.iter().find(|message| message.seq == evaluated.message).map(|message| asked.at.since(message.at)) {
+            Some(after) if after >= AT_ONCE => format!(" {} later, when nothing else was in progress", secs(after)),
             _ => " at once".to_owned(),
         }
     } else {
         String::new()
     };
-    let again = again(who, evaluated, asked.seq, before).words(name);
-    format!("{row}, so {whom} was asked{at_once}, about {about}.{again}")
+    let repeated = repetition(who, evaluated, asked.seq, before).sentence(name);
+    format!("{row}, so {addressee} was asked{at_once}, about {about}.{repeated}")
 }
 
-/// The message of this number, and what it answers.
-fn said(before: &[Recorded], seq: Seq) -> Option<(&Message, Option<Seq>)> {
+/// The message of this number, and the number of the message that it answers.
+fn find_message(before: &[Recorded], seq: Seq) -> Option<(&Message, Option<Seq>)> {
     let at = before.binary_search_by_key(&seq, |recorded| recorded.seq).ok()?;
     let Event::Said { message, reply_to, .. } = &before[at].event else { return None };
     Some((message, *reply_to))
 }
 
-fn addressed(who: &Who, evaluated: &Evaluated, before: &[Recorded]) -> String {
+fn addressed(who: &Subject, evaluated: &Evaluated, before: &[Recorded]) -> String {
     let name = &who.name;
-    let Some((message, reply_to)) = said(before, evaluated.message) else {
+    let Some((message, reply_to)) = find_message(before, evaluated.message) else {
         return format!("{name} was addressed directly");
     };
     let speaker = author(message);
-    let is_answer = reply_to.and_then(|seq| said(before, seq)).is_some_and(|(answered, _)| answered.is_by(&who.id));
+    let is_answer = reply_to.and_then(|seq| find_message(before, seq)).is_some_and(|(answered, _)| answered.is_by(&who.id));
     if is_answer {
         format!("{speaker} answered something that {name} had said")
     } else if who.settings.as_ref().is_some_and(|settings| is_named(&who.id, settings, &message.text)) {
@@ -78,15 +78,15 @@ fn is_named(id: &CompanionId, settings: &Companion, text: &str) -> bool {
     names.is_ok_and(|names| !names.find(text).is_empty())
 }
 
-fn counted(who: &Who, evaluated: &Evaluated) -> String {
+fn counted(who: &Subject, evaluated: &Evaluated) -> String {
     let Evaluated { message_count, threshold, check_count, .. } = evaluated;
     let due = threshold.unwrap_or(*message_count);
     let policy = who.settings.as_ref().filter(|_| *check_count == 0).and_then(|settings| {
         let interval = settings.policy().starting_interval;
-        // It may have had another temper then.
-        let is_this = due.abs_diff(interval) <= u64::from(MOST_JITTER.unsigned_abs());
+        // The companion may have had another interjection level then.
+        let is_current = due.abs_diff(interval) <= u64::from(MOST_JITTER.unsigned_abs());
         let policy = settings.interjection.as_str();
-        is_this.then(|| format!(" (its temper, {policy}: {interval}, give or take {MOST_JITTER})"))
+        is_current.then(|| format!(" (its interjection level, {policy}: {interval}, give or take {MOST_JITTER})"))
     });
     let declined = if *check_count > 0 {
         format!(" (sooner than at first: it had declined {})", times(*check_count))
@@ -101,40 +101,42 @@ fn counted(who: &Who, evaluated: &Evaluated) -> String {
     )
 }
 
-/// How long nothing had been said.
+/// How long it had been quiet before the question.
 fn quiet(asked: &Recorded, evaluated: &Evaluated, before: &[Recorded]) -> Option<Duration> {
     let at = before.binary_search_by_key(&evaluated.upto, |recorded| recorded.seq).ok()?;
     Some(asked.at.since(before[at].at))
 }
 
-/// What makes a question the continuation of an earlier one.
-enum Again {
+/// Why a question repeats an earlier one.
+enum Repetition {
     No,
     Unanswered,
     FloorLost,
 }
 
-impl Again {
-    fn is_told(&self) -> bool {
+impl Repetition {
+    fn is_repeated(&self) -> bool {
         !matches!(self, Self::No)
     }
 
-    fn words(&self, name: &str) -> String {
+    fn sentence(&self, name: &str) -> String {
         match self {
             Self::No => String::new(),
             Self::Unanswered => " It was asked once more, because no answer had come before.".to_owned(),
-            Self::FloorLost => format!(" {name} had wanted to speak before and lost the floor; its wish had been kept."),
+            Self::FloorLost => format!(" {name} had wanted to speak before and did not get the floor; its wish had been kept."),
         }
     }
 }
 
-fn again(who: &Who, evaluated: &Evaluated, asked: Seq, before: &[Recorded]) -> Again {
+fn repetition(who: &Subject, evaluated: &Evaluated, asked: Seq, before: &[Recorded]) -> Repetition {
     let earlier = before.iter().rev().filter(|recorded| recorded.seq < asked);
     for recorded in earlier.take_while(|recorded| recorded.seq > evaluated.message) {
         match &recorded.event {
-            Event::Unanswered { companion, .. } if *companion == who.id => return Again::Unanswered,
-            Event::RoundClosed(closed) if closed.others.iter().any(|other| other.companion == who.id) => return Again::FloorLost,
-            Event::Cleared => return Again::No,
+            Event::Unanswered { companion, .. } if *companion == who.id => return Repetition::Unanswered,
+            Event::RoundClosed(closed) if closed.others.iter().any(|other| other.companion == who.id) => {
+                return Repetition::FloorLost;
+            }
+            Event::Cleared => return Repetition::No,
             Event::Said { .. }
             | Event::Edited { .. }
             | Event::Deleted { .. }
@@ -160,5 +162,5 @@ fn again(who: &Who, evaluated: &Evaluated, asked: Seq, before: &[Recorded]) -> A
             | Event::Summarised { .. } => {}
         }
     }
-    Again::No
+    Repetition::No
 }

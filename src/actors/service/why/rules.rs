@@ -1,9 +1,9 @@
-//! The rules that decide without asking, or overrule what was answered, and the ways out.
+//! Explains the rules that decide without asking a model, or that overrule its answer, and what the user can do about them.
 
 use std::time::Duration;
 
-use super::words::{messages_in_words, secs};
-use super::{Scene, Who};
+use super::sentences::{messages_in_words, secs};
+use super::{Scene, Subject};
 use crate::domain::budget::{Budget, UsedUp};
 use crate::domain::decision::Reason;
 use crate::domain::event::{Decided, Event, Recorded};
@@ -14,24 +14,24 @@ use crate::domain::trigger::Trigger;
 const HOUR: Duration = Duration::from_secs(3_600);
 
 impl Scene<'_> {
-    /// Which rule decided, with its numbers as they are now, and what would have to be different; `before` is what happened before.
-    pub(super) fn rule(&self, who: &Who, recorded: &Recorded, decided: &Decided, before: &[Recorded]) -> Option<String> {
+    /// The rule that decided, with its current settings, and what would lead to another decision. `before` are the events before.
+    pub(super) fn rule(&self, who: &Subject, recorded: &Recorded, decided: &Decided, before: &[Recorded]) -> Option<String> {
         let settings = &self.backend.context.settings;
         let name = &who.name;
         Some(match decided.reason {
             Reason::OtherAddressed => format!(
-                "Talk that is plainly meant for somebody else is left alone (gate.skip_when_other_addressed). To be asked, {name} \
-                 must be named or answered, or the setting be false."
+                "Messages that are clearly meant for somebody else are ignored (gate.skip_when_other_addressed). To be asked, {name} \
+                 must be named or answered, or the setting must be false."
             ),
             Reason::Budget => self.budget(who, recorded, decided, before),
-            Reason::Unpostable => "The platform had refused the last words here, and would refuse any: the log and `/tertulia status` say why. It is \
-                 tried again with the first words after ten minutes, or once something changed about what the bot may do here."
+            Reason::Unpostable => "The platform rejected the last statement here, and would reject any other: the log and `/tertulia status` say \
+                 why. Posting is tried again with the first statement after ten minutes, or once the bot's permissions here have changed."
                 .to_owned(),
             Reason::LoopGuard => {
                 let most = settings.turn_taking.max_companion_streak;
                 format!(
                     "At most {most} statements of companions may follow each other without a person (turn_taking.max_companion_streak). A \
-                     word by a person lets them go on; a greater number lets them talk longer, a smaller one ends it sooner."
+                     message by a person lets them continue; a greater number lets them talk longer, a smaller one stops them sooner."
                 )
             }
             Reason::Closed => {
@@ -47,8 +47,8 @@ impl Scene<'_> {
                 messages_in_words(settings.gate.max_buffer)
             ),
             Reason::Stale => format!(
-                "What is older than {} is not answered any more (gate.stale_after_secs; a direct address waits {} over a restart, \
-                 gate.stale_address_after_secs): no answer came in all that time, or the server was down.",
+                "Messages that are older than {} are not answered any more (gate.stale_after_secs; a direct address waits {} over a restart, \
+                 gate.stale_address_after_secs): no answer came in that time, or the server was down.",
                 secs(settings.gate.stale_after()),
                 secs(settings.gate.stale_address_after())
             ),
@@ -61,26 +61,26 @@ impl Scene<'_> {
         })
     }
 
-    /// What lets it go on, if it is not let go on already.
-    fn pause(&self, who: &Who) -> String {
+    /// How to resume the companion, if it is still paused.
+    fn pause(&self, who: &Subject) -> String {
         let room = &self.room;
         let own = self.membership.overrides.get(&who.id).is_some_and(|overrides| overrides.paused == Some(true));
         let own_way = format!("\"companions\": {{\"{}\": {{\"paused\": null}}}}", who.id);
         match (self.membership.paused, own) {
-            (false, false) => "That pause is over: what is said now is considered.".to_owned(),
+            (false, false) => "That pause is over: new messages are considered.".to_owned(),
             (true, false) => {
-                format!("The whole room is paused: PATCH /api/rooms/{room} with {{\"paused\": false}} lets it go on.")
+                format!("The whole room is paused: PATCH /api/rooms/{room} with {{\"paused\": false}} resumes it.")
             }
-            (false, true) => format!("PATCH /api/rooms/{room} with {{{own_way}}} lets it go on, or the page."),
+            (false, true) => format!("PATCH /api/rooms/{room} with {{{own_way}}} resumes it, or the page."),
             (true, true) => format!(
-                "The whole room is paused, and {} for itself, too: PATCH /api/rooms/{room} with {{\"paused\": false, {own_way}}} lets it go on.",
+                "The whole room is paused, and {} itself, too: PATCH /api/rooms/{room} with {{\"paused\": false, {own_way}}} resumes it.",
                 who.name
             ),
         }
     }
 
-    /// Which budget was used up, as it is on record.
-    fn used_up(&self, who: &Who, recorded: &Recorded, used_up: &UsedUp) -> String {
+    /// The budget that was used up, as it was recorded.
+    fn used_up(&self, who: &Subject, recorded: &Recorded, used_up: &UsedUp) -> String {
         let settings = &self.backend.context.settings;
         let gate = &settings.gate;
         let tokens = settings.models.guild_tokens_per_day.map_or_else(|| "none".to_owned(), |most| most.to_string());
@@ -96,7 +96,7 @@ impl Scene<'_> {
                 gate.guild_evaluations_per_hour.to_string(),
             ),
             Budget::Addresses => (
-                "what one person may address companions in a minute".to_owned(),
+                "the messages of a minute in which one person may address companions".to_owned(),
                 "gate.addresses_per_minute",
                 gate.addresses_per_minute.to_string(),
             ),
@@ -108,19 +108,19 @@ impl Scene<'_> {
             Budget::GuildTokens => ("the guild's tokens of a day".to_owned(), "models.guild_tokens_per_day", tokens),
         };
         let free = match used_up.free_at {
-            Some(at) => format!("One more fitted in after {}, if nothing was used until then.", secs(at.since(recorded.at))),
-            None => "With such a setting nothing ever fits in.".to_owned(),
+            Some(at) => format!("One more was possible after {}, if nothing was used until then.", secs(at.since(recorded.at))),
+            None => "This setting never allows any.".to_owned(),
         };
         format!("Used up: {what} ({setting}, {most} now). {free}")
     }
 
-    /// Which budget it was, as far as the record of this room tells.
-    fn budget(&self, who: &Who, recorded: &Recorded, decided: &Decided, before: &[Recorded]) -> String {
+    /// The budget that was used up, as far as the record of this room says.
+    fn budget(&self, who: &Subject, recorded: &Recorded, decided: &Decided, before: &[Recorded]) -> String {
         let gate = &self.backend.context.settings.gate;
         if let Some(used_up) = &decided.used_up {
             return self.used_up(who, recorded, used_up);
         }
-        // Records from before it was noted.
+        // Older records do not name the budget.
         if decided.ticket.is_some() {
             return format!(
                 "It wanted to speak, and the guild had made its statements of a day (gate.guild_statements_per_day, {} now).",
@@ -130,7 +130,7 @@ impl Scene<'_> {
         let is_refused = |earlier: &Recorded| matches!(&earlier.event, Event::AddressRefused { message } if decided.messages.contains(message));
         if decided.trigger == Trigger::DirectAddress && before.iter().any(is_refused) {
             return format!(
-                "Whoever said it had addressed companions as often as a person may in a minute (gate.addresses_per_minute, {} now).",
+                "The author had addressed companions as often as a person may in a minute (gate.addresses_per_minute, {} now).",
                 gate.addresses_per_minute
             );
         }
@@ -157,7 +157,7 @@ impl Scene<'_> {
     }
 }
 
-/// How many statements of companions stand in a row at the end of this, counted as the rule counts them.
+/// The number of companions' statements in a row before the decision, counted like the rule counts them.
 pub(super) fn in_a_row(before: &[Recorded]) -> String {
     let (mut said, mut counted) = (0_u64, 0_u64);
     let mut newest_human = Seq::NONE;
@@ -171,7 +171,7 @@ pub(super) fn in_a_row(before: &[Recorded]) -> String {
                 said += 1;
                 counted += u64::from(selected_at.take().is_none_or(|at| at >= newest_human));
             }
-            // What was said while it was made is not handled by then.
+            // `handled` excludes messages that arrived while the statement was being written.
             Event::RoundClosed(closed) => selected_at = closed.selected.as_ref().map(|_| recorded.handled),
             Event::ReplyOwed { .. } => {
                 selected_at.get_or_insert(recorded.handled);
@@ -201,8 +201,8 @@ pub(super) fn in_a_row(before: &[Recorded]) -> String {
         }
     }
     if said > counted {
-        // A statement that was already on its way when a person spoke starts no talk of its own.
+        // A statement that was already being written when a person spoke does not count.
         return format!("Companions had made {said} statements since a person spoke, {counted} of them selected after that.");
     }
-    format!("Companions had made {counted} statements in a row, without a word by a person.")
+    format!("Companions had made {counted} statements in a row, without a message by a person.")
 }

@@ -1,10 +1,10 @@
-//! What a companion waits for now.
+//! Says what a companion is waiting for now.
 
 use std::sync::Arc;
 
-use super::super::state::Stand;
-use super::words::{messages_in_words, secs};
-use super::{Scene, Who};
+use super::super::state::CurrentState;
+use super::sentences::{messages_in_words, secs};
+use super::{Scene, Subject};
 use crate::actors::runtime::actor_keys::SwitchboardKey;
 use crate::domain::budget::Budget;
 use crate::domain::event::{Event, Recorded};
@@ -17,34 +17,34 @@ use crate::ports::backend::state::OutOfService;
 use crate::ports::language_model::{ModelRole, NoAnswer};
 use crate::settings::companion::Companion;
 
-/// So many events are looked through for why a question got no answer.
-const LATELY: usize = 256;
+/// How many events are searched for the reason why a question got no answer.
+const MAX_SEARCHED: usize = 256;
 
 impl Scene<'_> {
-    /// What it would take for a companion to be asked; none where its settings are not known.
-    pub(super) async fn waiting_for(&self, who: &Who, stand: &Stand) -> Option<WaitingFor> {
+    /// What must happen before a companion is asked. None if its settings are not known.
+    pub(super) async fn waiting_for(&self, who: &Subject, current: &CurrentState) -> Option<WaitingFor> {
         let settings = who.settings.as_ref()?;
-        let conversation = &stand.look.conversation;
+        let conversation = &current.inspection.conversation;
         let companion = &who.id;
         let now = self.backend.context.clock.now();
         let unsettled = conversation.gate(companion).map_or(0, |_| conversation.buffer(companion).count());
         let nothing =
             |text: &str| Some(WaitingFor { text: text.into(), messages: None, lull_at: None, retry_at: None, unsettled });
         if self.membership.is_paused(companion) {
-            return nothing("an operator, who paused it and can let it go on");
+            return nothing("an operator, who paused it and can resume it");
         }
-        if let Some(OutOfService { until, .. }) = &stand.kept_away {
-            let why = if stand.is_cut_short { "what is on record of it cannot be read" } else { "that died again and again" };
+        if let Some(OutOfService { until, .. }) = &current.out_of_service {
+            let why = if current.is_incomplete { "its record cannot be read" } else { "it died again and again" };
             return nothing(&match until.map(|until| secs(until.0.since(now))) {
                 Some(left) => format!(
-                    "its room, in which nothing goes on: {why}, and is tried again in {left}, or when an operator releases it \
+                    "its room, which is out of service: {why}, and is tried again in {left}, or when an operator releases it \
                      (GET /api/quarantine)"
                 ),
-                None if stand.is_cut_short => {
-                    "its room, in which nothing goes on: what is on record of it cannot be read; `tertulia history verify` says what".to_owned()
+                None if current.is_incomplete => {
+                    "its room, which is out of service: its record cannot be read; `tertulia history verify` says what is wrong"
+                        .to_owned()
                 }
-                None => "its room, in which nothing goes on: what is on record of it kills whoever goes on from it; see the log"
-                    .to_owned(),
+                None => "its room, which is out of service: continuing from its record panics; see the log".to_owned(),
             });
         }
         let Some(gate) = conversation.gate(companion) else { return nothing("something to be said") };
@@ -60,7 +60,7 @@ impl Scene<'_> {
         }
         if gate.evaluation.is_some() {
             return nothing(match (self.is_served(), gate.external) {
-                (false, _) => "the server, which asks its open question anew once it runs",
+                (false, _) => "the server, which asks its open question again once it runs",
                 (true, true) => "the vote of the program that plays it",
                 (true, false) => "the model's answer: it is being asked",
             });
@@ -68,8 +68,8 @@ impl Scene<'_> {
         if gate.wish.is_some() {
             let missing = conversation.round().into_iter().flat_map(|round| round.missing());
             let missing: Vec<_> = missing.map(|id| self.name(id)).collect();
-            let whom = if missing.is_empty() { "the floor".to_owned() } else { format!("the votes of {}", missing.join(", ")) };
-            return nothing(&format!("{whom}: it wants to speak"));
+            let what = if missing.is_empty() { "the floor".to_owned() } else { format!("the votes of {}", missing.join(", ")) };
+            return nothing(&format!("{what}: it wants to speak"));
         }
         if gate.is_closed() {
             let missing = u64::from(self.backend.context.settings.closing.reopen_after.saturating_sub(gate.heard_closed));
@@ -82,7 +82,7 @@ impl Scene<'_> {
             return Some(WaitingFor { text, messages: None, lull_at: None, retry_at: Some(retry_at.into()), unsettled });
         }
         if gate.waiting.is_some() {
-            // Its trigger has fired; somebody else is asked, votes, or speaks.
+            // Its trigger has fired, but another companion is being asked, votes, or speaks.
             let floor = conversation.floor().map(|floor| &floor.companion);
             let busy = floor.or(conversation.turn().map(|turn| &turn.candidate.companion));
             return nothing(&match busy {
@@ -94,7 +94,7 @@ impl Scene<'_> {
         Some(self.anything(gate, settings, now, unsettled))
     }
 
-    /// The same, where nothing may be said in the guild first, which is why it was silent at its newest decision.
+    /// The same, if the companion was silent at its newest decision because a budget of the guild was used up, and it still is.
     pub(super) async fn once_allowed(
         &self,
         newest: Option<&Recorded>,
@@ -104,7 +104,7 @@ impl Scene<'_> {
             let Event::Decided(decided) = &recorded.event else { return None };
             decided.used_up.map(|used_up| used_up.budget)
         });
-        // Of nobody who is busy, paused or waits for something else.
+        // This does not apply to a companion that is busy or paused, or waits for something else.
         let (Some(budget @ (Budget::GuildStatements | Budget::GuildTokens)), Some(waiting)) =
             (budget, waiting.clone().filter(|waiting| waiting.messages.is_some()))
         else {
@@ -116,18 +116,16 @@ impl Scene<'_> {
             Budget::GuildTokens => (caps.tokens, "the guild's tokens of a day (models.guild_tokens_per_day)"),
             _ => (caps.statements, "the guild's statements of a day (gate.guild_statements_per_day)"),
         };
-        // It may be free by now, or more may be allowed.
+        // The budget may be free by now, or its limit may be greater.
         if !cap.is_used_up() {
             return Ok(Some(waiting));
         }
-        let free = cap
-            .free_at
-            .map_or_else(|| "of which there are none".to_owned(), |at| format!("free again in {}", secs(at.0.since(now))));
+        let free = cap.free_at.map_or_else(|| "which is 0".to_owned(), |at| format!("free again in {}", secs(at.0.since(now))));
         let text = format!("{what}, {free}; then for {}", waiting.text);
         Ok(Some(WaitingFor { text, ..waiting }))
     }
 
-    /// What would make it consider to speak, where nothing is going on.
+    /// What would make an idle companion consider speaking.
     fn anything(&self, gate: &Gate, settings: &Companion, now: Moment, unsettled: usize) -> WaitingFor {
         let interval = settings.policy().interval(0, 0);
         let missing = gate.next_interjection_at.unwrap_or(interval).saturating_sub(gate.message_counter).max(1);
@@ -142,10 +140,10 @@ impl Scene<'_> {
         WaitingFor { text, messages: Some(missing), lull_at: gate.lull_at.map(Into::into), retry_at: None, unsettled }
     }
 
-    async fn retry(&self, who: &Who, gate: &Gate, retry_at: Moment, now: Moment) -> String {
-        let left = retry_at.since(now).as_secs_f64().ceil();
-        let when = if left > 0.0 {
-            format!("another try in {left} s")
+    async fn retry(&self, who: &Subject, gate: &Gate, retry_at: Moment, now: Moment) -> String {
+        let seconds = retry_at.since(now).as_secs_f64().ceil();
+        let when = if seconds > 0.0 {
+            format!("another try in {seconds} s")
         } else if self.is_served() {
             "another try at any moment".to_owned()
         } else {
@@ -154,21 +152,19 @@ impl Scene<'_> {
         if gate.external {
             return format!("{when}, because the program that plays it did not vote in time");
         }
-        if self.failed_last(&who.id).await.is_some_and(|error| &*error == NoAnswer::NoPrompt.code()) {
-            return format!(
-                "{when}, because the question could not be put into words, which is a fault of this program; see the log"
-            );
+        if self.last_error(&who.id).await.is_some_and(|error| &*error == NoAnswer::NoPrompt.code()) {
+            return format!("{when}, because the prompt could not be built, which is a bug of this program; see the log");
         }
-        let troubles = self.backend.context.pool.report().await.map(|pool| pool.troubles).unwrap_or_default();
-        let its = who.settings.as_ref().map_or_else(|| ModelRole::Side.into(), |settings| settings.model.side.clone());
-        let trouble = troubles.iter().find(|trouble| trouble.role == ModelRole::Side && trouble.name == its);
-        let why = trouble.map(|trouble| format!(" ({})", trouble.in_our_words)).unwrap_or_default();
+        let failures = self.backend.context.pool.report().await.map(|pool| pool.troubles).unwrap_or_default();
+        let model = who.settings.as_ref().map_or_else(|| ModelRole::Side.into(), |settings| settings.model.side.clone());
+        let failure = failures.iter().find(|failure| failure.role == ModelRole::Side && failure.name == model);
+        let why = failure.map(|failure| format!(" ({})", failure.in_our_words)).unwrap_or_default();
         format!("{when}, because the model gave no answer{why}")
     }
 
-    /// Why the newest question of a companion got no answer, if that is among what happened lately.
-    async fn failed_last(&self, companion: &CompanionId) -> Option<Arc<str>> {
-        let range = Range { after: Seq::NONE, before: None, limit: LATELY, newest_first: true };
+    /// Why the newest question of a companion got no answer, if that is among the newest events.
+    async fn last_error(&self, companion: &CompanionId) -> Option<Arc<str>> {
+        let range = Range { after: Seq::NONE, before: None, limit: MAX_SEARCHED, newest_first: true };
         let events = self.entries(range).await.ok()?.events;
         events.into_iter().find_map(|recorded| {
             let Event::Unanswered { companion: whose, error, .. } = recorded.event else { return None };
@@ -176,12 +172,12 @@ impl Scene<'_> {
         })
     }
 
-    /// Whether a server runs here, and not a command on its store alone.
+    /// Whether a server is running, and not only a command that reads its store.
     pub(super) fn is_served(&self) -> bool {
         self.backend.context.directory.find(&SwitchboardKey()).is_some()
     }
 
-    /// What a message still waits for, as the companion for whom it does.
+    /// What an unsettled message waits for, given what its companion waits for.
     pub(super) fn still_waits(unsettled: usize, waiting: &WaitingFor) -> String {
         let together =
             if unsettled > 1 { format!(", together with {}", messages_in_words(unsettled - 1)) } else { String::new() };

@@ -17,25 +17,25 @@ use crate::domain::trigger::Trigger;
 use crate::journal::reader::Range;
 use crate::settings::Settings;
 
-/// What happens to a channel.
+/// A step in the life of a channel.
 #[derive(Clone, Debug)]
-enum Happening {
-    /// Something is accepted.
-    Heard(u8),
-    /// The channel handles the next event that it has not.
+enum Step {
+    /// An inbound event is accepted.
+    Accepted(u8),
+    /// The channel handles its next unhandled event.
     Handled,
-    /// The channel makes something, with a snapshot or without.
+    /// The channel makes an event, with a snapshot or without.
     Made(u8, bool),
-    /// The channel leaves a snapshot alone.
+    /// The channel records only a snapshot.
     Snapshot,
 }
 
-fn happening() -> impl Strategy<Value = Happening> {
+fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => (0..8_u8).prop_map(Happening::Heard),
-        4 => Just(Happening::Handled),
-        4 => (0..7_u8, any::<bool>()).prop_map(|(kind, snapshot)| Happening::Made(kind, snapshot)),
-        1 => Just(Happening::Snapshot),
+        4 => (0..8_u8).prop_map(Step::Accepted),
+        4 => Just(Step::Handled),
+        4 => (0..7_u8, any::<bool>()).prop_map(|(kind, snapshot)| Step::Made(kind, snapshot)),
+        1 => Just(Step::Snapshot),
     ]
 }
 
@@ -43,44 +43,44 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_restored_conversation_is_the_fold_of_everything(happenings in prop::collection::vec(happening(), 1..60)) {
+    fn a_restored_conversation_is_the_fold_of_everything(steps in prop::collection::vec(step(), 1..60)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
 
-        let (restored, folded, lived) = runtime.block_on(live_through(happenings));
+        let (restored, folded, live) = runtime.block_on(run(steps));
 
         prop_assert_eq!(&restored, &folded);
-        prop_assert_eq!(&restored, &lived);
+        prop_assert_eq!(&restored, &live);
     }
 }
 
-/// The conversation restored, folded from the first event, and as it was lived through.
-async fn live_through(happenings: Vec<Happening>) -> (Conversation, Conversation, Conversation) {
+/// Runs the steps. Returns the conversation as restored, as folded from the first event, and as it was live.
+async fn run(steps: Vec<Step>) -> (Conversation, Conversation, Conversation) {
     let world = World::new().await;
-    let mut lived = Conversation::default();
+    let mut live = Conversation::default();
     let mut handled = Seq::NONE;
-    for (step, happening) in happenings.into_iter().enumerate() {
-        match happening {
-            Happening::Heard(kind) => {
+    for (number, step) in steps.into_iter().enumerate() {
+        match step {
+            Step::Accepted(kind) => {
                 let (reply, answer) = Reply::awaited();
-                let at = Some(Moment::from_micros(step as u64 * 400_000));
+                let at = Some(Moment::from_micros(number as u64 * 400_000));
                 world.send(WriterMessage::Accept(Accept {
                     channel_key: channel_key("lobby"),
                     at,
-                    event: heard(kind, step),
+                    event: inbound_event(kind, number),
                     id: None,
                     reply,
                 }));
                 answer.await.unwrap().unwrap();
             }
-            Happening::Handled => {
-                handle_next(&world, &mut lived, &mut handled).await;
+            Step::Handled => {
+                handle_next(&world, &mut live, &mut handled).await;
             }
-            Happening::Made(kind, with_snapshot) => {
-                let event = made(kind, step, handled);
-                let at = lived.clock();
+            Step::Made(kind, with_snapshot) => {
+                let event = made_by_channel(kind, number, handled);
+                let at = live.clock();
                 let recorded = Recorded { seq: Seq::NONE, at, handled, turn: None, event: event.clone() };
-                with_world(|world| lived.fold(&recorded, world));
-                let snapshot = with_snapshot.then(|| Box::new(lived.clone()));
+                with_world(|world| live.fold(&recorded, world));
+                let snapshot = with_snapshot.then(|| Box::new(live.clone()));
                 let answer = world.record(|record| {
                     record.at = at;
                     record.made = vec![made_event(handled, event)];
@@ -88,13 +88,13 @@ async fn live_through(happenings: Vec<Happening>) -> (Conversation, Conversation
                 });
                 answer.await.unwrap().unwrap();
             }
-            Happening::Snapshot => {
-                let snapshot = Some(Box::new(lived.clone()));
+            Step::Snapshot => {
+                let snapshot = Some(Box::new(live.clone()));
                 world.record(|record| record.snapshot = snapshot).await.unwrap().unwrap();
             }
         }
     }
-    while handle_next(&world, &mut lived, &mut handled).await {}
+    while handle_next(&world, &mut live, &mut handled).await {}
 
     let restored = world.reader().restore(&channel_key("lobby")).await.unwrap();
     let mut from_snapshot = restored.snapshot.map(|snapshot| snapshot.conversation).unwrap_or_default();
@@ -104,14 +104,14 @@ async fn live_through(happenings: Vec<Happening>) -> (Conversation, Conversation
     order_of_handling(&mut events);
     let mut folded = Conversation::default();
     with_world(|world| events.iter().for_each(|event| folded.fold(event, world)));
-    (from_snapshot, folded, lived)
+    (from_snapshot, folded, live)
 }
 
-async fn handle_next(world: &World, lived: &mut Conversation, handled: &mut Seq) -> bool {
-    let Some(next) = all(world).await.into_iter().find(|event| event.event.is_heard() && event.seq > *handled) else {
+async fn handle_next(world: &World, live: &mut Conversation, handled: &mut Seq) -> bool {
+    let Some(next) = all(world).await.into_iter().find(|event| event.event.is_inbound() && event.seq > *handled) else {
         return false;
     };
-    with_world(|world| lived.fold(&next, world));
+    with_world(|world| live.fold(&next, world));
     *handled = next.seq;
     true
 }
@@ -121,24 +121,24 @@ async fn all(world: &World) -> Vec<Recorded> {
     world.reader().events(&channel_key("lobby"), all).await.unwrap()
 }
 
-fn heard(kind: u8, step: usize) -> Event {
+fn inbound_event(kind: u8, number: usize) -> Event {
     let companion = CompanionId::from("aria");
     match kind {
         0 => Event::Joined { companion, external: false },
-        1 => Event::Deleted { messages: vec![Seq(step as u64 / 2)] },
-        2 => Event::Edited { message: Seq(step as u64 / 2), text: "changed".into() },
-        3 if step.is_multiple_of(3) => Event::Left { companion },
-        4 if step.is_multiple_of(5) => Event::Cleared,
-        5 => Event::Paused { companion: None, paused: step.is_multiple_of(2) },
-        _ => said(&format!("text {step}"), Role::Person),
+        1 => Event::Deleted { messages: vec![Seq(number as u64 / 2)] },
+        2 => Event::Edited { message: Seq(number as u64 / 2), text: "changed".into() },
+        3 if number.is_multiple_of(3) => Event::Left { companion },
+        4 if number.is_multiple_of(5) => Event::Cleared,
+        5 => Event::Paused { companion: None, paused: number.is_multiple_of(2) },
+        _ => said(&format!("text {number}"), Role::Person),
     }
 }
 
-fn made(kind: u8, step: usize, handled: Seq) -> Event {
+fn made_by_channel(kind: u8, number: usize, handled: Seq) -> Event {
     let companion = CompanionId::from("aria");
-    let ticket = Ticket(step as u64);
+    let ticket = Ticket(number as u64);
     match kind {
-        0 => Event::JitterDrawn { companion, next_interjection_at: step as u64 },
+        0 => Event::JitterDrawn { companion, next_interjection_at: number as u64 },
         1 => Event::Summarised { upto: handled, text: "so far".into() },
         2 => Event::ReplyOwed {
             companion,

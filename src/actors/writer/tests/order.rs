@@ -7,25 +7,25 @@ use super::world::{World, jitter, made_event};
 use crate::actors::messages::writer::Accepted;
 use crate::domain::id::Seq;
 
-/// What somebody does to the writer or to its store.
+/// An action on the writer or its store.
 #[derive(Clone, Debug)]
-enum Deed {
-    /// Something is said in a channel, perhaps with an id.
-    Hear(u8, Option<u8>),
-    /// A channel makes so many events.
+enum Action {
+    /// A message arrives in a channel, with an id or without.
+    Accept(u8, Option<u8>),
+    /// A channel makes this many events.
     Make(u8, u8),
     Hold,
     Release,
     Settle,
 }
 
-fn deed() -> impl Strategy<Value = Deed> {
+fn action() -> impl Strategy<Value = Action> {
     prop_oneof![
-        6 => (0..3_u8, prop::option::of(0..6_u8)).prop_map(|(channel, id)| Deed::Hear(channel, id)),
-        2 => (0..3_u8, 0..3_u8).prop_map(|(channel, events)| Deed::Make(channel, events)),
-        1 => Just(Deed::Hold),
-        1 => Just(Deed::Release),
-        2 => Just(Deed::Settle),
+        6 => (0..3_u8, prop::option::of(0..6_u8)).prop_map(|(channel, id)| Action::Accept(channel, id)),
+        2 => (0..3_u8, 0..3_u8).prop_map(|(channel, events)| Action::Make(channel, events)),
+        1 => Just(Action::Hold),
+        1 => Just(Action::Release),
+        2 => Just(Action::Settle),
     ]
 }
 
@@ -33,10 +33,10 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_arrives_when_each_channel_is_numbered_in_the_order_of_its_requests(deeds in prop::collection::vec(deed(), 1..80), size in 1..6_usize) {
+    fn each_channel_is_numbered_in_the_order_of_its_requests(actions in prop::collection::vec(action(), 1..80), size in 1..6_usize) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
 
-        let (answered, stored) = runtime.block_on(live_through(deeds, size));
+        let (answered, stored) = runtime.block_on(run(actions, size));
 
         prop_assert_eq!(answered, stored);
     }
@@ -44,14 +44,14 @@ proptest! {
 
 type Journals = HashMap<String, Vec<(u64, String)>>;
 
-/// What the journals should hold by the answers, numbered by the order of requests; and what they do hold.
-async fn live_through(deeds: Vec<Deed>, group_batches: usize) -> (Journals, Journals) {
+/// Runs the actions. Returns the journals as expected from the order of requests, and the journals as stored.
+async fn run(actions: Vec<Action>, group_batches: usize) -> (Journals, Journals) {
     let world = World::bounded(Bounds { group_batches, ahead: group_batches, journals: 2, ..Bounds::default() }).await;
-    let (mut heard, mut made) = (Vec::new(), Vec::new());
+    let (mut accepted, mut made) = (Vec::new(), Vec::new());
     let (mut expected, mut first): (Journals, HashMap<_, u64>) = (HashMap::new(), HashMap::new());
-    for (step, deed) in deeds.into_iter().enumerate() {
-        match deed {
-            Deed::Hear(channel, id) => {
+    for (step, action) in actions.into_iter().enumerate() {
+        match action {
+            Action::Accept(channel, id) => {
                 let (channel, id, text) = (format!("room{channel}"), id.map(|id| id.to_string()), format!("text {step}"));
                 let journal = expected.entry(channel.clone()).or_default();
                 let next = journal.len() as u64 + 1;
@@ -59,9 +59,10 @@ async fn live_through(deeds: Vec<Deed>, group_batches: usize) -> (Journals, Jour
                 if number == next {
                     journal.push((next, text.clone()));
                 }
-                heard.push((Accepted { seq: Seq(number), is_new: number == next }, world.hear(&channel, &text, id.as_deref())));
+                accepted
+                    .push((Accepted { seq: Seq(number), is_new: number == next }, world.accept(&channel, &text, id.as_deref())));
             }
-            Deed::Make(channel, events) => {
+            Action::Make(channel, events) => {
                 let channel = format!("room{channel}");
                 let journal = expected.entry(channel.clone()).or_default();
                 for _ in 0..events {
@@ -74,14 +75,14 @@ async fn live_through(deeds: Vec<Deed>, group_batches: usize) -> (Journals, Jour
                 });
                 made.push((last, answer));
             }
-            Deed::Hold => world.store.hold(),
-            Deed::Release => world.store.release(),
-            Deed::Settle => world.finish().await,
+            Action::Hold => world.store.hold(),
+            Action::Release => world.store.release(),
+            Action::Settle => world.finish().await,
         }
     }
     world.store.release();
 
-    for (expected, answer) in heard {
+    for (expected, answer) in accepted {
         assert_eq!(answer.await.unwrap(), Ok(expected));
     }
     for (last, answer) in made {

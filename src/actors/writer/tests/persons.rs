@@ -8,32 +8,32 @@ use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{RedactEvents, RemoveFromIndex, WriteError};
 use crate::domain::id::PersonId;
 use crate::journal::key;
-use crate::journal::redaction::without_words;
+use crate::journal::redaction::redact;
 use crate::journal::speakers::STRETCH;
 use crate::ports::store::key::ChannelNo;
 
 const LOBBY: ChannelNo = ChannelNo(0);
 
 impl World {
-    /// What somebody said in the lobby, as the index leads to it.
+    /// The messages of a person in the lobby, found through the index.
     async fn said_by(&self, person: &str) -> Vec<u64> {
         let (reader, person) = (self.reader(), PersonId::from(person));
         let listed = reader.listed(&"home".into(), &person).await.unwrap();
         let stretches = listed.get(&LOBBY).into_iter().flat_map(|stretches| stretches.keys());
-        let said = reader.said_in(channel_key("lobby").ward(), LOBBY, stretches, &person).await.unwrap().theirs;
+        let said = reader.messages_by(channel_key("lobby").ward(), LOBBY, stretches, &person).await.unwrap().messages;
         said.into_iter().map(|seq| seq.0).collect()
     }
 
-    /// Where the index says that somebody said something in the lobby.
+    /// The stretches of the lobby in which the index lists a person.
     async fn listed(&self, person: &str) -> Vec<u64> {
         let listed = self.reader().listed(&"home".into(), &person.into()).await.unwrap();
         listed.get(&LOBBY).into_iter().flat_map(|stretches| stretches.keys()).map(|first| first.0).collect()
     }
 
-    async fn take_words_out_of(&self, seq: u64) {
+    async fn redact(&self, seq: u64) {
         let event = self.reader().event(&channel_key("lobby"), Seq(seq)).await.unwrap().unwrap();
         let (reply, answer) = Reply::awaited();
-        let events = vec![without_words(&event)];
+        let events = vec![redact(&event)];
         self.send(WriterMessage::RedactEvents(RedactEvents {
             channel_key: channel_key("lobby"),
             events,
@@ -45,11 +45,16 @@ impl World {
 
     async fn remove_from_index(&self, stretch: u64, below: u64, people: &[&str]) -> Result<(), WriteError> {
         let people: BTreeSet<_> = people.iter().map(|person| PersonId::from(*person)).collect();
-        let leaving = Leaving { stretch: Seq(stretch), below: Seq(below), people: &people, notes: &[] };
-        remove_from_index(&*self.store, &self.writer, &channel_key("lobby"), leaving).await
+        let removal = IndexRemoval { stretch: Seq(stretch), below: Seq(below), people: &people, notes: &[] };
+        remove_from_index(&*self.store, &self.writer, &channel_key("lobby"), removal).await
     }
 
-    fn ask_to_unlist(&self, stretch: u64, person: &str, as_of: u64) -> tokio::sync::oneshot::Receiver<Result<bool, WriteError>> {
+    fn request_removal(
+        &self,
+        stretch: u64,
+        person: &str,
+        as_of: u64,
+    ) -> tokio::sync::oneshot::Receiver<Result<bool, WriteError>> {
         let (reply, answer) = Reply::awaited();
         let keys = vec![key::person(&"home".into(), &person.into(), LOBBY, Seq(stretch))];
         self.send(WriterMessage::RemoveFromIndex(RemoveFromIndex {
@@ -64,11 +69,11 @@ impl World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_somebody_said_is_found_by_an_entry_for_each_stretch() {
+async fn a_persons_messages_are_found_by_one_entry_per_stretch() {
     let world = World::new().await;
     for number in 1..=600 {
         let person = if number % 100 == 0 { "ben" } else { "ana" };
-        world.hear_from(person, "lobby", "hi", None).await.unwrap().unwrap();
+        world.accept_from(person, "lobby", "hi", None).await.unwrap().unwrap();
     }
 
     assert_eq!(world.said_by("ben").await, [100, 200, 300, 400, 500, 600]);
@@ -78,15 +83,15 @@ async fn whatever_somebody_said_is_found_by_an_entry_for_each_stretch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_was_first_heard_with_what_was_refused_is_listed_with_what_follows() {
+async fn a_person_whose_first_message_is_refused_is_listed_with_the_next() {
     let world = World::new().await;
-    world.hear("lobby", "one", Some("a")).await.unwrap().unwrap();
+    world.accept("lobby", "one", Some("a")).await.unwrap().unwrap();
     world.store.hold();
-    let busy = world.hear("attic", "hi", None);
+    let busy = world.accept("attic", "hi", None);
     world.finish().await;
 
-    let duplicate = world.hear_from("ben", "lobby", "one", Some("a"));
-    let next = world.hear_from("ben", "lobby", "two", None);
+    let duplicate = world.accept_from("ben", "lobby", "one", Some("a"));
+    let next = world.accept_from("ben", "lobby", "two", None);
     world.finish().await;
     world.store.release();
 
@@ -95,74 +100,74 @@ async fn who_was_first_heard_with_what_was_refused_is_listed_with_what_follows()
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_has_nothing_left_in_a_stretch_is_taken_out_and_whoever_has_stays() {
+async fn people_without_messages_in_a_stretch_are_removed_and_others_stay() {
     let world = World::new().await;
     for person in ["ana", "ben", "ana"] {
-        world.hear_from(person, "lobby", "hi", None).await.unwrap().unwrap();
+        world.accept_from(person, "lobby", "hi", None).await.unwrap().unwrap();
     }
-    world.take_words_out_of(1).await;
-    world.take_words_out_of(2).await;
+    world.redact(1).await;
+    world.redact(2).await;
 
     world.remove_from_index(3, 0, &["ana", "ben", "zoe"]).await.unwrap();
 
     assert_eq!((world.said_by("ana").await, world.listed("ben").await), (vec![3], vec![]));
-    // What lies before the number does not count.
+    // Messages below the number do not count.
     world.remove_from_index(3, 4, &["ana"]).await.unwrap();
     assert_eq!(world.listed("ana").await, [0; 0]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_speaks_after_being_taken_out_is_listed_again() {
+async fn a_person_who_speaks_after_the_removal_is_listed_again() {
     let world = World::new().await;
-    world.hear("lobby", "one", None).await.unwrap().unwrap();
-    world.take_words_out_of(1).await;
+    world.accept("lobby", "one", None).await.unwrap().unwrap();
+    world.redact(1).await;
     world.remove_from_index(0, 0, &["ana"]).await.unwrap();
 
-    world.hear("lobby", "two", None).await.unwrap().unwrap();
+    world.accept("lobby", "two", None).await.unwrap().unwrap();
 
     assert_eq!(world.said_by("ana").await, [2]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_speaks_meanwhile_is_not_taken_out() {
+async fn a_person_who_speaks_meanwhile_is_not_removed() {
     let world = World::new().await;
-    world.hear("lobby", "one", None).await.unwrap().unwrap();
-    world.take_words_out_of(1).await;
+    world.accept("lobby", "one", None).await.unwrap().unwrap();
+    world.redact(1).await;
     world.store.hold();
 
-    let meanwhile = world.hear("lobby", "two", None);
-    let unlisted = world.ask_to_unlist(0, "ana", 1);
+    let meanwhile = world.accept("lobby", "two", None);
+    let removed = world.request_removal(0, "ana", 1);
     world.finish().await;
     world.store.release();
 
-    assert_eq!((meanwhile.await.unwrap(), unlisted.await.unwrap()), (Ok(new(2)), Ok(false)));
+    assert_eq!((meanwhile.await.unwrap(), removed.await.unwrap()), (Ok(new(2)), Ok(false)));
     assert_eq!(world.said_by("ana").await, [2]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn from_a_stretch_that_is_over_somebody_is_taken_out_whatever_is_said_now() {
+async fn a_person_is_removed_from_a_full_stretch_whatever_is_said_now() {
     let world = World::new().await;
     for seq in 1..STRETCH {
-        world.hear("lobby", "hi", None).await.unwrap().unwrap();
-        world.take_words_out_of(seq).await;
+        world.accept("lobby", "hi", None).await.unwrap().unwrap();
+        world.redact(seq).await;
     }
-    world.hear("lobby", "hi", None).await.unwrap().unwrap();
+    world.accept("lobby", "hi", None).await.unwrap().unwrap();
 
-    let unlisted = world.ask_to_unlist(0, "ana", STRETCH - 1).await.unwrap();
+    let removed = world.request_removal(0, "ana", STRETCH - 1).await.unwrap();
 
-    assert_eq!((unlisted, world.said_by("ana").await), (Ok(true), vec![STRETCH]));
+    assert_eq!((removed, world.said_by("ana").await), (Ok(true), vec![STRETCH]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_speaks_at_the_end_of_a_stretch_is_not_taken_out_when_it_is_over() {
+async fn a_person_who_speaks_at_the_end_of_a_stretch_is_not_removed_when_it_is_full() {
     let world = World::new().await;
-    world.hear("lobby", "one", None).await.unwrap().unwrap();
-    world.take_words_out_of(1).await;
+    world.accept("lobby", "one", None).await.unwrap().unwrap();
+    world.redact(1).await;
     for _ in 2..=STRETCH {
-        world.hear("lobby", "more", None).await.unwrap().unwrap();
+        world.accept("lobby", "more", None).await.unwrap().unwrap();
     }
 
-    let unlisted = world.ask_to_unlist(0, "ana", 1).await.unwrap();
+    let removed = world.request_removal(0, "ana", 1).await.unwrap();
 
-    assert_eq!((unlisted, world.said_by("ana").await.len()), (Ok(false), STRETCH as usize - 1));
+    assert_eq!((removed, world.said_by("ana").await.len()), (Ok(false), STRETCH as usize - 1));
 }

@@ -1,4 +1,4 @@
-//! A writer on a store in memory, and everybody around it.
+//! A writer on an in-memory store, with its collaborators.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ pub(super) struct World {
     pub(super) hub: Hub,
     pub(super) clock: Arc<TestClock>,
     pub(super) delivered: Arc<Mutex<Vec<(ChannelKey, Seq)>>>,
-    pub(super) fates: Arc<Mutex<Vec<Fate>>>,
+    pub(super) failures: Arc<Mutex<Vec<Fate>>>,
     pub(super) metrics: Metrics,
 }
 
@@ -48,9 +48,9 @@ impl World {
 
     pub(super) async fn on(store: Arc<TestStore>, bounds: Bounds) -> Self {
         let (hub, clock) = (Hub::new(), Arc::<TestClock>::default());
-        let (delivered, fates) = (Arc::<Mutex<Vec<_>>>::default(), Arc::<Mutex<Vec<_>>>::default());
+        let (delivered, failures) = (Arc::<Mutex<Vec<_>>>::default(), Arc::<Mutex<Vec<_>>>::default());
         let metrics = Metrics::local();
-        let (deliver_to, report_to) = (delivered.clone(), fates.clone());
+        let (deliver_to, report_to) = (delivered.clone(), failures.clone());
         let arguments = Arguments {
             platforms: crate::ports::chat_platform::Platforms::default(),
             store: store.clone(),
@@ -64,7 +64,7 @@ impl World {
             bounds,
         };
         let (writer, _) = Writer::spawn(None, Writer, arguments).await.unwrap();
-        Self { store, writer, hub, clock, delivered, fates, metrics }
+        Self { store, writer, hub, clock, delivered, failures, metrics }
     }
 
     pub(super) fn reader(&self) -> Reader<'_> {
@@ -75,11 +75,11 @@ impl World {
         self.writer.cast(message).unwrap();
     }
 
-    pub(super) fn hear(&self, channel: &str, text: &str, id: Option<&str>) -> Receiver<Result<Accepted, Refused>> {
-        self.hear_from("ana", channel, text, id)
+    pub(super) fn accept(&self, channel: &str, text: &str, id: Option<&str>) -> Receiver<Result<Accepted, Refused>> {
+        self.accept_from("ana", channel, text, id)
     }
 
-    pub(super) fn hear_from(
+    pub(super) fn accept_from(
         &self,
         person: &str,
         channel: &str,
@@ -137,7 +137,7 @@ impl World {
         answer
     }
 
-    /// Lets the writer handle what it was sent.
+    /// Lets the writer handle the messages that it was sent.
     pub(super) async fn finish(&self) {
         for _ in 0..50 {
             tokio::task::yield_now().await;
@@ -198,7 +198,7 @@ pub(super) fn retry(seq: u64) -> Accepted {
     Accepted { seq: Seq(seq), is_new: false }
 }
 
-/// An event of no turn.
+/// An event that belongs to no turn.
 pub(super) fn made_event(handled: Seq, event: Event) -> Made {
     Made { handled, turn: None, event }
 }

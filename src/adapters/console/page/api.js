@@ -1,9 +1,9 @@
 // The server's HTTP interface, one function for each request.
 
-// What the server says of these fields begins with a verb.
+// The server's detail about these fields starts with a verb, so the field is named here.
 const FIELDS = { text: 'the message', from: 'the name' };
 
-// A refusal, in the server's words; status 0 means that no answer came at all.
+// A refusal, in the server's words. Status 0 means that there was no answer.
 export class Problem extends Error {
   constructor({ title, detail, status }) {
     super(detail || title || 'The server gave no reason.');
@@ -11,8 +11,8 @@ export class Problem extends Error {
     this.status = status ?? 0;
   }
 
-  // Whether the same request may succeed later without being changed.
-  get passing() {
+  // Whether the same request, unchanged, may succeed later.
+  get isTransient() {
     return this.status === 0 || this.status === 429 || this.status >= 500;
   }
 }
@@ -40,7 +40,7 @@ async function call(method, path, body) {
   } catch {
     answer = null;
   }
-  // Readiness answers 503 with a body that is worth reading.
+  // The readiness check answers 503 with a useful body.
   if (!response.ok && path !== '/readyz') {
     const { field = '', detail } = answer ?? {};
     throw new Problem({ title: answer?.title ?? response.statusText, detail: detail && Object.hasOwn(FIELDS, field) ? `${FIELDS[field]} ${detail}` : detail, status: response.status });
@@ -54,7 +54,7 @@ const query = fields => {
 };
 const roomPath = (room, rest = '') => `/api/rooms/${encodeURIComponent(room)}${rest}`;
 
-// Larger than any number of an event: "before" it lie the newest.
+// Larger than the seq of any event, so that the page before it is the newest.
 export const NEWEST = Number.MAX_SAFE_INTEGER;
 
 export const listRooms = () => call('GET', '/api/rooms');
@@ -69,17 +69,17 @@ export const history = (room, before, limit) => call('GET', roomPath(room, `/his
 export const roomState = room => call('GET', roomPath(room, '/state'));
 export const decisions = (room, after, limit) => call('GET', `/api/decisions${query({ room, after, limit })}`);
 export const why = (room, companion, at) => call('GET', `/api/why${query({ room, companion, at })}`);
-// What became of a message, for everybody who was there.
-export const fates = (room, message) => call('GET', `/api/why${query({ room, message })}`);
+// What became of a message, for each companion in the room.
+export const messageOutcomes = (room, message) => call('GET', `/api/why${query({ room, message })}`);
 export const companions = () => call('GET', '/api/companions');
 export const readiness = () => call('GET', '/readyz');
 export const quarantine = () => call('GET', '/api/quarantine');
 const entryPath = (id, what) => `/api/quarantine/${encodeURIComponent(id)}/${what}`;
-export const release = guild => call('POST', entryPath(guild, 'release'), {});
+export const release = entry => call('POST', entryPath(entry, 'release'), {});
 export const retry = entry => call('POST', entryPath(entry, 'retry'), {});
 export const drop = entry => call('POST', entryPath(entry, 'drop'), {});
 
-// crypto.randomUUID exists on secure origins only, and a console may be reached by plain HTTP.
+// crypto.randomUUID exists on secure origins only, and the console may be served over plain HTTP.
 export function newId() {
   if (crypto.randomUUID) return crypto.randomUUID();
   const bytes = crypto.getRandomValues(new Uint8Array(16));

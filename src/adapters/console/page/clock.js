@@ -1,14 +1,14 @@
-// The server's clock, as far as its frames tell: latency only makes it look late, so the latest estimate wins.
+// The server's clock, estimated from its frames. Latency only makes it look late, so the highest estimate wins.
 
 let ahead = null;
 
-// What a frame's `at` says about the server's clock.
-export function heard(at) {
+// Updates the estimate by a frame's `at`.
+export function update(at) {
   const offset = Date.parse(at) - Date.now();
   if (Number.isFinite(offset) && (ahead === null || offset > ahead)) ahead = offset;
 }
 
-export function forget() {
+export function reset() {
   ahead = null;
 }
 

@@ -1,22 +1,23 @@
-// The message field: Enter sends, Shift-Enter breaks the line, ↑ edits the last, Esc leaves an edit or a reply. What is typed is kept.
+// The message field: Enter sends, Shift-Enter starts a new line, ↑ edits your last message, Esc cancels an edit or a reply. Typed text is stored.
 
 import * as api from './api.js';
 import { byId, el, name } from './dom.js';
-import { keep, recall } from './keep.js';
+import { load, store } from './storage.js';
 import { mention } from './mention.js';
 
-// `me()` is who speaks; `tone(id)` the accent of a companion; `room()` and `outbox()` belong to the room shown; `tell(problem)` shows a refusal; `sent()` follows a message.
-export function compose({ me, room, outbox, tell, sent, tone }) {
+// `me()` is the speaker and `tone(id)` the accent of a companion. `room()` and `outbox()` belong to the room shown. `showProblem(problem)` shows a
+// refusal, and `sent()` is called after a message was sent.
+export function compose({ me, room, outbox, showProblem, sent, tone }) {
   const form = byId('compose');
   const field = byId('message');
   const about = byId('compose-about');
-  const as = byId('compose-as');
+  const speaker = byId('compose-as');
   let editing = null;
   let replying = null;
 
   const key = () => `text.${room()?.id ?? ''}`;
-  // While a message is edited, what was typed before stays kept.
-  const save = () => editing === null && keep(key(), field.value);
+  // While a message is edited, the text typed before stays stored.
+  const save = () => editing === null && store(key(), field.value);
 
   function size() {
     field.style.height = 'auto';
@@ -29,31 +30,31 @@ export function compose({ me, room, outbox, tell, sent, tone }) {
   }
 
   function draw() {
-    const others = editing
-      ? ['editing a message of ', name(editing.from), ' ', el('button', { type: 'button', class: 'quiet-button', onclick: () => remove(editing) }, 'delete it')]
+    const context = editing
+      ? ['Editing a message by ', name(editing.from), ' ', el('button', { type: 'button', class: 'quiet-button', onclick: () => remove(editing) }, 'Delete')]
       : replying
-        ? ['replying to ', name(replying.who), ': ', el('span', { class: 'reply-words', dir: 'auto' }, replying.entry.text.slice(0, 80))]
+        ? ['Replying to ', name(replying.name), ': ', el('span', { class: 'reply-words', dir: 'auto' }, replying.entry.text.slice(0, 80))]
         : null;
-    about.hidden = !others;
-    about.replaceChildren(...(others ? [el('span', null, others), el('button', { type: 'button', class: 'quiet-button', onclick: leave }, 'leave it (Esc)')] : []));
-    as.replaceChildren(name(me()), ':');
+    about.hidden = !context;
+    about.replaceChildren(...(context ? [el('span', null, context), el('button', { type: 'button', class: 'quiet-button', onclick: cancel }, 'Cancel (Esc)')] : []));
+    speaker.replaceChildren(name(me()), ':');
     form.classList.toggle('editing', Boolean(editing));
   }
 
-  function leave() {
+  function cancel() {
     if (!editing && !replying) return false;
     const wasEditing = Boolean(editing);
     editing = null;
     replying = null;
-    if (wasEditing) set(recall(key(), ''));
+    if (wasEditing) set(load(key(), ''));
     draw();
     field.focus();
     return true;
   }
 
   async function remove(entry) {
-    leave();
-    await api.deleteMessage(room().id, entry.seq).catch(tell);
+    cancel();
+    await api.deleteMessage(room().id, entry.seq).catch(showProblem);
   }
 
   function edit(entry) {
@@ -72,10 +73,10 @@ export function compose({ me, room, outbox, tell, sent, tone }) {
     if (editing) {
       const entry = editing;
       if (!text) return;
-      leave();
+      cancel();
       if (text === entry.text) return;
       await api.editMessage(room().id, entry.seq, text).catch(problem => {
-        tell(problem);
+        showProblem(problem);
         edit({ ...entry, text });
       });
       return;
@@ -84,10 +85,10 @@ export function compose({ me, room, outbox, tell, sent, tone }) {
     const replyTo = replying?.entry.seq ?? null;
     set('');
     replying = null;
-    keep(key(), null);
+    store(key(), null);
     draw();
     sent();
-    await outbox().say(me(), text, replyTo);
+    await outbox().send(me(), text, replyTo);
   }
 
   form.addEventListener('submit', event => {
@@ -100,16 +101,16 @@ export function compose({ me, room, outbox, tell, sent, tone }) {
     save();
   });
   field.addEventListener('keydown', event => {
-    // While an input method composes, Enter chooses a word.
+    // While an input method is active, Enter confirms a word.
     if (event.isComposing || event.keyCode === 229) return;
     if (event.key === 'Enter' && !event.shiftKey) {
       event.preventDefault();
       send();
     } else if (event.key === 'ArrowUp' && !field.value && !editing) {
-      const mine = room()?.entries.findLast(entry => entry.kind === 'message' && entry.role === 'user' && entry.from === me());
-      if (mine) {
+      const last = room()?.entries.findLast(entry => entry.kind === 'message' && entry.role === 'user' && entry.from === me());
+      if (last) {
         event.preventDefault();
-        edit(mine);
+        edit(last);
       }
     }
   });
@@ -127,29 +128,29 @@ export function compose({ me, room, outbox, tell, sent, tone }) {
   return {
     draw,
     edit,
-    leave,
+    cancel,
     remove,
-    reply(entry, who) {
-      if (editing) leave();
-      replying = { entry, who };
+    reply(entry, author) {
+      if (editing) cancel();
+      replying = { entry, name: author };
       draw();
       field.focus();
     },
-    // What was typed in this room, in this window.
+    // Restores the text that was typed in this room and window.
     restore() {
       editing = null;
       replying = null;
-      set(recall(key(), ''));
+      set(load(key(), ''));
       draw();
     },
-    // Begins with a name, and keeps what was typed.
-    address(who) {
-      if (editing) leave();
-      const begun = field.value.startsWith(`${who}, `) ? field.value : `${who}, ${field.value}`;
-      set(begun);
+    // Puts a companion's name before the typed text.
+    address(companion) {
+      if (editing) cancel();
+      const text = field.value.startsWith(`${companion}, `) ? field.value : `${companion}, ${field.value}`;
+      set(text);
       save();
       field.focus();
-      field.setSelectionRange(begun.length, begun.length);
+      field.setSelectionRange(text.length, text.length);
     },
     write(text) {
       set(text);

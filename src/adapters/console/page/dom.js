@@ -1,8 +1,8 @@
-// Makes elements. Text is only ever set as text, never as HTML.
+// Creates elements. Text is only ever set as text, never as HTML.
 
 const SVG = 'http://www.w3.org/2000/svg';
 
-function furnish(node, attributes, children) {
+function fill(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
@@ -15,19 +15,19 @@ function furnish(node, attributes, children) {
   return node;
 }
 
-export const el = (name, attributes, ...children) => furnish(document.createElement(name), attributes, children);
+export const el = (name, attributes, ...children) => fill(document.createElement(name), attributes, children);
 
-export const svg = (name, attributes, ...children) => furnish(document.createElementNS(SVG, name), attributes, children);
+export const svg = (name, attributes, ...children) => fill(document.createElementNS(SVG, name), attributes, children);
 
 export const byId = id => document.getElementById(id);
 
 const OVERRIDES = /[\u202a-\u202e\u2066-\u2069]/gu;
 
-// A text without what would turn the words after it around.
+// A text without the characters that would reverse the direction of the words after it.
 export const plain = text => String(text).replace(OVERRIDES, '');
 
-// Names may be full of direction marks: they are kept apart from the words around them, and what would let one name
-// look like another is not shown.
+// Names may contain direction marks. They are isolated from the words around them, and characters that could make one name look like another
+// are removed.
 export const name = (text, attributes) => el('bdi', attributes, plain(text));
 
 // Changes a text only when it differs, so that nothing flickers and no selection is lost.
@@ -35,7 +35,7 @@ export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-// Filled for yes, hollow for no, crossed for no answer: the same signs everywhere.
+// The symbols of the page: filled for yes, hollow for no, a cross for no answer.
 export function glyph(kind) {
   const shape = {
     yes: () => svg('circle', { cx: 5, cy: 5, r: 4, class: 'full' }),

@@ -1,4 +1,4 @@
-// A round as it is known here: who was asked, what each answered, who was chosen and why. Pure, like `state.js`.
+// A round as the page knows it: who was asked, what each companion answered, who was selected and why. Pure, like `state.js`.
 
 export const MOST_IMPORTANCE = 10;
 
@@ -6,7 +6,7 @@ const number = value => (Number.isFinite(value) ? value : null);
 const list = value => (Array.isArray(value) ? value : []);
 const ids = value => list(value).filter(id => typeof id === 'string');
 
-// A State (docs/design/turn-taking.md T-4), or null where it is none.
+// A State (docs/design/turn-taking.md T-4), or null if `s` is none.
 function stateFrom(s) {
   if (!s || typeof s.from !== 'string') return null;
   return {
@@ -18,7 +18,7 @@ function stateFrom(s) {
   };
 }
 
-// `phase`: `open`, `waiting` (somebody was chosen and waits its turn), `speaking`, `over`.
+// `phase`: `open`, `waiting` (a speaker is selected and about to speak), `speaking`, `over`.
 export function openRound(e) {
   const round = {
     key: `r${e.seq}`,
@@ -31,10 +31,10 @@ export function openRound(e) {
     phase: 'open',
     closedAt: null,
     selected: null,
-    speaker: null, // who has the floor; another than the selected one, if that one failed
+    speaker: null, // who has the floor; not the selected companion if its reply failed
     speakAt: null,
     reason: null,
-    outcome: null, // `said`, `failed` or `dropped`
+    outcome: null, // `posted`, `failed` or `dropped`
     version: 0,
   };
   for (const id of ids(e.asked)) round.ballots.set(id, { asked: true, state: null, entry: null });
@@ -42,7 +42,7 @@ export function openRound(e) {
   return round;
 }
 
-// One whose opening was not seen.
+// A round whose opening this page did not receive.
 export function roundFromResult(e) {
   const states = list(e.states).map(stateFrom).filter(Boolean);
   const wasAsked = state => state.speaks || state.importance > 0;
@@ -54,7 +54,7 @@ const changed = round => {
   return true;
 };
 
-export function takeState(round, e) {
+export function recordState(round, e) {
   const state = stateFrom(typeof e.state === 'object' ? e.state : e);
   const ballot = state && round.ballots.get(state.from);
   if (!ballot || round.phase !== 'open') return false;
@@ -63,7 +63,7 @@ export function takeState(round, e) {
 }
 
 // A decision or an error belongs to the round that asked for it, and is shown there.
-export function takeAnswer(round, entry) {
+export function recordAnswer(round, entry) {
   const ballot = round.ballots.get(entry.companion);
   if (!ballot?.asked || ballot.entry || round.phase !== 'open' || entry.seq < round.seq) return false;
   ballot.entry = entry;
@@ -76,32 +76,32 @@ export const isMissing = ballot => ballot.asked && (ballot.entry?.kind === 'erro
 export const isAwaited = ballot => ballot.asked && !ballot.state && !ballot.entry;
 export const wantsToSpeak = ballot => Boolean(ballot.state?.speaks) && ballot.state.closing !== 'terminal';
 
-// Whoever may speak, as they would: whoever was called upon first, then by importance.
+// The companions that want to speak, in the order of selection: those called upon first, then by importance.
 export function candidates(round) {
-  const wanting = [...round.ballots].filter(([, ballot]) => wantsToSpeak(ballot)).map(([id, ballot]) => ({ id, ...ballot.state }));
-  return wanting.sort((one, other) => other.selected - one.selected || other.importance - one.importance || (one.id < other.id ? -1 : 1));
+  const willing = [...round.ballots].filter(([, ballot]) => wantsToSpeak(ballot)).map(([id, ballot]) => ({ id, ...ballot.state }));
+  return willing.sort((one, other) => other.selected - one.selected || other.importance - one.importance || (one.id < other.id ? -1 : 1));
 }
 
-// Why this one of the candidates: the rule that decided. `spoke(id)` is the number of its newest statement, if one is known.
-function reasonFor(round, spoke) {
+// The rule that selected this candidate. `lastSpoke(id)` is the seq of a companion's newest statement, or null if none is known.
+function reasonFor(round, lastSpoke) {
   const all = candidates(round);
-  const chosen = all.find(candidate => candidate.id === round.selected);
-  if (!chosen) return null;
+  const winner = all.find(candidate => candidate.id === round.selected);
+  if (!winner) return null;
   const named = all.filter(candidate => candidate.selected);
-  if (all.length === 1) return chosen.selected ? 'named' : 'only';
-  if (chosen.selected && named.length === 1) return 'named';
-  const among = chosen.selected ? named : all;
-  const equals = among.filter(candidate => candidate.importance === chosen.importance);
-  const rule = equals.length === 1 ? 'important' : equals.some(({ id }) => spoke(id) !== null) ? 'patient' : 'first';
-  return chosen.selected ? `named_${rule}` : rule;
+  if (all.length === 1) return winner.selected ? 'named' : 'only';
+  if (winner.selected && named.length === 1) return 'named';
+  const rivals = winner.selected ? named : all;
+  const equals = rivals.filter(candidate => candidate.importance === winner.importance);
+  const rule = equals.length === 1 ? 'important' : equals.some(({ id }) => lastSpoke(id) !== null) ? 'patient' : 'first';
+  return winner.selected ? `named_${rule}` : rule;
 }
 
-export function closeRound(round, e, spoke) {
+export function closeRound(round, e, lastSpoke) {
   if (round.phase !== 'open') return false;
   for (const state of list(e.states).map(stateFrom)) {
     if (!state) continue;
     const ballot = round.ballots.get(state.from) ?? { asked: false, state: null, entry: null };
-    // Whoever was waited for to the end has not voted, whatever stands for its vote.
+    // A companion that was still awaited did not vote: the server filled in its State.
     if (isAwaited(ballot) && !state.speaks) ballot.isLate = true;
     ballot.state = state;
     round.ballots.set(state.from, ballot);
@@ -111,12 +111,12 @@ export function closeRound(round, e, spoke) {
   round.speakAt = e.speak_at ?? null;
   round.phase = round.selected ? 'waiting' : 'over';
   round.speaker = round.selected;
-  round.reason = round.selected ? reasonFor(round, spoke) : null;
+  round.reason = round.selected ? reasonFor(round, lastSpoke) : null;
   return changed(round);
 }
 
-// Somebody got the floor: whoever was chosen, or the next one after a reply that failed.
-export function beginToSpeak(round, companion) {
+// A companion got the floor: the selected one, or the next candidate after a failed reply.
+export function startSpeaking(round, companion) {
   const isNext = round.phase === 'waiting' || (round.phase === 'over' && round.outcome === 'failed' && companion !== round.speaker);
   if (!isNext) return false;
   Object.assign(round, { phase: 'speaking', speaker: companion, outcome: null });
@@ -134,7 +134,7 @@ export function withdraw(round, companion) {
   return changed(round);
 }
 
-// Rounds of pages that tell their votes alone: who listened unasked, and who never answered, is not known there.
+// Rounds of older pages, which have only votes. They do not show which companions listened without being asked, or never answered.
 export function roundsFromVotes(entries, spokeBefore) {
   const rounds = [];
   let round = null;
@@ -143,7 +143,7 @@ export function roundsFromVotes(entries, spokeBefore) {
     if (!vote) continue;
     const message = Number(entry.record.vote.messageId);
     if (round?.message !== message || round.ballots.has(vote.from)) {
-      round = Object.assign(openRound({ seq: entry.seq, at: entry.at, message_id: message }), { phase: 'over', outcome: 'said' });
+      round = Object.assign(openRound({ seq: entry.seq, at: entry.at, message_id: message }), { phase: 'over', outcome: 'posted' });
       rounds.push(round);
     }
     round.ballots.set(vote.from, { asked: true, state: vote, entry });
@@ -153,8 +153,8 @@ export function roundsFromVotes(entries, spokeBefore) {
   for (const one of rounds) {
     const all = [...one.ballots];
     const won = all.find(([, { entry }]) => entry.record.floor === 'won')?.[0];
-    const isTold = all.some(([, { entry }]) => typeof entry.record.floor === 'string');
-    one.selected = won ?? (isTold ? null : (candidates(one)[0]?.id ?? null));
+    const isRecorded = all.some(([, { entry }]) => typeof entry.record.floor === 'string');
+    one.selected = won ?? (isRecorded ? null : (candidates(one)[0]?.id ?? null));
     one.speaker = one.selected;
     one.reason = one.selected ? reasonFor(one, spokeBefore(one.seq)) : null;
     if (!one.selected) one.outcome = null;

@@ -1,52 +1,52 @@
-// Finds words in what was said; `/` opens it. Older pages are loaded as far as needed.
+// Searches the messages; `/` opens it. Older pages are loaded as needed.
 
 import { byId, say } from './dom.js';
 
-// `room()` is the room shown; `older()` loads a page; `show(wanted, key)` marks the words and goes to an entry.
-export function find({ room, older, show, close: onClose }) {
+// `room()` is the room shown; `older()` loads a page; `show(search, key)` marks the words and goes to an entry.
+export function find({ room, older, show, onClose }) {
   const form = byId('find');
   const input = byId('find-words');
   const count = byId('find-count');
   let at = null;
-  let asked = 0;
+  let searches = 0;
 
   const matches = () => {
-    const wanted = input.value.trim().toLowerCase();
-    if (!wanted) return [];
-    return room().entries.filter(entry => entry.kind === 'message' && (entry.text.toLowerCase().includes(wanted) || entry.from.toLowerCase().includes(wanted)));
+    const search = input.value.trim().toLowerCase();
+    if (!search) return [];
+    return room().entries.filter(entry => entry.kind === 'message' && (entry.text.toLowerCase().includes(search) || entry.from.toLowerCase().includes(search)));
   };
 
-  function tell(found, i) {
-    say(count, input.value.trim() ? (found.length ? `${found.length - i} of ${found.length}${room().complete ? '' : '+'}` : 'nothing found') : '');
+  function showMatch(found, i) {
+    say(count, input.value.trim() ? (found.length ? `${found.length - i} of ${found.length}${room().complete ? '' : '+'}` : 'No matches') : '');
     show(input.value.trim().toLowerCase() || null, found[i]?.key ?? null);
   }
 
-  // Newest first, as in any talk; loads older pages when there is nothing more to be found.
+  // Matches are visited newest first. Older pages are loaded when there is no further match.
   async function move(step) {
-    asked += 1;
-    const mine = asked;
+    searches += 1;
+    const current = searches;
     let found = matches();
     let i = found.findIndex(entry => entry.key === at);
     i = i < 0 ? found.length - 1 : i + step;
     while (i < 0 && input.value.trim() && !room().complete) {
-      say(count, 'looking further back …');
-      const known = found.length;
-      if (!(await older()) || mine !== asked || form.hidden) break;
+      say(count, 'Searching older messages…');
+      const before = found.length;
+      if (!(await older()) || current !== searches || form.hidden) break;
       found = matches();
-      i += found.length - known;
+      i += found.length - before;
     }
-    if (mine !== asked) return;
+    if (current !== searches) return;
     i = Math.max(0, Math.min(i, found.length - 1));
     at = found[i]?.key ?? null;
-    tell(found, i);
+    showMatch(found, i);
   }
 
   input.addEventListener('input', () => {
     at = null;
-    asked += 1;
+    searches += 1;
     const found = matches();
     at = found.at(-1)?.key ?? null;
-    tell(found, found.length - 1);
+    showMatch(found, found.length - 1);
   });
   form.addEventListener('submit', event => {
     event.preventDefault();
@@ -60,12 +60,12 @@ export function find({ room, older, show, close: onClose }) {
   });
   byId('find-older').addEventListener('click', () => move(-1));
   byId('find-newer').addEventListener('click', () => move(1));
-  byId('find-close').addEventListener('click', () => shut());
+  byId('find-close').addEventListener('click', () => close());
 
-  function shut() {
+  function close() {
     if (form.hidden) return false;
     form.hidden = true;
-    asked += 1;
+    searches += 1;
     show(null, null);
     onClose();
     return true;
@@ -77,6 +77,6 @@ export function find({ room, older, show, close: onClose }) {
       input.select();
       input.focus();
     },
-    shut,
+    close,
   };
 }

@@ -1,10 +1,10 @@
-// The live connection to one room: resumes after the last event seen, and comes back by itself when it is lost.
+// The live connection to one room. It resumes after the last event seen, and reconnects when it is lost.
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 20_000;
 
-// `after()` gives the number to resume from; `onFrame` gets each object; `onChange` gets "connecting", "live" or "lost"
-// with the time of the next attempt; `probe` is asked when a connection could not be opened, as the socket says no reason.
+// `after()` returns the seq to resume from. `onFrame` gets each frame. `onChange` gets "connecting", "live" or "lost", with the time of the next
+// attempt. `probe` is called when a connection could not be opened, because a WebSocket does not say why.
 export function connect({ room, after, onFrame, onChange, probe }) {
   let socket = null;
   let timer = null;
@@ -17,14 +17,14 @@ export function connect({ room, after, onFrame, onChange, probe }) {
     if (closed) return;
     const scheme = location.protocol === 'https:' ? 'wss' : 'ws';
     const url = `${scheme}://${location.host}/api/live?room=${encodeURIComponent(room)}&after=${after()}`;
-    const mine = new WebSocket(url);
+    const current = new WebSocket(url);
     let opened = false;
-    socket = mine;
-    mine.onopen = () => {
+    socket = current;
+    current.onopen = () => {
       opened = true;
     };
-    mine.onmessage = message => {
-      if (mine !== socket) return;
+    current.onmessage = message => {
+      if (current !== socket) return;
       let frame;
       try {
         frame = JSON.parse(message.data);
@@ -37,24 +37,24 @@ export function connect({ room, after, onFrame, onChange, probe }) {
       }
       if (frame && typeof frame.event === 'string') onFrame(frame);
     };
-    mine.onclose = () => {
-      if (mine !== socket || closed) return;
+    current.onclose = () => {
+      if (current !== socket || closed) return;
       if (!opened) probe?.();
-      wait();
+      retryLater();
     };
   }
 
-  function wait() {
+  function retryLater() {
     socket = null;
-    const longest = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** failures);
+    const maxPause = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** failures);
     failures += 1;
-    // Jitter, so that a restarted server does not meet all windows at once.
-    const pause = longest * (0.5 + Math.random() / 2);
+    // Jitter, so that windows do not all reconnect to a restarted server at the same time.
+    const pause = maxPause * (0.5 + Math.random() / 2);
     onChange('lost', Date.now() + pause);
     timer = setTimeout(open, pause);
   }
 
-  function again() {
+  function reconnect() {
     if (closed || socket) return;
     failures = 0;
     open();
@@ -65,25 +65,25 @@ export function connect({ room, after, onFrame, onChange, probe }) {
     socket = null;
     if (old) {
       old.close();
-      wait();
+      retryLater();
     }
   }
 
-  const shown = () => document.visibilityState === 'visible' && again();
-  addEventListener('online', again);
+  const onVisible = () => document.visibilityState === 'visible' && reconnect();
+  addEventListener('online', reconnect);
   addEventListener('offline', drop);
-  document.addEventListener('visibilitychange', shown);
+  document.addEventListener('visibilitychange', onVisible);
   onChange('connecting', null);
   open();
 
   return {
-    again,
+    reconnect,
     close() {
       closed = true;
       clearTimeout(timer);
-      removeEventListener('online', again);
+      removeEventListener('online', reconnect);
       removeEventListener('offline', drop);
-      document.removeEventListener('visibilitychange', shown);
+      document.removeEventListener('visibilitychange', onVisible);
       socket?.close();
       socket = null;
     },

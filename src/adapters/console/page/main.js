@@ -1,44 +1,44 @@
-// Puts the page together: which room is shown, what a change redraws, and the keys that work everywhere.
+// Connects the parts of the page: which room is shown, what a change redraws, and the keys that work everywhere.
 
+import { announcement } from './announcements.js';
 import * as api from './api.js';
-import { care } from './care.js';
+import { attention } from './attention.js';
 import { serverNow } from './clock.js';
+import { companionCards } from './companions.js';
 import { compose } from './compose.js';
 import { legend, modelIndicator, showKeys } from './dialogs.js';
 import { byId, name, say } from './dom.js';
-import { elsewhere, titleOf } from './elsewhere.js';
 import { find } from './find.js';
-import { first, noRoom } from './first.js';
-import { keepAll, recallAll } from './keep.js';
-import { kept } from './kept.js';
 import { meters } from './meters.js';
-import { minds } from './minds.js';
 import { notices } from './notices.js';
 import { outbox } from './outbox.js';
 import { people } from './people.js';
+import { platformName, titleOf } from './platforms.js';
 import { rooms } from './rooms.js';
 import { LINGER_MS, tickRounds } from './rounds.js';
 import { nameOf, newRoom } from './state.js';
+import { loadForAll, storeForAll } from './storage.js';
 import { stories } from './story.js';
 import { talk } from './talk.js';
 import { timeline } from './timeline.js';
 import { tonesOf } from './tones.js';
+import { unavailable } from './unavailable.js';
 import { visit } from './visit.js';
-import { sentence } from './voice.js';
+import { noRoom, welcome } from './welcome.js';
 import * as words from './words.js';
 
 const TICK_MS = 100;
 const CALM_TICK_MS = 1000;
-const ROOMS_AGAIN_MS = 20_000;
+const ROOMS_POLL_MS = 20_000;
 
-let here = null; // the visit
-let mail = null; // its outbox
-let known = []; // the rooms
+let current = null; // the visit to the room shown
+let unsent = null; // its outbox
+let allRooms = [];
 let nextAttempt = null;
 let connection = 'connecting';
 
 const notice = notices();
-const tell = problem => notice.show(problem.message, 'problem');
+const showProblem = problem => notice.show(problem.message, 'problem');
 
 const dirty = new Set();
 let drawing = false;
@@ -52,113 +52,113 @@ function change(parts) {
   });
 }
 
-// Where an entry is shown: with its round, with others like it, or alone.
-const homeOf = entry => entry?.round?.key ?? entry?.shownIn ?? entry?.key;
-const story = stories(key => said.reveal(homeOf(view.room.seen.get(key)) ?? key));
+// The key of the item that shows an entry: its round, its group, or its own.
+const itemKeyOf = entry => entry?.round?.key ?? entry?.shownIn ?? entry?.key;
+const story = stories(key => talkView.reveal(itemKeyOf(view.room.seen.get(key)) ?? key));
 
-// What the items of the talk are drawn with.
+// What the items of the conversation need to be drawn.
 const view = {
   room: newRoom(''),
   loaded: false,
-  wanted: null,
+  search: null,
   found: null,
   epoch: '',
   stories: story,
   tone: id => tone(id),
   act: {
-    open: entry => story.toggle(here.room, entry),
+    open: entry => story.toggle(current.room, entry),
     unfold: item => story.unfold(item.key),
-    reply: entry => writing.reply(entry, entry.role === 'companion' ? nameOf(view.room, entry.from) : entry.from),
-    edit: entry => writing.edit(entry),
+    reply: entry => composer.reply(entry, entry.role === 'companion' ? nameOf(view.room, entry.from) : entry.from),
+    edit: entry => composer.edit(entry),
     remove(entry, button) {
-      if (button.dataset.sure) return writing.remove(entry);
+      if (button.dataset.sure) return composer.remove(entry);
       button.dataset.sure = 'yes';
-      button.textContent = 'really?';
+      button.textContent = 'Really delete?';
       setTimeout(() => {
         delete button.dataset.sure;
-        button.textContent = 'delete';
+        button.textContent = 'Delete';
       }, 4000);
     },
-    again: entry => mail.again(entry.id),
-    discard: entry => mail.discard(entry.id),
+    again: entry => unsent.retry(entry.id),
+    discard: entry => unsent.discard(entry.id),
     rewrite(entry) {
-      mail.discard(entry.id);
-      writing.write(entry.text);
+      unsent.discard(entry.id);
+      composer.write(entry.text);
     },
   },
 };
 let tone = tonesOf(view.room);
 
-const speaker = people(() => writing.draw());
-const writing = compose({ me: speaker.me, room: () => here?.room ?? null, outbox: () => mail, tell, sent: () => said.end(), tone: id => tone(id) });
-const said = talk(byId('log'), byId('to-end'), {
+const speaker = people(() => composer.draw());
+const composer = compose({ me: speaker.me, room: () => current?.room ?? null, outbox: () => unsent, showProblem, sent: () => talkView.end(), tone: id => tone(id) });
+const talkView = talk(byId('log'), byId('to-end'), {
   view,
   now: serverNow,
-  older: () => here?.older(),
+  older: () => current?.older(),
   empty: room => {
-    const ours = mail;
+    const roomOutbox = unsent;
     if (!room.id) return noRoom();
-    return first(room, { tone: id => tone(id), me: speaker.me, say: (from, text) => ours.say(from, text) });
+    return welcome(room, { tone: id => tone(id), me: speaker.me, send: (from, text) => roomOutbox.send(from, text) });
   },
 });
 
 function goTo(entry) {
-  byId('minds').querySelector('[data-open]') && thoughts.shut();
-  const told = entry.toldBy ?? entry;
-  const home = homeOf(told);
-  if (home !== told.key && !story.has(home)) story.unfold(home, false);
-  story.show(here.room, told);
-  requestAnimationFrame(() => said.go(home));
+  byId('companions').querySelector('[data-open]') && cards.close();
+  const shown = entry.shownAs ?? entry;
+  const itemKey = itemKeyOf(shown);
+  if (itemKey !== shown.key && !story.has(itemKey)) story.unfold(itemKey, false);
+  story.show(current.room, shown);
+  requestAnimationFrame(() => talkView.go(itemKey));
 }
-const thoughts = minds(byId('minds'), {
+const cards = companionCards(byId('companions'), {
   tone: id => tone(id),
   act: {
-    temper: (id, interjection) => api.patchRoom(here.room.id, { companions: { [id]: { interjection } } }).then(() => here.refresh()).catch(tell),
-    pause: (id, paused) => api.patchRoom(here.room.id, { companions: { [id]: { paused } } }).then(() => here.refresh()).catch(tell),
-    why: id => api.why(here.room.id, id),
+    setLevel: (id, interjection) => api.patchRoom(current.room.id, { companions: { [id]: { interjection } } }).then(() => current.refresh()).catch(showProblem),
+    pause: (id, paused) => api.patchRoom(current.room.id, { companions: { [id]: { paused } } }).then(() => current.refresh()).catch(showProblem),
+    why: id => api.why(current.room.id, id),
     open: goTo,
-    call: id => writing.address(nameOf(view.room, id)),
+    address: id => composer.address(nameOf(view.room, id)),
   },
 });
 const drawMeters = meters(byId('meters'));
-const line = timeline(byId('timeline'), { tone: id => tone(id), go: key => said.go(homeOf(view.room.seen.get(key)) ?? key) });
+const timelineView = timeline(byId('timeline'), { tone: id => tone(id), go: key => talkView.go(itemKeyOf(view.room.seen.get(key)) ?? key) });
 const search = find({
   room: () => view.room,
-  older: () => here.older(),
-  show(wanted, key) {
-    view.wanted = wanted;
+  older: () => current.older(),
+  show(text, key) {
+    view.search = text;
     view.found = key;
-    said.redraw();
-    if (key) said.go(key, false);
+    talkView.redraw();
+    if (key) talkView.go(key, false);
   },
-  close: () => writing.focus(),
+  onClose: () => composer.focus(),
 });
-const list = rooms({ open: (id, anew) => open(id, anew), tell, changed: readRooms });
+const list = rooms({ open: (id, reload) => open(id, reload), showProblem, changed: readRooms });
 const models = modelIndicator();
 const announce = text => notice.announce(text);
-// Nothing is told in a room in which nothing goes on: whether that is so still is asked for.
-const askAgain = () => here?.refresh().catch(() => {});
-const cares = care({ tell, announce, looked: isChanged => (isChanged || view.room.keptAway) && askAgain() });
-const away = kept({ room: () => view.room, released: () => cares.look(), tell, announce });
+// A room that is not processed sends no events, so its state is requested.
+const refreshState = () => current?.refresh().catch(() => {});
+const attentionView = attention({ showProblem, announce, polled: isChanged => (isChanged || view.room.unavailable) && refreshState() });
+const unavailableNotice = unavailable({ room: () => view.room, released: () => attentionView.poll(), showProblem, announce });
 
 function draw() {
   const parts = new Set(dirty);
   dirty.clear();
   if (parts.has('loaded')) view.loaded = true;
-  if (parts.has('minds')) {
+  if (parts.has('companions')) {
     tone = tonesOf(view.room);
-    // Names and colours belong to what is drawn: when they change, the talk is drawn anew.
-    const epoch = [...view.room.minds.values()].map(mind => `${mind.id}=${mind.name}`).join();
+    // Items show names and colours, so they are redrawn when these change.
+    const epoch = [...view.room.companions.values()].map(companion => `${companion.id}=${companion.name}`).join();
     if (epoch !== view.epoch) {
       view.epoch = epoch;
       parts.add('talk');
     }
-    thoughts.draw(view.room, serverNow());
+    cards.draw(view.room, serverNow());
     drawMeters(view.room);
-    away.draw(serverNow());
+    unavailableNotice.draw(serverNow());
   }
-  if (parts.has('talk') || parts.has('loaded')) said.redraw();
-  line.draw(view.room, serverNow());
+  if (parts.has('talk') || parts.has('loaded')) talkView.redraw();
+  timelineView.draw(view.room, serverNow());
 }
 
 function showConnection(state, at) {
@@ -166,89 +166,89 @@ function showConnection(state, at) {
   connection = state;
   nextAttempt = at;
   byId('connection').dataset.state = state;
-  document.body.classList.toggle('out-of-touch', state === 'lost');
+  document.body.classList.toggle('disconnected', state === 'lost');
   sayConnection();
-  if (state === 'lost' && before === 'live') notice.announce('The connection is lost. What you type is kept.');
+  if (state === 'lost' && before === 'live') notice.announce('Connection lost. What you type is kept.');
   if (state === 'live' && before === 'lost') notice.announce('Connected again.');
   if (state === 'live' && before !== 'live') {
-    mail?.flush();
-    models.look();
-    cares.look();
+    unsent?.flush();
+    models.poll();
+    attentionView.poll();
   }
 }
 
 function sayConnection() {
   if (connection !== 'lost') return say(byId('connection-words'), connection);
   const left = Math.ceil((nextAttempt - Date.now()) / 1000);
-  say(byId('connection-words'), left > 0 ? `connection lost · again in ${left} s` : 'connection lost · trying');
+  say(byId('connection-words'), left > 0 ? `connection lost · retrying in ${left} s` : 'connection lost · retrying');
 }
-byId('connection').addEventListener('click', () => here?.again());
+byId('connection').addEventListener('click', () => current?.reconnect());
 
-function showWhere() {
-  const room = known.find(other => other.id === here?.room.id);
-  // A title names the guild already.
+function showTitle() {
+  const room = allRooms.find(other => other.id === current?.room.id);
+  // A title contains the guild's name already.
   const about = room?.title ? room.id : room?.guild;
-  byId('where').replaceChildren(name(room ? titleOf(room) : (here?.room.id ?? 'rooms'), { class: 'where-room' }), about ? name(` · ${about}`, { class: 'where-guild' }) : '');
+  byId('room-title').replaceChildren(name(room ? titleOf(room) : (current?.room.id ?? 'Rooms'), { class: 'room-title-name' }), about ? name(` · ${about}`, { class: 'room-title-guild' }) : '');
   document.title = room ? `${titleOf(room)} · tertulia` : 'tertulia';
 }
 
-// In a channel of another platform nobody writes from here.
-function showElsewhere(platform) {
+// Nobody can write from this page in a channel of another platform.
+function showPlatform(platform) {
   byId('compose').hidden = Boolean(platform);
   byId('people-section').hidden = Boolean(platform);
-  byId('said-elsewhere').hidden = !platform;
-  say(byId('said-elsewhere'), platform ? `This channel is talked in on ${platform}: write there, and see here what becomes of it.` : '');
+  byId('other-platform').hidden = !platform;
+  say(byId('other-platform'), platform ? `This is a ${platform} channel. Write on ${platform}, and follow the conversation here.` : '');
 }
 
-function open(id, anew = false) {
-  if (!id || (here?.room.id === id && !anew)) return;
-  here?.close();
+function open(id, reload = false) {
+  if (!id || (current?.room.id === id && !reload)) return;
+  current?.close();
   story.clear();
-  search.shut();
-  said.forget();
-  Object.assign(view, { loaded: false, wanted: null, found: null, epoch: '' });
-  // What it says at once, it says before it has a name here.
-  let mine = null;
-  mine = visit(id, {
-    change: parts => mine === here && change(parts),
+  search.close();
+  talkView.reset();
+  Object.assign(view, { loaded: false, search: null, found: null, epoch: '' });
+  // The first callbacks may come before `visit` returns.
+  let opened = null;
+  opened = visit(id, {
+    change: parts => opened === current && change(parts),
     event(e, isNew) {
-      if (mine !== here) return;
-      // Fewer events than are known here: the room was deleted and made anew.
-      if (e.event === 'hello' && e.last < mine.room.last) return open(id, true);
+      if (opened !== current) return;
+      // The server has fewer events than this page: the room was deleted and created again.
+      if (e.event === 'hello' && e.last < opened.room.last) return open(id, true);
       if (e.event === 'notice' && typeof e.text === 'string') notice.show(e.text);
-      if (isNew) notice.announce(sentence(mine.room, e, speaker.me()));
-      if (isNew && e.event === 'round' && !e.selected) setTimeout(() => mine === here && change(['talk']), LINGER_MS);
+      if (isNew) notice.announce(announcement(opened.room, e, speaker.me()));
+      if (isNew && e.event === 'round' && !e.selected) setTimeout(() => opened === current && change(['talk']), LINGER_MS);
       if (isNew && e.event === 'paused') readRooms().catch(() => {});
-      // Who is present, paused or tempered is more than the event tells.
-      if (isNew && ['joined', 'paused', 'tempered'].includes(e.event)) mine.refresh().catch(() => {});
+      // These events do not contain the whole new state of the companions.
+      if (isNew && ['joined', 'paused', 'tempered'].includes(e.event)) opened.refresh().catch(() => {});
       if (e.event === 'message') {
-        mail.settle();
-        const room = known.find(other => other.id === id);
+        unsent.saveIfChanged();
+        const room = allRooms.find(other => other.id === id);
         if (isNew && room) {
           room.last_at = e.at;
           list.redraw();
         }
       }
     },
-    connection: (state, at) => (mine === null || mine === here) && showConnection(state, at),
+    connection: (state, at) => (opened === null || opened === current) && showConnection(state, at),
     problem(problem) {
-      if (mine !== here) return;
-      if (problem.status !== 404) return tell(problem);
+      if (opened !== current) return;
+      if (problem.status !== 404) return showProblem(problem);
       readRooms().catch(() => {});
     },
   });
-  here = mine;
-  view.room = mine.room;
-  mail = outbox(mine.room, () => mine === here && change(['talk']));
+  current = opened;
+  view.room = opened.room;
+  unsent = outbox(opened.room, () => opened === current && change(['talk']));
   byId('message').disabled = false;
-  keepAll('room', id);
+  storeForAll('room', id);
   if (location.hash !== `#/${encodeURIComponent(id)}`) history.replaceState(null, '', `#/${encodeURIComponent(id)}`);
-  list.set(known, id);
-  showWhere();
-  showElsewhere(mine.room.elsewhere);
-  writing.restore();
+  list.set(allRooms, id);
+  showTitle();
+  showPlatform(opened.room.platform);
+  composer.restore();
   showSide(false);
-  change(['talk', 'minds']);
+  change(['talk', 'companions']);
 }
 
 const wantedRoom = () => {
@@ -261,57 +261,57 @@ const wantedRoom = () => {
 
 async function readRooms() {
   const answer = await api.listRooms();
-  known = answer.rooms ?? [];
-  const now = here?.room.id;
-  const exists = id => known.some(room => room.id === id);
+  allRooms = answer.rooms ?? [];
+  const now = current?.room.id;
+  const exists = id => allRooms.some(room => room.id === id);
   if (!exists(now)) {
-    if (here) notice.show(`The room ${now} is gone.`);
-    const next = [wantedRoom(), recallAll('room'), known.find(room => !elsewhere(room.id))?.id, known[0]?.id].find(id => id && exists(id));
+    if (current) notice.show(`The room ${now} no longer exists.`);
+    const next = [wantedRoom(), loadForAll('room'), allRooms.find(room => !platformName(room.id))?.id, allRooms[0]?.id].find(id => id && exists(id));
     if (next) open(next);
     else {
-      here?.close();
-      here = null;
-      said.forget();
-      mail = null;
+      current?.close();
+      current = null;
+      talkView.reset();
+      unsent = null;
       Object.assign(view, { room: { ...newRoom(''), greeted: true }, loaded: true });
       byId('message').disabled = true;
-      change(['talk', 'minds']);
+      change(['talk', 'companions']);
       showConnection('no room', null);
-      list.set(known, null);
-      showWhere();
-      showElsewhere('');
+      list.set(allRooms, null);
+      showTitle();
+      showPlatform('');
       showSide(true);
       list.startNew();
       return;
     }
   }
-  const ours = known.find(room => room.id === here?.room.id);
-  if (ours && here) here.room.paused = Boolean(ours.paused);
-  list.set(known, here?.room.id ?? null);
-  showWhere();
+  const currentRoom = allRooms.find(room => room.id === current?.room.id);
+  if (currentRoom && current) current.room.paused = Boolean(currentRoom.paused);
+  list.set(allRooms, current?.room.id ?? null);
+  showTitle();
 }
 
 function showSide(shown) {
   document.body.classList.toggle('side-open', shown);
-  byId('where').setAttribute('aria-expanded', String(shown));
+  byId('room-title').setAttribute('aria-expanded', String(shown));
 }
-byId('where').addEventListener('click', () => showSide(!document.body.classList.contains('side-open')));
+byId('room-title').addEventListener('click', () => showSide(!document.body.classList.contains('side-open')));
 const wide = matchMedia('(min-width: 72.01em)');
-const sideMatters = () => {
-  byId('where').disabled = wide.matches;
+const updateToggle = () => {
+  byId('room-title').disabled = wide.matches;
 };
-wide.addEventListener('change', sideMatters);
-sideMatters();
+wide.addEventListener('change', updateToggle);
+updateToggle();
 byId('help').addEventListener('click', showKeys);
 byId('skip').addEventListener('click', event => {
   event.preventDefault();
-  writing.focus();
+  composer.focus();
 });
 byId('legend').append(...legend());
 addEventListener('hashchange', async () => {
   const id = wantedRoom();
-  const exists = () => known.some(room => room.id === id);
-  // Another window may have made it.
+  const exists = () => allRooms.some(room => room.id === id);
+  // Another window may have created the room.
   if (id && !exists()) await readRooms().catch(() => {});
   if (id && exists()) open(id);
   else if (id) notice.show(`There is no room ${id}.`);
@@ -325,10 +325,10 @@ document.addEventListener('keydown', event => {
   if (event.key === 'Escape') {
     if (document.body.classList.contains('side-open')) {
       showSide(false);
-      byId('where').focus();
-    } else if (!search.shut() && !writing.leave() && !thoughts.shut()) {
-      const shut = story.shutLast();
-      if (!shut && !notice.shut()) writing.focus();
+      byId('room-title').focus();
+    } else if (!search.close() && !composer.cancel() && !cards.close()) {
+      const closed = story.closeLast();
+      if (!closed && !notice.clear()) composer.focus();
     }
     return;
   }
@@ -343,19 +343,19 @@ document.addEventListener('keydown', event => {
   }
 });
 
-// Numbers run while something is running, and slowly for people who want no motion.
+// Numbers are updated often while something is running, and once a second for people who prefer reduced motion.
 const calm = matchMedia('(prefers-reduced-motion: reduce)');
-let lastLine = 0;
+let lastTimelineDraw = 0;
 function tick() {
   const now = serverNow();
-  const running = thoughts.tick(view.room, now);
-  said.tick(now, words.seconds);
+  const running = cards.tick(view.room, now);
+  talkView.tick(now, words.seconds);
   tickRounds(byId('log'), now);
   sayConnection();
-  away.draw(now);
-  if (document.visibilityState === 'visible' && now - lastLine > 1000) {
-    lastLine = now;
-    line.draw(view.room, now);
+  unavailableNotice.draw(now);
+  if (document.visibilityState === 'visible' && now - lastTimelineDraw > 1000) {
+    lastTimelineDraw = now;
+    timelineView.draw(view.room, now);
   }
   setTimeout(tick, calm.matches || !running ? CALM_TICK_MS / (calm.matches ? 1 : 2) : TICK_MS);
 }
@@ -365,13 +365,13 @@ async function begin() {
     await readRooms();
   } catch (problem) {
     showConnection('lost', Date.now() + 3000);
-    if (!problem.passing) tell(problem);
+    if (!problem.isTransient) showProblem(problem);
     setTimeout(begin, 3000);
     return;
   }
-  setInterval(() => readRooms().catch(() => {}), ROOMS_AGAIN_MS);
-  writing.focus();
+  setInterval(() => readRooms().catch(() => {}), ROOMS_POLL_MS);
+  composer.focus();
 }
-writing.draw();
+composer.draw();
 begin();
 tick();

@@ -1,33 +1,33 @@
-// Completes "@" in the message field to a name of somebody present: arrow keys choose, Enter or Tab takes it, Esc leaves it.
+// Completes "@" in the message field to the name of a companion or person in the room: arrow keys select, Enter or Tab inserts, Esc closes.
 
 import { el, name } from './dom.js';
 
-const BEGUN = /(^|\s)@([\p{L}\p{M}\p{N}_.-]*)$/u;
+const PARTIAL = /(^|\s)@([\p{L}\p{M}\p{N}_.-]*)$/u;
 const MOST = 6;
 const LOOKED_BACK = 300;
 
-// Companions first, then people who spoke lately, without the one who writes.
+// Companions first, then people who spoke recently, without the writer.
 function present(room, me) {
   const people = new Set();
   for (let i = room.entries.length - 1; i >= Math.max(0, room.entries.length - LOOKED_BACK); i -= 1) {
     const entry = room.entries[i];
     if (entry.kind === 'message' && entry.role === 'user' && entry.from !== me) people.add(entry.from);
   }
-  const companions = [...room.minds.values()].map(mind => ({ id: mind.id, shown: mind.name, written: /\s/u.test(mind.name) ? mind.id : mind.name }));
-  // A name with a space in it cannot be told from the words after it.
+  const companions = [...room.companions.values()].map(companion => ({ id: companion.id, shown: companion.name, written: /\s/u.test(companion.name) ? companion.id : companion.name }));
+  // A name with a space is not offered, because it would be unclear where the mention ends.
   return [...companions, ...[...people].filter(who => !/\s/u.test(who)).map(who => ({ id: null, shown: who, written: who }))];
 }
 
-// `room()` is the room shown, `me()` who writes, `tone(id)` the accent of a companion; `changed()` follows a completion.
+// `room()` is the room shown, `me()` the writer, `tone(id)` the accent of a companion. `changed()` is called after a completion.
 export function mention(field, { room, me, tone, changed }) {
-  const list = el('ul', { id: 'mentions', class: 'mentions', role: 'listbox', 'aria-label': 'Names of those present', hidden: true });
+  const list = el('ul', { id: 'mentions', class: 'mentions', role: 'listbox', 'aria-label': 'People and companions in this room', hidden: true });
   field.before(list);
   field.setAttribute('aria-autocomplete', 'list');
   field.setAttribute('aria-controls', 'mentions');
   let found = [];
   let at = 0;
 
-  function shut() {
+  function close() {
     list.hidden = true;
     found = [];
     field.removeAttribute('aria-activedescendant');
@@ -37,7 +37,7 @@ export function mention(field, { room, me, tone, changed }) {
     list.hidden = false;
     list.replaceChildren(
       ...found.map((one, i) =>
-        el('li', { id: `mention-${i}`, role: 'option', 'aria-selected': String(i === at), 'data-tone': one.id === null ? null : tone(one.id), onpointerdown: event => (event.preventDefault(), take(one)) }, name(one.shown, { class: one.id === null ? null : 'who' })),
+        el('li', { id: `mention-${i}`, role: 'option', 'aria-selected': String(i === at), 'data-tone': one.id === null ? null : tone(one.id), onpointerdown: event => (event.preventDefault(), insert(one)) }, name(one.shown, { class: one.id === null ? null : 'who' })),
       ),
     );
     field.setAttribute('aria-activedescendant', `mention-${at}`);
@@ -45,29 +45,29 @@ export function mention(field, { room, me, tone, changed }) {
 
   const before = () => field.value.slice(0, field.selectionStart);
 
-  function look() {
-    const begun = room() && field.selectionStart === field.selectionEnd ? before().match(BEGUN) : null;
-    if (!begun) return shut();
-    const wanted = begun[2].toLowerCase();
-    found = present(room(), me()).filter(one => one.shown.toLowerCase().startsWith(wanted) || one.written.toLowerCase().startsWith(wanted)).slice(0, MOST);
-    // What is complete needs no list.
-    if (!found.length || (found.length === 1 && found[0].written.toLowerCase() === wanted)) return shut();
+  function update() {
+    const partial = room() && field.selectionStart === field.selectionEnd ? before().match(PARTIAL) : null;
+    if (!partial) return close();
+    const prefix = partial[2].toLowerCase();
+    found = present(room(), me()).filter(one => one.shown.toLowerCase().startsWith(prefix) || one.written.toLowerCase().startsWith(prefix)).slice(0, MOST);
+    // A complete name needs no list.
+    if (!found.length || (found.length === 1 && found[0].written.toLowerCase() === prefix)) return close();
     at = 0;
     draw();
   }
 
-  function take(one) {
-    const head = before().replace(BEGUN, `$1@`) + one.written;
+  function insert(one) {
+    const head = before().replace(PARTIAL, `$1@`) + one.written;
     const tail = field.value.slice(field.selectionStart);
     field.value = `${head}${tail.startsWith(' ') ? '' : ' '}${tail}`;
     field.setSelectionRange(head.length + 1, head.length + 1);
-    shut();
+    close();
     changed();
   }
 
-  field.addEventListener('input', look);
-  field.addEventListener('click', look);
-  field.addEventListener('blur', shut);
+  field.addEventListener('input', update);
+  field.addEventListener('click', update);
+  field.addEventListener('blur', close);
   field.addEventListener(
     'keydown',
     event => {
@@ -76,8 +76,8 @@ export function mention(field, { room, me, tone, changed }) {
       if (step) {
         at = (at + step + found.length) % found.length;
         draw();
-      } else if ((event.key === 'Enter' && !event.shiftKey) || event.key === 'Tab') take(found[at]);
-      else if (event.key === 'Escape') shut();
+      } else if ((event.key === 'Enter' && !event.shiftKey) || event.key === 'Tab') insert(found[at]);
+      else if (event.key === 'Escape') close();
       else return;
       event.preventDefault();
       event.stopImmediatePropagation();

@@ -1,51 +1,55 @@
-// Two small meters that warm up before they trip: how often companions spoke in a row, and how much the last messages repeat one another.
+// Two small meters that fill before a limit is reached: the companion streak, and the repetition score of the last messages.
 
 import { el, say } from './dom.js';
-import { MOST_ALIKE } from './guard.js';
+import { REPETITION_LIMIT } from './loop-guard.js';
 import * as words from './words.js';
 
-function meter(label) {
-  const full = el('span', { class: 'meter-full' });
-  const said = el('span', { class: 'meter-words', 'aria-hidden': 'true' });
-  const node = el('div', { class: 'meter', role: 'meter', tabindex: '0', 'aria-label': label, 'aria-valuemin': '0' }, el('span', { 'aria-hidden': 'true' }, label), el('span', { class: 'meter-bar', 'aria-hidden': 'true' }, full), said);
+function meter(name) {
+  const fill = el('span', { class: 'meter-full' });
+  const label = el('span', { 'aria-hidden': 'true' }, name);
+  const explanation = el('span', { class: 'meter-words', 'aria-hidden': 'true' });
+  const node = el('div', { class: 'meter', role: 'meter', tabindex: '0', 'aria-label': name, 'aria-valuemin': '0' }, label, el('span', { class: 'meter-bar', 'aria-hidden': 'true' }, fill), explanation);
   return {
     node,
-    set(value, most, sentence) {
-      node.setAttribute('aria-valuemax', most);
-      node.setAttribute('aria-valuenow', Math.min(most, value));
+    set(value, max, sentence, shown = '') {
+      node.setAttribute('aria-valuemax', max);
+      node.setAttribute('aria-valuenow', Math.min(max, value));
       node.setAttribute('aria-valuetext', sentence);
-      node.toggleAttribute('data-tripped', value >= most);
-      node.style.setProperty('--full', Math.min(1, value / most).toFixed(3));
-      say(said, sentence);
+      node.toggleAttribute('data-tripped', value >= max);
+      node.style.setProperty('--full', Math.min(1, value / max).toFixed(3));
+      say(label, shown ? `${name} ${shown}` : name);
+      say(explanation, sentence);
     },
   };
 }
 
-function inARow({ streak, mostInARow, turns, mostTurns }) {
-  const limit = mostTurns ? ` In all ${words.count(turns, 'time')} of ${mostTurns} in this talk.` : '';
-  if (streak >= mostInARow) return `The companions have spoken ${words.times(streak)} in a row: they wait for a person.${limit}`;
-  if (!streak) return `No companion has spoken since a person did. After ${words.inWords(mostInARow)} in a row they wait for a person.${limit}`;
-  return `Companions have spoken ${words.times(streak)} in a row. After ${words.inWords(mostInARow)} they wait for a person.${limit}`;
+function streakSentence({ streak, maxStreak, turns, maxTurns }) {
+  const turnLimit = maxTurns ? ` This conversation has used ${turns.toLocaleString()} of its ${words.count(maxTurns, 'turn')}.` : '';
+  if (streak >= maxStreak) return `The companions have spoken ${words.times(streak)} in a row and are waiting for a person.${turnLimit}`;
+  if (!streak) return `No companion has spoken since the last message by a person. After ${words.count(maxStreak, 'statement')} in a row, the companions wait for a person.${turnLimit}`;
+  const soFar = streak === 1 ? 'One companion has spoken since the last message by a person.' : `Companions have spoken ${words.times(streak)} in a row.`;
+  return `${soFar} After ${words.count(maxStreak, 'statement')} in a row, they wait for a person.${turnLimit}`;
 }
 
-function alike({ score, detections }) {
-  if (score === null) return 'How much the last five messages repeat one another; it is judged when companions talk with each other.';
-  if (score <= MOST_ALIKE) return `The last messages are alike by ${score.toFixed(2)}. Over ${MOST_ALIKE} the talk goes in circles, and companions are told to end it.`;
-  return `The last messages are alike by ${score.toFixed(2)}: the talk goes in circles${detections > 1 ? `, ${words.times(detections)} now` : ''}. The companions are told to change the topic or to end it.`;
+function repetitionSentence({ score, detections }) {
+  if (score === null) return 'How much the last five messages repeat each other. It is measured when companions talk to each other.';
+  const measured = `The repetition score of the last messages is ${score.toFixed(2)}`;
+  if (score <= REPETITION_LIMIT) return `${measured}. Above ${REPETITION_LIMIT}, the companions are told to change the topic or end the conversation.`;
+  return `${measured}: the conversation is repeating itself${detections > 1 ? ` (detected ${words.times(detections)})` : ''}. The companions are told to change the topic or end the conversation.`;
 }
 
 export function meters(root) {
-  const streak = meter('in a row');
-  const circles = meter('alike');
+  const streak = meter('Companion streak');
+  const repetition = meter('Repetition');
   root.hidden = true;
-  root.append(streak.node, circles.node);
-  return ({ guard, minds }) => {
-    // One companion alone has nobody to talk on with.
-    root.hidden = minds.size < 2;
+  root.append(streak.node, repetition.node);
+  return ({ guard, companions }) => {
+    // A single companion has nobody to keep talking to.
+    root.hidden = companions.size < 2;
     root.toggleAttribute('data-warm', guard.streak > 0 || guard.score > 0);
-    streak.set(guard.streak, guard.mostInARow, inARow(guard));
-    // What is over the limit trips, not what reaches it.
+    streak.set(guard.streak, guard.maxStreak, streakSentence(guard), `${guard.streak}/${guard.maxStreak}`);
+    // A score equal to the limit does not trip the meter, only a score above it.
     const score = guard.score ?? 0;
-    circles.set(score > MOST_ALIKE ? MOST_ALIKE : Math.min(score, MOST_ALIKE - 0.001), MOST_ALIKE, alike(guard));
+    repetition.set(score > REPETITION_LIMIT ? REPETITION_LIMIT : Math.min(score, REPETITION_LIMIT - 0.001), REPETITION_LIMIT, repetitionSentence(guard));
   };
 }

@@ -1,7 +1,7 @@
-// Messages on their way: grey until accepted, kept across reloads, sent again with the same id so that none is said twice.
+// Messages that are not accepted yet. They are stored across reloads, and sent again with the same id so that none is posted twice.
 
 import * as api from './api.js';
-import { keep, recall } from './keep.js';
+import { store, load } from './storage.js';
 
 const AGAIN_MS = 4000;
 
@@ -9,13 +9,13 @@ const key = room => `outbox.${room.id}`;
 
 // `change()` is called when a pending message changed.
 export function outbox(room, change) {
-  room.pending = recall(key(room), []).map(message => ({ ...message, state: message.state === 'sending' ? 'waiting' : message.state }));
+  room.pending = load(key(room), []).map(message => ({ ...message, state: message.state === 'sending' ? 'waiting' : message.state }));
 
-  let kept = room.pending.length;
+  let savedCount = room.pending.length;
 
   function save() {
-    kept = room.pending.length;
-    keep(key(room), room.pending.filter(message => !message.seq));
+    savedCount = room.pending.length;
+    store(key(room), room.pending.filter(message => !message.seq));
   }
 
   function changed() {
@@ -25,50 +25,50 @@ export function outbox(room, change) {
 
   let timer = null;
 
-  async function send(message) {
+  async function post(message) {
     Object.assign(message, { state: 'sending', problem: null });
     changed();
     const body = { from: message.from, text: message.text, id: message.id };
     if (message.replyTo) body.reply_to = message.replyTo;
     try {
       const { seq } = await api.postMessage(room.id, body);
-      // Its event may have come first, and removed it.
+      // The live event may have arrived first.
       Object.assign(message, { state: 'accepted', seq });
       if (room.seen.has(`m${seq}`)) room.pending = room.pending.filter(other => other !== message);
     } catch (problem) {
       Object.assign(message, { state: problem.status === 0 ? 'waiting' : 'refused', problem: problem.message });
-      // The live connection may stand while one request was lost.
+      // The live connection may be up although this request failed, so the message is sent again after a while.
       if (message.state === 'waiting') timer ??= setTimeout(flush, AGAIN_MS);
     }
     changed();
   }
 
-  // What waits for the connection goes out in the order in which it was written.
+  // Messages that wait for the connection are sent in the order in which they were written.
   async function flush() {
     clearTimeout(timer);
     timer = null;
     for (const message of room.pending.filter(other => other.state === 'waiting')) {
-      await send(message);
+      await post(message);
       if (message.state === 'waiting') return;
     }
   }
 
   return {
-    say(from, text, replyTo = null) {
+    send(from, text, replyTo = null) {
       const message = { id: api.newId(), from, text, replyTo, at: new Date().toISOString(), state: 'sending', problem: null, seq: null };
       room.pending.push(message);
-      return send(message);
+      return post(message);
     },
-    again: id => {
+    retry: id => {
       const message = room.pending.find(other => other.id === id);
-      return message && send(message);
+      return message && post(message);
     },
     discard(id) {
       room.pending = room.pending.filter(other => other.id !== id);
       changed();
     },
     flush,
-    // After events: what was accepted need not be kept any longer.
-    settle: () => room.pending.length !== kept && save(),
+    // Called after a message event, because accepted messages need not be stored any longer.
+    saveIfChanged: () => room.pending.length !== savedCount && save(),
   };
 }

@@ -1,7 +1,7 @@
-// Who speaks in this window. Several windows may speak as several people.
+// The person who speaks in this window. Several windows can speak as several people.
 
 import { byId, el, name } from './dom.js';
-import { keep, keepAll, recall, recallAll } from './keep.js';
+import { store, storeForAll, load, loadForAll } from './storage.js';
 
 const FIRST_NAME = 'Ana';
 const MOST_NAMES = 6;
@@ -9,24 +9,24 @@ const LONGEST_NAME = 64;
 
 export function people(changed) {
   const root = byId('people');
-  let me = recall('me') ?? recallAll('people', [])[0] ?? FIRST_NAME;
-  // Another window may take another name; this one keeps its own.
-  keep('me', me);
+  let me = load('me') ?? loadForAll('people', [])[0] ?? FIRST_NAME;
+  // Another window can change the shared list of names; this window keeps its own name.
+  store('me', me);
 
-  function become(wanted) {
-    const given = wanted.trim().slice(0, LONGEST_NAME);
-    if (!given) return draw();
-    me = given;
-    keep('me', me);
-    keepAll('people', [me, ...recallAll('people', []).filter(other => other !== me)].slice(0, MOST_NAMES));
+  function speakAs(wanted) {
+    const person = wanted.trim().slice(0, LONGEST_NAME);
+    if (!person) return draw();
+    me = person;
+    store('me', me);
+    storeForAll('people', [me, ...loadForAll('people', []).filter(other => other !== me)].slice(0, MOST_NAMES));
     draw();
     changed(me);
   }
 
   function draw() {
-    const others = [...new Set([...recallAll('people', []), FIRST_NAME, 'Ben'])].filter(other => other !== me).slice(0, MOST_NAMES);
+    const others = [...new Set([...loadForAll('people', []), FIRST_NAME, 'Ben'])].filter(other => other !== me).slice(0, MOST_NAMES);
     const input = el('input', { id: 'me', value: me, maxlength: LONGEST_NAME, autocomplete: 'off', spellcheck: 'false', dir: 'auto' });
-    input.addEventListener('change', () => become(input.value));
+    input.addEventListener('change', () => speakAs(input.value));
     input.addEventListener('keydown', event => {
       if (event.key === 'Enter') {
         event.preventDefault();
@@ -35,8 +35,8 @@ export function people(changed) {
       }
     });
     root.replaceChildren(
-      el('div', { class: 'me' }, el('label', { for: 'me' }, 'you:'), input),
-      el('ul', { class: 'others' }, others.map(other => el('li', null, el('button', { class: 'quiet-button', title: 'Speak as this person', onclick: () => become(other) }, 'speak as ', name(other))))),
+      el('div', { class: 'me' }, el('label', { for: 'me' }, 'You:'), input),
+      el('ul', { class: 'others' }, others.map(other => el('li', null, el('button', { class: 'quiet-button', onclick: () => speakAs(other) }, 'Speak as ', name(other))))),
     );
   }
 

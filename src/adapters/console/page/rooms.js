@@ -1,19 +1,19 @@
-// The rooms: which there are, making one, and what can be done with the one that is open.
+// The list of rooms, the form for a new room, and the actions for the open room.
 
 import * as api from './api.js';
 import { serverNow } from './clock.js';
+import { companionPicker } from './companion-picker.js';
 import { byId, el, name } from './dom.js';
-import { areMany, elsewhere, listed, titleParts } from './elsewhere.js';
-import { guests } from './guests.js';
+import { areMany, listed, platformName, titleParts } from './platforms.js';
 import * as words from './words.js';
 
-const IDS = /^[\p{L}\p{N}][\p{L}\p{N}_.-]{0,63}$/u;
+const ROOM_NAME = /^[\p{L}\p{N}][\p{L}\p{N}_.-]{0,63}$/u;
 
-// A button that asks before it acts: the second press within some seconds means it.
-export function twice(label, sure, act) {
+// A button that must be pressed twice: the first press asks for confirmation, the second within five seconds acts.
+function confirmButton(label, confirmation, act) {
   let timer = null;
   const button = el('button', { class: 'quiet-button', type: 'button' }, label);
-  const calm = () => {
+  const reset = () => {
     clearTimeout(timer);
     timer = null;
     button.textContent = label;
@@ -21,38 +21,38 @@ export function twice(label, sure, act) {
   };
   button.addEventListener('click', () => {
     if (timer) {
-      calm();
+      reset();
       act();
       return;
     }
-    button.textContent = sure;
+    button.textContent = confirmation;
     button.classList.add('danger');
-    timer = setTimeout(calm, 5000);
+    timer = setTimeout(reset, 5000);
   });
-  button.addEventListener('blur', calm);
+  button.addEventListener('blur', reset);
   return button;
 }
 
-// `open(id)` visits a room; `tell(problem)` shows a refusal; `changed()` is called when the list must be read again.
-export function rooms({ open, tell, changed }) {
+// `open(id)` opens a room; `showProblem(problem)` shows a refusal; `changed()` loads the list again.
+export function rooms({ open, showProblem, changed }) {
   const listNode = byId('rooms');
   const filter = byId('room-filter');
   const newNode = byId('new-room');
-  const careNode = byId('room-care');
+  const actionsNode = byId('room-actions');
   let all = [];
   let current = null;
 
   function entry(room) {
-    const { what, where } = titleParts(room);
+    const { channel, location } = titleParts(room);
     return el(
       'li',
       null,
       el(
         'button',
         { class: 'room', 'data-room': room.id, title: room.title ? `${room.title} (${room.id})` : null, 'aria-current': room.id === current ? 'true' : null, onclick: () => open(room.id) },
-        name(what, { class: 'room-name' }),
-        el('span', { class: 'room-about' }, room.paused ? 'paused' : room.last_at ? words.ago(room.last_at, serverNow()) : elsewhere(room.id) ? '' : 'empty'),
-        where ? name(where, { class: 'room-where' }) : null,
+        name(channel, { class: 'room-name' }),
+        el('span', { class: 'room-about' }, room.paused ? 'paused' : room.last_at ? words.ago(room.last_at, serverNow()) : platformName(room.id) ? '' : 'empty'),
+        location ? name(location, { class: 'room-where' }) : null,
       ),
     );
   }
@@ -65,42 +65,42 @@ export function rooms({ open, tell, changed }) {
     listNode.replaceChildren(
       ...groups.flatMap(({ platform, rooms: shown, more }) => [
         platform ? el('h3', { class: 'room-platform' }, platform) : null,
-        el('ul', { 'aria-label': platform ? `Channels of ${platform}` : 'Rooms of the console' }, shown.map(entry)),
-        more ? el('p', { class: 'room-more' }, `and ${more.toLocaleString()} more: find them by name above`) : null,
+        el('ul', { 'aria-label': platform ? `${platform} channels` : 'Console rooms' }, shown.map(entry)),
+        more ? el('p', { class: 'room-more' }, `${more.toLocaleString()} more: search by name above`) : null,
       ].filter(Boolean)),
     );
-    if (!groups.length) listNode.append(el('p', { class: 'room-more' }, 'No room is called so.'));
+    if (!groups.length) listNode.append(el('p', { class: 'room-more' }, 'No matching room'));
     if (focused !== null) [...listNode.querySelectorAll('.room')].find(button => button.dataset.room === focused)?.focus();
   }
 
   function newForm(companions) {
     const problem = el('p', { class: 'form-problem', role: 'alert' });
     const id = el('input', { id: 'new-room-id', required: true, maxlength: '64', autocomplete: 'off', spellcheck: 'false', placeholder: 'study' });
-    // All of them, to begin with: most of what there is to see happens between several.
-    const who = guests(companions, companions, 'Who is present');
+    // All companions are chosen at first, because there is most to see when several are in a room.
+    const picker = companionPicker(companions, companions, 'Companions in this room');
     const form = el(
       'form',
       { class: 'small-form' },
-      el('label', { for: 'new-room-id' }, 'Name of the room'),
+      el('label', { for: 'new-room-id' }, 'Room name'),
       id,
-      who.node,
+      picker.node,
       problem,
-      el('div', { class: 'row' }, el('button', { class: 'solid' }, 'make it'), el('button', { type: 'button', class: 'quiet-button', onclick: drawNew }, 'leave it')),
+      el('div', { class: 'row' }, el('button', { class: 'solid' }, 'Create'), el('button', { type: 'button', class: 'quiet-button', onclick: drawNew }, 'Cancel')),
     );
     form.addEventListener('submit', async event => {
       event.preventDefault();
-      const wanted = id.value.trim().toLowerCase().replace(/\s+/gu, '-');
-      if (!IDS.test(wanted)) {
-        problem.textContent = 'A name has letters, digits, dots, dashes and underscores, up to 64, and begins with a letter or digit.';
+      const newId = id.value.trim().toLowerCase().replace(/\s+/gu, '-');
+      if (!ROOM_NAME.test(newId)) {
+        problem.textContent = 'A room name consists of up to 64 letters, digits, dots, dashes and underscores, and starts with a letter or digit.';
         return;
       }
       try {
-        // Guilds of other platforms have no rooms of the console.
-        const guild = all.find(room => room.id === current && !elsewhere(room.id))?.guild ?? 'home';
-        await api.putRoom(wanted, { guild, companions: who.chosen() });
+        // The room goes to the guild of the open room, unless that guild belongs to another platform.
+        const guild = all.find(room => room.id === current && !platformName(room.id))?.guild ?? 'home';
+        await api.putRoom(newId, { guild, companions: picker.chosen() });
         drawNew();
         await changed();
-        open(wanted);
+        open(newId);
       } catch (refusal) {
         problem.textContent = refusal.message;
       }
@@ -117,12 +117,12 @@ export function rooms({ open, tell, changed }) {
   }
 
   function drawNew() {
-    const button = el('button', { class: 'quiet-button' }, '+ new room');
+    const button = el('button', { class: 'quiet-button' }, '+ New room');
     button.addEventListener('click', async () => {
       try {
         newForm((await api.companions()).companions ?? []);
       } catch (problem) {
-        tell(problem);
+        showProblem(problem);
       }
     });
     newNode.replaceChildren(button);
@@ -130,25 +130,25 @@ export function rooms({ open, tell, changed }) {
 
   function companionsForm(room) {
     const problem = el('p', { class: 'form-problem', role: 'alert' });
-    const place = el('div');
-    let who = null;
-    const form = el('form', { class: 'small-form' }, place, problem, el('div', { class: 'row' }, el('button', { class: 'solid' }, 'so be it'), el('button', { type: 'button', class: 'quiet-button', onclick: drawCare }, 'leave it')));
+    const pickerNode = el('div');
+    let picker = null;
+    const form = el('form', { class: 'small-form' }, pickerNode, problem, el('div', { class: 'row' }, el('button', { class: 'solid' }, 'Save'), el('button', { type: 'button', class: 'quiet-button', onclick: drawActions }, 'Cancel')));
     api
       .companions()
       .then(({ companions = [] }) => {
-        who = guests(companions, room.companions ?? [], 'Who is present', !elsewhere(room.id));
-        place.replaceChildren(who.node);
-        who.focus();
+        picker = companionPicker(companions, room.companions ?? [], 'Companions in this room', !platformName(room.id));
+        pickerNode.replaceChildren(picker.node);
+        picker.focus();
       })
       .catch(refusal => {
         problem.textContent = refusal.message;
       });
     form.addEventListener('submit', async event => {
       event.preventDefault();
-      if (!who) return;
+      if (!picker) return;
       try {
-        await api.putRoom(room.id, { guild: room.guild, companions: who.chosen() });
-        drawCare();
+        await api.putRoom(room.id, { guild: room.guild, companions: picker.chosen() });
+        drawActions();
         await changed();
         open(room.id, true);
       } catch (refusal) {
@@ -163,29 +163,29 @@ export function rooms({ open, tell, changed }) {
       await act();
       await changed();
     } catch (problem) {
-      tell(problem);
+      showProblem(problem);
     }
   };
 
-  function drawCare() {
+  function drawActions() {
     const room = all.find(other => other.id === current);
-    if (!room) return careNode.replaceChildren();
-    const care = [
-      el('h2', null, elsewhere(room.id) ? 'this channel' : 'this room'),
-      room.lives_by ? el('p', { class: 'hush' }, 'Who is present, and how, it has from the channel that it is in, until it is changed here.') : null,
-      el('button', { class: 'quiet-button', 'aria-pressed': String(Boolean(room.paused)), onclick: attempt(() => api.patchRoom(room.id, { paused: !room.paused })) }, room.paused ? 'let it go on' : 'pause everybody'),
-      el('button', { class: 'quiet-button', onclick: () => careNode.replaceChildren(companionsForm(room)) }, 'choose companions'),
-      el('button', { class: 'quiet-button', title: 'Drops what is being considered or said; the history stays', onclick: attempt(() => api.clearRoom(room.id)) }, 'drop what is going on'),
-      twice(
-        elsewhere(room.id) ? 'forget this channel' : 'delete the room',
-        elsewhere(room.id) ? 'really? its history goes, and who is present' : 'really? its history goes too',
+    if (!room) return actionsNode.replaceChildren();
+    const actions = [
+      el('h2', null, platformName(room.id) ? 'This channel' : 'This room'),
+      room.lives_by ? el('p', { class: 'muted' }, 'This thread uses the companions and settings of its parent channel until you change them here.') : null,
+      el('button', { class: 'quiet-button', 'aria-pressed': String(Boolean(room.paused)), onclick: attempt(() => api.patchRoom(room.id, { paused: !room.paused })) }, room.paused ? 'Resume all companions' : 'Pause all companions'),
+      el('button', { class: 'quiet-button', onclick: () => actionsNode.replaceChildren(companionsForm(room)) }, 'Choose companions'),
+      el('button', { class: 'quiet-button', title: 'Cancels decisions and replies in progress. The history stays.', onclick: attempt(() => api.clearRoom(room.id)) }, 'Cancel replies'),
+      confirmButton(
+        platformName(room.id) ? 'Forget this channel' : 'Delete this room',
+        platformName(room.id) ? 'Really forget? Its history and its companions are removed.' : 'Really delete? Its history is deleted too.',
         attempt(async () => {
           await api.deleteRoom(room.id);
           current = null;
         }),
       ),
     ];
-    careNode.replaceChildren(...care.filter(Boolean));
+    actionsNode.replaceChildren(...actions.filter(Boolean));
   }
 
   filter.addEventListener('input', drawList);
@@ -206,8 +206,8 @@ export function rooms({ open, tell, changed }) {
       all = list;
       current = id;
       drawList();
-      // A form that somebody is filling in stays as it is.
-      if (before !== JSON.stringify([all, current]) && !(careNode.querySelector('form') && all.some(room => room.id === id))) drawCare();
+      // A form that is being filled in is not redrawn.
+      if (before !== JSON.stringify([all, current]) && !(actionsNode.querySelector('form') && all.some(room => room.id === id))) drawActions();
     },
     redraw: drawList,
     startNew: () => newNode.querySelector('button')?.click(),

@@ -1,31 +1,31 @@
-// Draws a round: while it is open and until its statement is posted the wishes side by side, afterwards one quiet line that opens into them.
+// Draws a round: the votes side by side until its statement is posted, then one quiet line that expands into the votes.
 
 import { el, glyph, name, say, svg } from './dom.js';
 import { candidates, isAwaited, isMissing, MOST_IMPORTANCE, wantsToSpeak } from './election.js';
 import { nameOf } from './state.js';
-import { tell } from './story.js';
+import { drawStory } from './story.js';
 import * as words from './words.js';
 
-// So long everybody's silence is shown before it becomes one line.
+// How long a round without a speaker is shown before it becomes one line.
 export const LINGER_MS = 6000;
 
 const DOT = ' · ';
 const STAR = '★';
 
-// Whether it is still shown as it happens.
+// Whether the round is still shown with its votes side by side.
 export function isLive(room, round, now) {
   if (round !== room.round) return false;
   if (round.phase !== 'over') return true;
   return round.outcome === null && now - Date.parse(round.closedAt) < LINGER_MS;
 }
 
-const label = round => `round #${round.message ?? round.seq}`;
+const label = round => `Round #${round.message ?? round.seq}`;
 const who = (view, id) => name(nameOf(view.room, id), { class: 'who', 'data-tone': view.tone(id) });
 
-// Those who were asked first, each group in the order of ids, which never changes.
+// Companions that were asked come first. Each group is in the order of ids, so that rows never move.
 const order = round => [...round.ballots.keys()].sort((one, other) => round.ballots.get(other).asked - round.ballots.get(one).asked || (one < other ? -1 : 1));
 
-const isChosen = (round, id) => round.phase !== 'open' && (round.speaker ?? round.selected) === id;
+const isSpeaker = (round, id) => round.phase !== 'open' && (round.speaker ?? round.selected) === id;
 
 const isQuote = ({ entry, state }) => Boolean(entry?.why) && entry.reason !== 'unreadable' && state?.closing !== 'terminal';
 
@@ -33,31 +33,31 @@ function wordsOf(ballot, isExternal) {
   const { entry, state } = ballot;
   if (isMissing(ballot)) return `no vote: ${words.error(entry?.error ?? 'timeout', isExternal)}`;
   if (isAwaited(ballot)) return null;
-  if (!ballot.asked) return state?.closing === 'terminal' ? 'has closed, and listens' : 'listens, was not asked';
-  if (state?.closing === 'terminal') return 'ends the talk for itself';
+  if (!ballot.asked) return state?.closing === 'terminal' ? 'has ended the conversation' : 'was not asked';
+  if (state?.closing === 'terminal') return 'ends the conversation';
   if (isQuote(ballot)) return entry.why;
   if (entry && !entry.yes) return words.reason(entry.reason);
-  return state?.speaks ? 'wants to speak' : 'rather listens';
+  return state?.speaks ? 'wants to speak' : 'prefers to listen';
 }
 
-// What a screen reader is told of one wish.
-function unseenOf(ballot) {
+// What a screen reader announces for one vote.
+function screenReaderText(ballot) {
   if (isMissing(ballot) || isAwaited(ballot) || !ballot.asked) return '';
-  return wantsToSpeak(ballot) ? ` wants to speak, ${words.importance(ballot.state.importance)} of ${MOST_IMPORTANCE}: ` : ' rather listens: ';
+  return wantsToSpeak(ballot) ? ` wants to speak, ${words.importance(ballot.state.importance)} of ${MOST_IMPORTANCE}: ` : ' prefers to listen: ';
 }
 
-const kindOf = ballot => (isMissing(ballot) ? 'missing' : isAwaited(ballot) ? 'awaited' : !ballot.asked ? 'thin' : wantsToSpeak(ballot) ? 'speaks' : 'listens');
+const kindOf = ballot => (isMissing(ballot) ? 'missing' : isAwaited(ballot) ? 'awaited' : !ballot.asked ? 'not-asked' : wantsToSpeak(ballot) ? 'speaks' : 'listens');
 
-// One wish: a bar that grows when the vote arrives. `extra` is drawn below it.
-function wish(view, round, id, extra) {
+// One vote: a bar that grows when the vote arrives. `extra` is drawn below it.
+function vote(view, round, id, extra) {
   const star = el('span', { class: 'star', 'aria-hidden': 'true' });
-  const fill = el('span', { class: 'wish-fill' });
-  const bar = el('span', { class: 'wish-bar', 'aria-hidden': 'true' }, fill, el('span', { class: 'pulse' }));
-  const value = el('span', { class: 'wish-value', 'aria-hidden': 'true' });
-  const unseen = el('span', { class: 'unseen' });
-  const said = el('span', { class: 'wish-words', dir: 'auto' });
+  const fill = el('span', { class: 'vote-fill' });
+  const bar = el('span', { class: 'vote-bar', 'aria-hidden': 'true' }, fill, el('span', { class: 'pulse' }));
+  const value = el('span', { class: 'vote-value', 'aria-hidden': 'true' });
+  const hidden = el('span', { class: 'visually-hidden' });
+  const reason = el('span', { class: 'vote-words', dir: 'auto' });
   const elapsed = el('span', { class: 'elapsed', 'data-since': round.at }, words.seconds(0));
-  const node = el('li', { class: 'wish', 'data-tone': view.tone(id) }, star, name(nameOf(view.room, id), { class: 'who' }), bar, value, el('span', { class: 'wish-said' }, unseen, said), extra);
+  const node = el('li', { class: 'vote', 'data-tone': view.tone(id) }, star, name(nameOf(view.room, id), { class: 'who' }), bar, value, el('span', { class: 'vote-reason' }, hidden, reason), extra);
   let kind = null;
   return {
     node,
@@ -66,17 +66,17 @@ function wish(view, round, id, extra) {
       if (!ballot) return node.remove();
       const now = kindOf(ballot);
       if (kind !== now) node.dataset.kind = kind = now;
-      node.classList.toggle('winner', isChosen(round, id));
-      say(star, isChosen(round, id) ? STAR : '');
-      fill.style.setProperty('--wish', String(wantsToSpeak(ballot) ? Math.max(0.02, ballot.state.importance / MOST_IMPORTANCE) : 0));
+      node.classList.toggle('winner', isSpeaker(round, id));
+      say(star, isSpeaker(round, id) ? STAR : '');
+      fill.style.setProperty('--vote', String(wantsToSpeak(ballot) ? Math.max(0.02, ballot.state.importance / MOST_IMPORTANCE) : 0));
       say(value, now === 'speaks' ? words.importance(ballot.state.importance) : now === 'missing' ? '✕' : now === 'awaited' ? '' : '–');
-      say(unseen, unseenOf(ballot));
-      const text = wordsOf(ballot, view.room.minds.get(id)?.isExternal);
+      say(hidden, screenReaderText(ballot));
+      const text = wordsOf(ballot, view.room.companions.get(id)?.isExternal);
       if (text === null) {
-        if (!elapsed.isConnected) said.replaceChildren('considering', DOT, elapsed);
-      } else say(said, text);
-      said.title = text ?? '';
-      said.classList.toggle('quote', text !== null && !isMissing(ballot) && isQuote(ballot));
+        if (!elapsed.isConnected) reason.replaceChildren('considering', DOT, elapsed);
+      } else say(reason, text);
+      reason.title = text ?? '';
+      reason.classList.toggle('quote', text !== null && !isMissing(ballot) && isQuote(ballot));
     },
   };
 }
@@ -86,32 +86,33 @@ function countdown(round) {
   return el('span', { class: 'turn-delay', 'data-from': round.closedAt, 'data-until': round.speakAt }, ring, ' ', el('span', { class: 'turn-words' }));
 }
 
-// What came of it, in one sentence.
-function verdict(view, round) {
+// The outcome of the round in one sentence.
+function outcome(view, round) {
   const waiting = [...round.ballots].filter(([, ballot]) => isAwaited(ballot)).map(([id]) => id);
-  const chosen = () => [el('span', { class: 'star', 'data-tone': view.tone(round.speaker), 'aria-hidden': 'true' }, STAR), ' ', who(view, round.speaker)];
-  const tookOver = round.speaker !== round.selected ? ' instead, as the reply before it failed' : null;
-  const reason = tookOver ? null : [': ', el('strong', null, words.selection(round.reason))];
-  if (round.phase === 'open') return waiting.length ? ['waits for ', waiting.flatMap((id, i) => [i ? (i === waiting.length - 1 ? ' and ' : ', ') : null, who(view, id)])] : 'everybody has voted';
-  if (!round.selected) return round.outcome === 'dropped' ? 'was dropped' : 'everybody listens';
-  if (round.phase === 'waiting') return [chosen(), ' speaks next', reason, round.speakAt ? [DOT, countdown(round)] : null];
-  if (round.phase === 'speaking') return [chosen(), ' speaks', tookOver, reason];
-  return [chosen(), { said: ' spoke', failed: ' was to speak, and the reply failed', dropped: ' was to speak, and no longer does' }[round.outcome] ?? ' speaks next', tookOver, reason];
+  const speaker = () => [el('span', { class: 'star', 'data-tone': view.tone(round.speaker), 'aria-hidden': 'true' }, STAR), ' ', who(view, round.speaker)];
+  const tookOver = round.speaker !== round.selected ? ' instead, because the previous reply failed' : null;
+  const reason = tookOver ? null : [DOT, el('strong', null, words.selection(round.reason))];
+  if (round.phase === 'open') return waiting.length ? ['Waiting for ', waiting.flatMap((id, i) => [i ? (i === waiting.length - 1 ? ' and ' : ', ') : null, who(view, id)])] : 'All votes are in';
+  if (!round.selected) return round.outcome === 'dropped' ? 'The round was cancelled' : 'Nobody speaks';
+  if (round.phase === 'waiting') return [speaker(), ' speaks next', reason, round.speakAt ? [DOT, countdown(round)] : null];
+  if (round.phase === 'speaking') return [speaker(), ' speaks', tookOver, reason];
+  if (tookOver && round.outcome !== 'posted') return [speaker(), round.outcome === 'failed' ? ' took over after a failed reply, but its reply failed, too' : ' took over after a failed reply, but did not speak'];
+  return [speaker(), { posted: ' spoke', failed: ' was selected, but its reply failed', dropped: ' was selected, but did not speak' }[round.outcome] ?? ' speaks next', tookOver, reason];
 }
 
 function live(view, item) {
   const round = item.entry;
-  const wishes = order(round).map(id => wish(view, round, id));
-  const outcome = el('p', { class: 'verdict' });
-  const node = el('section', { class: 'round live', 'aria-label': label(round) }, el('p', { class: 'round-head' }, glyph('round'), el('span', null, label(round)), DOT, 'who speaks next?'), el('ul', { class: 'wishes' }, wishes.map(({ node: row }) => row)), outcome);
+  const votes = order(round).map(id => vote(view, round, id));
+  const outcomeNode = el('p', { class: 'outcome' });
+  const node = el('section', { class: 'round live', 'aria-label': label(round) }, el('p', { class: 'round-head' }, glyph('round'), el('span', null, label(round)), DOT, 'who speaks next?'), el('ul', { class: 'votes' }, votes.map(({ node: row }) => row)), outcomeNode);
   let shown = -1;
-  // It grows without being drawn anew, so that bars move and nothing flickers.
+  // The node is updated in place, so that bars move and nothing flickers.
   node.refresh = () => {
     if (shown === round.version) return;
     shown = round.version;
-    for (const row of wishes) row.refresh();
+    for (const row of votes) row.refresh();
     node.dataset.phase = round.phase;
-    outcome.replaceChildren(...[verdict(view, round)].flat(Infinity).filter(Boolean));
+    outcomeNode.replaceChildren(...[outcome(view, round)].flat(Infinity).filter(Boolean));
   };
   node.refresh();
   return node;
@@ -123,31 +124,31 @@ function summary(view, round) {
   const first = round.speaker && ranked.includes(round.speaker) ? [round.speaker, ...ranked.filter(id => id !== round.speaker)] : ranked;
   if (!ranked.length && !others.some(id => isMissing(round.ballots.get(id)))) {
     const asked = [...round.ballots].filter(([, ballot]) => ballot.asked);
-    // Where one alone was asked, what it said is the whole story.
+    // Where a single companion was asked, its answer says everything.
     const [id, only] = asked.length === 1 ? asked[0] : [];
-    return [el('strong', null, round.outcome === 'dropped' ? 'dropped' : 'everybody listens'), only && isQuote(only) ? [DOT, who(view, id), ': ', el('q', { dir: 'auto' }, only.entry.why)] : null];
+    return [el('strong', null, round.outcome === 'dropped' ? 'cancelled' : 'nobody speaks'), only && isQuote(only) ? [DOT, who(view, id), ': ', el('q', { dir: 'auto' }, only.entry.why)] : null];
   }
   const each = [...first, ...others].map(id => {
     const ballot = round.ballots.get(id);
-    if (isMissing(ballot)) return [who(view, id), ' ', el('span', { class: 'lost' }, 'no vote')];
-    if (!wantsToSpeak(ballot)) return [who(view, id), ' –', el('span', { class: 'unseen' }, ' listens')];
-    return [who(view, id), ' ', el('strong', null, words.importance(ballot.state.importance)), isChosen(round, id) ? [' ', el('span', { class: 'star', 'data-tone': view.tone(id), title: 'was chosen' }, STAR)] : null];
+    if (isMissing(ballot)) return [who(view, id), ' ', el('span', { class: 'missing' }, 'no vote')];
+    if (!wantsToSpeak(ballot)) return [who(view, id), ' –', el('span', { class: 'visually-hidden' }, ' listens')];
+    return [who(view, id), ' ', el('strong', null, words.importance(ballot.state.importance)), isSpeaker(round, id) ? [' ', el('span', { class: 'star', 'data-tone': view.tone(id), title: 'selected' }, STAR)] : null];
   });
-  const end = !round.selected ? 'everybody listens' : round.outcome === 'failed' ? 'the reply failed' : round.outcome === 'dropped' ? 'no longer' : round.speaker !== round.selected ? 'took over' : words.selection(round.reason);
+  const end = !round.selected ? 'nobody speaks' : round.outcome === 'failed' ? 'the reply failed' : round.outcome === 'dropped' ? 'did not speak' : round.speaker !== round.selected ? 'took over after a failed reply' : words.selection(round.reason);
   return [...each.flatMap((one, i) => [i ? DOT : null, one]), DOT, end];
 }
 
-// One wish in the story of a round: what it said opens into its own story.
-function opened(view, round, id) {
+// One vote of an expanded round, with a button that shows its story.
+function expandedVote(view, round, id) {
   const { entry } = round.ballots.get(id);
   const story = entry && view.stories.get(entry.key);
-  const why = entry ? el('button', { class: 'tool shown wish-why', 'aria-expanded': story ? 'true' : 'false', 'data-focus': `why-${id}`, 'aria-label': `${story ? 'close' : 'why?'} ${nameOf(view.room, id)}`, onclick: () => view.act.open(entry) }, story ? 'close' : 'why?') : null;
-  const row = wish(view, round, id, [why, story ? el('div', { class: 'wish-story' }, tell(entry, story)) : null]);
+  const why = entry ? el('button', { class: 'tool shown vote-why', 'aria-expanded': story ? 'true' : 'false', 'data-focus': `why-${id}`, 'aria-label': `${story ? 'Close' : 'Why?'} ${nameOf(view.room, id)}`, onclick: () => view.act.open(entry) }, story ? 'Close' : 'Why?') : null;
+  const row = vote(view, round, id, [why, story ? el('div', { class: 'vote-story' }, drawStory(entry, story)) : null]);
   row.refresh();
   return row.node;
 }
 
-function over(view, item) {
+function summaryLine(view, item) {
   const round = item.entry;
   const story = view.stories.get(item.key);
   const body = `round-${round.seq}`;
@@ -159,29 +160,29 @@ function over(view, item) {
       { class: 'line-head', 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, 'data-focus': 'line', onclick: () => view.act.unfold(item) },
       glyph('round'),
       el('span', { class: 'line-words' }, `${label(round)}: `, summary(view, round)),
-      el('span', { class: 'line-why', 'aria-hidden': 'true' }, story ? 'close' : 'why?'),
+      el('span', { class: 'line-why', 'aria-hidden': 'true' }, story ? 'Close' : 'Why?'),
     ),
     story
       ? el(
           'div',
           { id: body, class: 'round-story' },
-          el('ul', { class: 'wishes' }, order(round).map(id => opened(view, round, id))),
-          el('p', { class: 'verdict' }, verdict(view, round), DOT, words.second(round.at)),
+          el('ul', { class: 'votes' }, order(round).map(id => expandedVote(view, round, id))),
+          el('p', { class: 'outcome' }, outcome(view, round), DOT, words.second(round.at)),
         )
       : null,
   );
 }
 
-export const drawRound = (view, item) => (item.isLive ? live(view, item) : over(view, item));
+export const drawRound = (view, item) => (item.isLive ? live(view, item) : summaryLine(view, item));
 
-// What a screen reader is told when a round ends.
-export function spoken(room, round) {
-  if (!round.selected) return round.outcome === 'dropped' ? 'It was dropped.' : 'Everybody listens.';
+// The outcome of a round, as screen readers announce it and the timeline shows it.
+export function outcomeSentence(room, round) {
+  if (!round.selected) return round.outcome === 'dropped' ? 'The round was cancelled.' : 'Nobody speaks.';
   const others = candidates(round).filter(({ id }) => id !== round.selected).map(({ id }) => nameOf(room, id));
-  return `${nameOf(room, round.selected)} speaks next: ${words.selection(round.reason)}.${others.length ? ` ${others.join(' and ')} wanted to, too.` : ''}`;
+  return `${nameOf(room, round.selected)} speaks next (${words.selection(round.reason)}).${others.length ? ` ${others.join(' and ')} also wanted to speak.` : ''}`;
 }
 
-// Runs down what waits for its turn.
+// Updates the countdowns of companions that are about to speak.
 export function tickRounds(root, now) {
   for (const node of root.querySelectorAll('.turn-delay')) {
     const from = Date.parse(node.dataset.from);

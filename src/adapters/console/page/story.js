@@ -1,23 +1,23 @@
-// The story of a decision, opened from its line: what was heard, what was asked, what came back, and what it cost.
+// The story of a decision, shown below its line: the messages, the prompt, the answer, and what it cost.
 
 import * as api from './api.js';
 import { el, name } from './dom.js';
 import * as words from './words.js';
 
-// The number of the decision that an entry belongs to: a reply that failed, to the yes before it; a question without an answer, to what
-// was decided when it was asked again.
+// The seq of the decision that an entry belongs to. A failed reply belongs to the yes before it, a question without an answer to the decision
+// of its retry.
 function decisionOf(room, entry) {
   if (entry.kind !== 'failed') return entry.seq;
   const yes = room.entries.findLast(other => other.kind === 'decision' && other.yes && other.companion === entry.companion && other.seq < entry.seq);
   return yes?.seq ?? entry.seq;
 }
 
-// What the server tells of an entry.
-function read(room, entry) {
-  return entry.kind === 'message' ? api.fates(room.id, entry.seq) : api.why(room.id, entry.companion, decisionOf(room, entry));
+// Loads the story of an entry from the server.
+function load(room, entry) {
+  return entry.kind === 'message' ? api.messageOutcomes(room.id, entry.seq) : api.why(room.id, entry.companion, decisionOf(room, entry));
 }
 
-// Stories that are open, by the key of their line: { state: 'loading' | 'told' | 'untold', told }. `change(key)` draws one anew.
+// The open stories by the key of their line: { state: 'loading' | 'loaded' | 'failed', answer }. `change(key)` redraws one.
 export function stories(change) {
   const open = new Map();
   return {
@@ -25,31 +25,31 @@ export function stories(change) {
     has: key => open.has(key),
     mark: key => {
       const story = open.get(key);
-      return story ? story.state : 'shut';
+      return story ? story.state : 'closed';
     },
     async toggle(room, entry) {
       if (open.delete(entry.key)) return change(entry.key);
-      const story = { state: 'loading', told: null, isExternal: room.minds.get(entry.companion)?.isExternal };
+      const story = { state: 'loading', answer: null, isExternal: room.companions.get(entry.companion)?.isExternal };
       open.set(entry.key, story);
       change(entry.key);
       try {
-        story.told = await read(room, entry);
-        story.state = 'told';
+        story.answer = await load(room, entry);
+        story.state = 'loaded';
       } catch (problem) {
-        story.state = 'untold';
+        story.state = 'failed';
         story.problem = problem.message;
       }
       change(entry.key);
     },
-    // What holds other stories opens without being told of.
-    unfold(key, change_it = true) {
-      if (!open.delete(key)) open.set(key, { state: 'told', told: null });
-      if (change_it) change(key);
+    // A line that groups other lines expands without a request to the server.
+    unfold(key, redraws = true) {
+      if (!open.delete(key)) open.set(key, { state: 'loaded', answer: null });
+      if (redraws) change(key);
     },
     show(room, entry) {
       return open.has(entry.key) ? undefined : this.toggle(room, entry);
     },
-    shutLast() {
+    closeLast() {
       const last = [...open.keys()].at(-1);
       if (!last) return null;
       open.delete(last);
@@ -64,29 +64,29 @@ const fact = (term, value) => (value === null || value === undefined || value ==
 
 const ms = value => (Number.isFinite(value) ? (value < 1000 ? `${Math.round(value)} ms` : words.seconds(value)) : null);
 
-function heard(texts) {
+function inputs(texts) {
   if (!Array.isArray(texts) || !texts.length) return null;
   return el(
     'section',
     null,
-    el('h4', null, 'what was heard'),
-    el('ul', { class: 'heard' }, texts.map(text => el('li', { dir: 'auto' }, text))),
+    el('h4', null, 'Messages considered'),
+    el('ul', { class: 'inputs' }, texts.map(text => el('li', { dir: 'auto' }, text))),
   );
 }
 
-// The parts of the prompt by size; each opens into its words.
+// The parts of the prompt with their sizes. Each expands into its text.
 function promptParts(parts) {
   if (!Array.isArray(parts) || !parts.length) return null;
-  const given = parts.filter(part => part.tokens > 0);
-  const most = Math.max(1, ...given.map(part => part.tokens));
-  const total = given.reduce((sum, part) => sum + part.tokens, 0);
-  const rows = given.map(part => {
+  const present = parts.filter(part => part.tokens > 0);
+  const most = Math.max(1, ...present.map(part => part.tokens));
+  const total = present.reduce((sum, part) => sum + part.tokens, 0);
+  const rows = present.map(part => {
     const bar = el('span', { class: 'part-bar', 'aria-hidden': 'true' });
     bar.style.setProperty('--part', String(part.tokens / most));
-    const row = [el('span', { class: 'part-name' }, words.temper(part.part)), bar, el('span', { class: 'part-size' }, part.tokens.toLocaleString())];
+    const row = [el('span', { class: 'part-name' }, words.spaced(part.part)), bar, el('span', { class: 'part-size' }, part.tokens.toLocaleString())];
     return el('li', null, part.text ? el('details', null, el('summary', null, row), el('p', { class: 'part-words', dir: 'auto' }, part.text)) : el('div', { class: 'part' }, row));
   });
-  return el('section', null, el('h4', null, `what was asked: about ${words.count(total, 'token')}`), el('ul', { class: 'parts' }, rows));
+  return el('section', null, el('h4', null, `Prompt: about ${words.count(total, 'token')}`), el('ul', { class: 'parts' }, rows));
 }
 
 export function sentences(story) {
@@ -94,58 +94,58 @@ export function sentences(story) {
   return el('ol', { class: 'sentences' }, story.map(line => el('li', { class: line.event }, el('time', { datetime: line.at, title: words.moment(line.at) }, words.second(line.at)), el('span', { dir: 'auto' }, line.text))));
 }
 
-export function tell(entry, story) {
-  const told = story.told ?? {};
+export function drawStory(entry, story) {
+  const answer = story.answer ?? {};
   const isError = entry.kind === 'error';
-  const d = (isError ? null : told.decision) ?? entry.record ?? {};
+  const d = (isError ? null : answer.decision) ?? entry.record ?? {};
   const facts = [
-    fact(words.wasAsked(d) ? 'why it was asked' : 'why it was its turn', d.trigger && words.occasion(d)),
-    fact('what went wrong', entry.error && words.failure(entry.error, entry.text, story.isExternal)),
-    fact('asked again', isError && entry.retryAt && words.second(entry.retryAt)),
-    fact('reason on record', d.reason && words.reason(d.reason)),
-    fact('messages counted', Number.isFinite(d.message_count) ? (Number.isFinite(d.threshold) ? `${d.message_count} of ${d.threshold}` : d.message_count) : null),
-    fact('earlier noes', d.check_count || null),
-    fact('the answer as it came', d.answer),
-    fact('model', d.model && (d.provider && d.provider !== d.model ? `${d.model} · ${d.provider}` : d.model)),
-    fact('waited for its turn', d.wait_ms ? ms(d.wait_ms) : null),
-    fact('the model took', ms(d.model_ms)),
-    fact('tokens', Number.isFinite(d.input_tokens) ? `${d.input_tokens.toLocaleString()} in, ${(d.output_tokens ?? 0).toLocaleString()} out` : null),
-    fact('when', d.at && words.moment(d.at)),
-    fact('trace', d.trace),
+    fact('Trigger', d.trigger && words.occasion(d)),
+    fact('Error', entry.error && words.failure(entry.error, entry.text, story.isExternal)),
+    fact('Retry at', isError && entry.retryAt && words.second(entry.retryAt)),
+    fact('Reason', d.reason && words.reason(d.reason)),
+    fact('Messages counted', Number.isFinite(d.message_count) ? (Number.isFinite(d.threshold) ? `${d.message_count} of ${d.threshold}` : d.message_count) : null),
+    fact('Earlier “no” decisions', d.check_count || null),
+    fact('Raw answer', d.answer),
+    fact('Model', d.model && (d.provider && d.provider !== d.model ? `${d.model} · ${d.provider}` : d.model)),
+    fact('Time in queue', d.wait_ms ? ms(d.wait_ms) : null),
+    fact('Model time', ms(d.model_ms)),
+    fact('Tokens', Number.isFinite(d.input_tokens) ? `${d.input_tokens.toLocaleString()} in, ${(d.output_tokens ?? 0).toLocaleString()} out` : null),
+    fact('Time', d.at && words.moment(d.at)),
+    fact('Trace id', d.trace),
   ].filter(Boolean);
   return el(
     'div',
     { class: 'story' },
-    story.state === 'loading' ? el('p', { class: 'hush' }, 'reading the record …') : null,
-    story.state === 'untold' ? el('p', { class: 'hush' }, `The story could not be read: ${story.problem}`) : null,
-    sentences(told.story),
-    // The story quotes what was heard, unless it could not be read.
-    Array.isArray(told.story) && told.story.some(line => line.event === 'message') ? null : heard(d.messages),
-    isError ? null : promptParts(told.prompt),
+    story.state === 'loading' ? el('p', { class: 'muted' }, 'Loading…') : null,
+    story.state === 'failed' ? el('p', { class: 'muted' }, `The story could not be loaded: ${story.problem}`) : null,
+    sentences(answer.story),
+    // The story quotes the messages, unless it could not be loaded.
+    Array.isArray(answer.story) && answer.story.some(line => line.event === 'message') ? null : inputs(d.messages),
+    isError ? null : promptParts(answer.prompt),
     facts.length ? el('dl', { class: 'facts' }, facts) : null,
   );
 }
 
-// What became of a message, for everybody who was there.
-export function tellFates(story, tone) {
-  const told = story.told ?? {};
-  const fates = Array.isArray(told.companions) ? told.companions : [];
-  // The message itself stands above.
-  const around = (told.story ?? []).filter(line => line.event === 'changed' || line.event === 'set_aside');
+// What became of a message, for each companion in the room.
+export function drawOutcomes(story, tone) {
+  const answer = story.answer ?? {};
+  const outcomes = Array.isArray(answer.companions) ? answer.companions : [];
+  // The message itself is shown above.
+  const events = (answer.story ?? []).filter(line => line.event === 'changed' || line.event === 'set_aside');
   return el(
     'div',
     { class: 'story' },
-    story.state === 'loading' ? el('p', { class: 'hush' }, 'reading the record …') : null,
-    story.state === 'untold' ? el('p', { class: 'hush' }, `The story could not be read: ${story.problem}`) : null,
-    around.length ? sentences(around) : null,
-    fates.length
+    story.state === 'loading' ? el('p', { class: 'muted' }, 'Loading…') : null,
+    story.state === 'failed' ? el('p', { class: 'muted' }, `The story could not be loaded: ${story.problem}`) : null,
+    events.length ? sentences(events) : null,
+    outcomes.length
       ? el(
           'ul',
-          { class: 'fates' },
-          fates.map(fate => el('li', null, el('p', null, name(fate.name, { class: 'who', 'data-tone': tone(fate.companion) }), ` ${words.outcome(fate.outcome)}`, fate.at ? [' · ', el('time', { datetime: fate.at, title: words.moment(fate.at) }, words.second(fate.at))] : null), el('p', { class: 'hush', dir: 'auto' }, fate.text))),
+          { class: 'outcomes' },
+          outcomes.map(one => el('li', null, el('p', null, name(one.name, { class: 'who', 'data-tone': tone(one.companion) }), ` ${words.outcome(one.outcome)}`, one.at ? [' · ', el('time', { datetime: one.at, title: words.moment(one.at) }, words.second(one.at))] : null), el('p', { class: 'muted', dir: 'auto' }, one.text))),
         )
-      : story.state === 'told'
-        ? el('p', { class: 'hush' }, 'Nobody was there to hear it.')
+      : story.state === 'loaded'
+        ? el('p', { class: 'muted' }, 'No companion was in the room.')
         : null,
   );
 }

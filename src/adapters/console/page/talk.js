@@ -1,20 +1,20 @@
-// The talk: a window onto all that was said and decided. Only what is near the eye is in the document.
+// The conversation as a windowed list: only the items near the visible part are in the document.
 
-import { draw, growDraft, guess, isEmpty, itemsOf } from './entry.js';
 import { el } from './dom.js';
+import { draw, estimateHeight, growDraft, isEmpty, itemsOf } from './items.js';
 
 const AROUND_PX = 900;
 const LOAD_BEFORE_PX = 1600;
 const AT_END_PX = 40;
 
-// `view` is what items are drawn with; `older()` loads the page before; `empty(room)` draws what an empty room shows.
+// `view` has what items need to be drawn; `older()` loads the page before; `empty(room)` draws an empty room.
 export function talk(log, toEnd, { view, now, older, empty }) {
   const above = el('div', { class: 'spacer', 'aria-hidden': 'true' });
   const below = el('div', { class: 'spacer', 'aria-hidden': 'true' });
   const heights = new Map();
   const nodes = new Map();
   let items = [];
-  let places = new Map();
+  let indexes = new Map();
   let offsets = new Float64Array(1);
   let atEnd = true;
   let emptyNode = null;
@@ -26,10 +26,10 @@ export function talk(log, toEnd, { view, now, older, empty }) {
 
   function layOut() {
     offsets = new Float64Array(items.length + 1);
-    for (let i = 0; i < items.length; i += 1) offsets[i + 1] = offsets[i] + (heights.get(items[i].key) ?? guess(items[i]));
+    for (let i = 0; i < items.length; i += 1) offsets[i + 1] = offsets[i] + (heights.get(items[i].key) ?? estimateHeight(items[i]));
   }
 
-  // The first item of which something is at or below this place.
+  // The first item that ends below this height.
   function itemAt(y) {
     let low = 0;
     let high = items.length;
@@ -41,6 +41,7 @@ export function talk(log, toEnd, { view, now, older, empty }) {
     return Math.min(low, Math.max(0, items.length - 1));
   }
 
+  // The position to return to after a redraw: the first visible item, and how far it is scrolled.
   function anchor() {
     if (atEnd || !items.length) return null;
     const i = itemAt(log.scrollTop - base());
@@ -49,21 +50,22 @@ export function talk(log, toEnd, { view, now, older, empty }) {
 
   const base = () => above.offsetTop;
 
-  function hold(held) {
-    const wanted = held && places.has(held.key) ? base() + offsets[places.get(held.key)] + held.inside : null;
-    // An empty room is read from its beginning.
+  function scrollTo(position) {
+    const wanted = position && indexes.has(position.key) ? base() + offsets[indexes.get(position.key)] + position.inside : null;
+    // An empty room is shown from its top.
     if (atEnd && items.length) log.scrollTop = log.scrollHeight;
     else if (wanted !== null && Math.abs(log.scrollTop - wanted) > 0.5) log.scrollTop = wanted;
   }
 
-  // Stories that are open within an item.
-  function inner(item) {
-    const entries = item.what === 'round' ? [...item.entry.ballots.values()].map(ballot => ballot.entry) : (item.all ?? (item.sign ? [item.entry] : []));
+  // The open stories within an item.
+  function innerStories(item) {
+    const entries = item.what === 'round' ? [...item.entry.ballots.values()].map(ballot => ballot.entry) : (item.all ?? (item.group ? [item.entry] : []));
     return entries.map(entry => (entry ? view.stories.mark(entry.key) : '')).join();
   }
 
+  // Changes whenever the item must be redrawn.
   function marksOf(item) {
-    return `${item.mark}|${view.stories.mark(item.key)}|${view.stories.mark(item.key) === 'shut' ? '' : inner(item)}|${view.wanted ?? ''}|${view.found === item.key}|${view.epoch}`;
+    return `${item.mark}|${view.stories.mark(item.key)}|${view.stories.mark(item.key) === 'closed' ? '' : innerStories(item)}|${view.search ?? ''}|${view.found === item.key}|${view.epoch}`;
   }
 
   function render(first, last) {
@@ -75,7 +77,7 @@ export function talk(log, toEnd, { view, now, older, empty }) {
         const hadFocus = node.contains(focused);
         node.remove();
         nodes.delete(key);
-        // The keyboard stays in the talk when what it was at leaves the window.
+        // When the focused item leaves the window, the focus stays in the conversation.
         if (hadFocus) log.focus({ preventScroll: true });
       }
     }
@@ -93,7 +95,7 @@ export function talk(log, toEnd, { view, now, older, empty }) {
           const isFocused = node === focused;
           if (next === node) next = fresh;
           node.replaceWith(fresh);
-          // What the keyboard was at may be shut away with the rest.
+          // The focused element may be gone after the redraw.
           if (isFocused) fresh.focus({ preventScroll: true });
           else if (focus) (fresh.querySelector(`[data-focus="${focus}"]`) ?? fresh.querySelector('[data-focus]') ?? fresh).focus({ preventScroll: true });
         }
@@ -121,7 +123,7 @@ export function talk(log, toEnd, { view, now, older, empty }) {
     return changed;
   }
 
-  function show(held = anchor()) {
+  function show(position = anchor()) {
     moving = true;
     for (let attempt = 0; attempt < 5; attempt += 1) {
       const top = atEnd ? Math.max(0, offsets[items.length] - log.clientHeight) : log.scrollTop - base();
@@ -132,28 +134,28 @@ export function talk(log, toEnd, { view, now, older, empty }) {
       if (changed) layOut();
       above.style.height = `${offsets[first] ?? 0}px`;
       below.style.height = `${(offsets[items.length] ?? 0) - (offsets[last] ?? 0)}px`;
-      hold(held);
+      scrollTo(position);
       if (!changed) break;
     }
     moving = false;
   }
 
   function showEmpty() {
-    // Drawn when it is known who is present, and anew when that changed.
-    const wanted = view.loaded && view.room.greeted && !items.length ? `${view.room.id} ${view.epoch}` : null;
-    if (wanted === emptyFor) return;
-    emptyFor = wanted;
+    // Drawn once the companions are known, and again when they change.
+    const key = view.loaded && view.room.greeted && !items.length ? `${view.room.id} ${view.epoch}` : null;
+    if (key === emptyFor) return;
+    emptyFor = key;
     emptyNode?.remove();
-    emptyNode = wanted === null ? null : empty(view.room);
+    emptyNode = key === null ? null : empty(view.room);
     if (emptyNode) log.prepend(emptyNode);
   }
 
   function redraw() {
-    const held = anchor();
-    const before = places;
-    // Who came and went is told once somebody spoke: until then the room is empty, and says what it is.
+    const position = anchor();
+    const before = indexes;
+    // Before the first message or decision, the room counts as empty and shows the welcome text instead of who joined or left.
     items = isEmpty(view.room) ? [] : itemsOf(view.room, now());
-    places = new Map(items.map((item, i) => [item.key, i]));
+    indexes = new Map(items.map((item, i) => [item.key, i]));
     if (!atEnd && before.size) {
       const newest = items.findLast(item => item.what === 'message');
       for (let i = items.length - 1; newest && i >= 0 && !before.has(items[i].key); i -= 1) {
@@ -162,7 +164,7 @@ export function talk(log, toEnd, { view, now, older, empty }) {
     }
     showEmpty();
     layOut();
-    show(held);
+    show(position);
     showToEnd();
     wantOlder();
   }
@@ -170,7 +172,7 @@ export function talk(log, toEnd, { view, now, older, empty }) {
   function showToEnd() {
     if (atEnd) unread = 0;
     toEnd.hidden = atEnd || !items.length;
-    toEnd.textContent = unread ? `↓ ${unread} new` : '↓ newest';
+    toEnd.textContent = unread ? `↓ ${unread} new` : '↓ Newest';
   }
 
   function wantOlder() {
@@ -193,10 +195,10 @@ export function talk(log, toEnd, { view, now, older, empty }) {
     { passive: true },
   );
 
-  // Arrow keys walk from item to item, and into the tools of one.
-  function walk(step) {
+  // Arrow keys move the focus from item to item, and into the tools of an item.
+  function moveFocus(step) {
     const key = document.activeElement?.closest?.('[data-key]')?.dataset.key;
-    let i = places.get(key);
+    let i = indexes.get(key);
     if (i === undefined) {
       const top = log.scrollTop - base();
       i = step > 0 ? itemAt(top) - 1 : itemAt(top + log.clientHeight - 8) + 1;
@@ -214,7 +216,7 @@ export function talk(log, toEnd, { view, now, older, empty }) {
     node?.scrollIntoView({ block: 'nearest' });
   }
 
-  function walkTools(step) {
+  function moveToTool(step) {
     const tools = [...(document.activeElement?.closest?.('[data-key]')?.querySelectorAll('.tool') ?? [])];
     const i = tools.indexOf(document.activeElement) + step;
     if (i < 0) document.activeElement.closest('[data-key]')?.focus({ preventScroll: true });
@@ -222,7 +224,7 @@ export function talk(log, toEnd, { view, now, older, empty }) {
   }
 
   log.addEventListener('keydown', event => {
-    const act = { ArrowUp: () => walk(-1), ArrowDown: () => walk(1), ArrowLeft: () => walkTools(-1), ArrowRight: () => walkTools(1) }[event.key];
+    const act = { ArrowUp: () => moveFocus(-1), ArrowDown: () => moveFocus(1), ArrowLeft: () => moveToTool(-1), ArrowRight: () => moveToTool(1) }[event.key];
     if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     act();
@@ -230,13 +232,13 @@ export function talk(log, toEnd, { view, now, older, empty }) {
 
   let width = 0;
   new ResizeObserver(() => {
-    const held = anchor();
+    const position = anchor();
     if (log.clientWidth !== width) {
       width = log.clientWidth;
       heights.clear();
       layOut();
     }
-    show(held);
+    show(position);
   }).observe(log);
 
   function end() {
@@ -252,7 +254,7 @@ export function talk(log, toEnd, { view, now, older, empty }) {
   return {
     redraw,
     end,
-    // What is opened stays where it is, and as much of it as fits is brought to the eye.
+    // Redraws an item that was expanded. The item keeps its position, and as much of it as fits is scrolled into view.
     reveal(key) {
       atEnd = false;
       redraw();
@@ -266,14 +268,14 @@ export function talk(log, toEnd, { view, now, older, empty }) {
       atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < AT_END_PX;
       showToEnd();
     },
-    // Brings an item to the eye, and the keyboard to it.
+    // Scrolls an item into view, and focuses it.
     go(key, focus = true) {
-      const i = places.get(key);
+      const i = indexes.get(key);
       if (i === undefined) return false;
       atEnd = false;
-      const place = () => ({ key, inside: -log.clientHeight / 3 });
+      const position = () => ({ key, inside: -log.clientHeight / 3 });
       log.scrollTop = base() + offsets[i] - log.clientHeight / 3;
-      show(place());
+      show(position());
       const node = nodes.get(key);
       node?.classList.remove('flash');
       requestAnimationFrame(() => node?.classList.add('flash'));
@@ -282,7 +284,7 @@ export function talk(log, toEnd, { view, now, older, empty }) {
       showToEnd();
       return true;
     },
-    forget() {
+    reset() {
       for (const node of nodes.values()) node.remove();
       nodes.clear();
       heights.clear();
@@ -290,17 +292,17 @@ export function talk(log, toEnd, { view, now, older, empty }) {
       emptyNode = null;
       emptyFor = null;
       items = [];
-      places = new Map();
+      indexes = new Map();
       atEnd = true;
       unread = 0;
       layOut();
     },
-    // The seconds of what is under way go on without anything being drawn anew.
+    // Updates elapsed times without a redraw.
     tick(serverNow, seconds) {
       for (const node of log.querySelectorAll('.elapsed')) {
         const since = Date.parse(node.dataset.since);
-        const said = Number.isFinite(since) ? seconds(serverNow - since) : '';
-        if (node.textContent !== said) node.textContent = said;
+        const elapsed = Number.isFinite(since) ? seconds(serverNow - since) : '';
+        if (node.textContent !== elapsed) node.textContent = elapsed;
       }
     },
   };

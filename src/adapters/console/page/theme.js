@@ -1,12 +1,12 @@
-// Light, dark, or as the system has it. A classic script, so that the first paint is already right.
+// Light, dark, or the system's theme. A classic script, so that the first paint already has the right colours.
 (() => {
   const KEY = 'tertulia.theme';
   const NEXT = { system: 'light', light: 'dark', dark: 'system' };
   const SIGN = { system: '◐', light: '○', dark: '●' };
   const read = () => {
     try {
-      const kept = localStorage.getItem(KEY);
-      return kept in NEXT ? kept : 'system';
+      const stored = localStorage.getItem(KEY);
+      return stored in NEXT ? stored : 'system';
     } catch {
       return 'system';
     }
@@ -18,7 +18,7 @@
     const button = document.getElementById('theme');
     if (!button) return;
     button.textContent = SIGN[theme];
-    button.setAttribute('aria-label', `Colours: ${theme === 'system' ? 'as the system' : theme}`);
+    button.setAttribute('aria-label', `Theme: ${theme}`);
   };
   apply();
   document.addEventListener('DOMContentLoaded', () => {
@@ -28,7 +28,7 @@
       try {
         localStorage.setItem(KEY, theme);
       } catch {
-        // Private windows may keep nothing; the choice lasts as long as the page.
+        // Private windows may have no storage. Then the choice lasts as long as the page.
       }
       apply();
     });

@@ -1,7 +1,8 @@
-// The last minutes as ticks (messages), dots (decisions) and bars (rounds across all, replies in a companion's line). Hover or arrow keys for the words, click or Enter to go there.
+// The last minutes as ticks (messages), dots (decisions) and bars (rounds across all companions, replies in a companion's row).
+// Hovering or the arrow keys show a description; a click or Enter goes to the entry.
 
 import { el, say, svg } from './dom.js';
-import { spoken } from './rounds.js';
+import { outcomeSentence } from './rounds.js';
 import { nameOf } from './state.js';
 import * as words from './words.js';
 
@@ -10,14 +11,15 @@ const SPANS = [
   [10, '10 min'],
   [60, '1 h'],
 ];
-const LANE = 18;
+const LABEL = 'Timeline: arrow keys select a mark, Enter goes to it';
+const ROW = 18;
 const SHOWN = new Set(['message', 'round', 'decision', 'error', 'failed']);
 const MOST_MARKS = 400;
 
 export function timeline(root, { tone, go }) {
   let minutes = 2;
   let marks = [];
-  let chosen = null;
+  let selected = null;
   const zooms = SPANS.map(([span, label]) =>
     el(
       'button',
@@ -35,16 +37,16 @@ export function timeline(root, { tone, go }) {
   );
   const picture = svg('svg', { class: 'line-picture', 'aria-hidden': 'true' });
   const caption = el('p', { class: 'caption', dir: 'auto' });
-  const field = el('div', { class: 'field', tabindex: '0', role: 'group', 'aria-label': 'Timeline: arrow keys choose a mark, Enter goes there' }, picture);
-  root.replaceChildren(el('header', null, el('h2', null, 'timeline'), el('span', { class: 'zoom', role: 'group', 'aria-label': 'Span' }, zooms)), field, caption);
+  const field = el('div', { class: 'field', tabindex: '0', role: 'group', 'aria-label': LABEL }, picture);
+  root.replaceChildren(el('header', null, el('h2', null, 'Timeline'), el('span', { class: 'zoom', role: 'group', 'aria-label': 'Time span' }, zooms)), field, caption);
   let last = null;
 
-  function choose(mark) {
-    chosen = mark?.key ?? null;
+  function select(mark) {
+    selected = mark?.key ?? null;
     for (const other of picture.querySelectorAll('.chosen')) other.classList.remove('chosen');
     if (mark) mark.node.classList.add('chosen');
     say(caption, mark ? mark.words : '');
-    field.setAttribute('aria-label', mark ? mark.words : 'Timeline: arrow keys choose a mark, Enter goes there');
+    field.setAttribute('aria-label', mark ? mark.words : LABEL);
   }
 
   const short = text => (text.length > 90 ? `${text.slice(0, 89)}…` : text);
@@ -53,9 +55,9 @@ export function timeline(root, { tone, go }) {
     const at = words.time(entry.at);
     if (entry.kind === 'message') return `${at} ${entry.role === 'companion' ? nameOf(room, entry.from) : entry.from}: ${short(entry.text)}`;
     const who = nameOf(room, entry.companion);
-    if (entry.kind === 'round') return `${at} round #${entry.message ?? entry.seq}: ${entry.phase === 'open' ? 'who speaks next?' : spoken(room, entry)}`;
+    if (entry.kind === 'round') return `${at} Round #${entry.message ?? entry.seq}: ${entry.phase === 'open' ? 'Who speaks next?' : outcomeSentence(room, entry)}`;
     if (entry.kind === 'decision') return `${at} ${who}: ${[entry.yes ? 'yes' : 'no', words.occasion(entry)].filter(Boolean).join(', ')}. ${short(entry.why || words.reason(entry.reason))}`;
-    return `${at} ${who}: ${entry.kind === 'failed' ? 'the reply failed' : 'no answer'}, ${words.failure(entry.error, entry.text, room.minds.get(entry.companion)?.isExternal)}`;
+    return `${at} ${who}: ${entry.kind === 'failed' ? 'the reply failed' : 'no answer'}, ${words.failure(entry.error, entry.text, room.companions.get(entry.companion)?.isExternal)}`;
   }
 
   function shape(entry, x, y) {
@@ -67,50 +69,50 @@ export function timeline(root, { tone, go }) {
   function draw(room, now) {
     last = [room, now];
     const width = Math.max(120, field.clientWidth);
-    const companions = [...room.minds.keys()];
-    const height = LANE * (companions.length + 1) + 4;
+    const companions = [...room.companions.keys()];
+    const height = ROW * (companions.length + 1) + 4;
     const span = minutes * 60_000;
     const x = at => width - ((now - Date.parse(at)) / span) * (width - 6) - 4;
     picture.setAttribute('viewBox', `0 0 ${width} ${height}`);
     picture.setAttribute('height', height);
-    const lane = id => LANE * (companions.indexOf(id) + 1) + LANE / 2 + 2;
+    const row = id => ROW * (companions.indexOf(id) + 1) + ROW / 2 + 2;
     const shapes = [];
     for (let i = 0; i <= companions.length; i += 1) {
-      const y = LANE * i + LANE / 2 + 2;
+      const y = ROW * i + ROW / 2 + 2;
       shapes.push(svg('path', { d: `M0 ${y}H${width}`, class: 'rail' }));
     }
     for (const reply of room.replies) {
       const end = x(reply.ended ?? new Date(now).toISOString());
       if (end < 0 || !companions.includes(reply.companion)) continue;
       const begin = Math.max(0, x(reply.began));
-      shapes.push(svg('rect', { x: begin, y: lane(reply.companion) - 2, width: Math.max(2, end - begin), height: 4, rx: 2, class: `bar ${reply.failed ? 'failed' : ''}`, 'data-tone': tone(reply.companion) }));
+      shapes.push(svg('rect', { x: begin, y: row(reply.companion) - 2, width: Math.max(2, end - begin), height: 4, rx: 2, class: `bar ${reply.failed ? 'failed' : ''}`, 'data-tone': tone(reply.companion) }));
     }
     marks = [];
     for (let i = room.entries.length - 1; i >= 0 && marks.length < MOST_MARKS; i -= 1) {
       const entry = room.entries[i];
       if (!SHOWN.has(entry.kind)) continue;
-      const place = x(entry.at);
-      if (place < 0) break;
-      if (!(place <= width + 4)) continue;
+      const left = x(entry.at);
+      if (left < 0) break;
+      if (!(left <= width + 4)) continue;
       if (entry.kind === 'round') {
-        // From its opening to its end, across those who took part.
+        // From the opening of the round to its end, across the rows of all companions.
         const end = Math.min(width, x(entry.closedAt ?? new Date(now).toISOString()));
-        const y = LANE + 1;
-        const node = svg('rect', { x: place, y, width: Math.max(3, end - place), height: height - y, rx: 2, class: 'band', 'data-tone': entry.speaker ? tone(entry.speaker) : null });
-        if (entry.key === chosen) node.classList.add('chosen');
-        marks.unshift({ key: entry.key, x: (place + Math.max(place + 3, end)) / 2, y, node, words: describe(room, entry) });
+        const y = ROW + 1;
+        const node = svg('rect', { x: left, y, width: Math.max(3, end - left), height: height - y, rx: 2, class: 'band', 'data-tone': entry.speaker ? tone(entry.speaker) : null });
+        if (entry.key === selected) node.classList.add('chosen');
+        marks.unshift({ key: entry.key, x: (left + Math.max(left + 3, end)) / 2, y, node, words: describe(room, entry) });
         continue;
       }
-      const by = entry.kind === 'message' ? null : entry.companion;
-      if (by && !companions.includes(by)) continue;
-      const node = shape(entry, place, by ? lane(by) : LANE / 2 + 2);
-      const spoken = entry.kind === 'message' && entry.role === 'companion' ? entry.from : by;
-      if (spoken) node.dataset.tone = tone(spoken);
-      if (entry.key === chosen) node.classList.add('chosen');
-      marks.unshift({ key: entry.key, x: place, y: by ? lane(by) : LANE / 2 + 2, node, words: describe(room, entry) });
+      const companion = entry.kind === 'message' ? null : entry.companion;
+      if (companion && !companions.includes(companion)) continue;
+      const node = shape(entry, left, companion ? row(companion) : ROW / 2 + 2);
+      const accent = entry.kind === 'message' && entry.role === 'companion' ? entry.from : companion;
+      if (accent) node.dataset.tone = tone(accent);
+      if (entry.key === selected) node.classList.add('chosen');
+      marks.unshift({ key: entry.key, x: left, y: companion ? row(companion) : ROW / 2 + 2, node, words: describe(room, entry) });
     }
     picture.replaceChildren(...shapes, ...marks.filter(mark => mark.node.matches('.band')).map(mark => mark.node), ...marks.filter(mark => !mark.node.matches('.band')).map(mark => mark.node));
-    if (chosen && !marks.some(mark => mark.key === chosen)) choose(null);
+    if (selected && !marks.some(mark => mark.key === selected)) select(null);
   }
 
   const near = event => {
@@ -123,21 +125,21 @@ export function timeline(root, { tone, go }) {
     }
     return best?.mark ?? null;
   };
-  field.addEventListener('pointermove', event => choose(near(event)));
-  field.addEventListener('pointerleave', () => choose(null));
+  field.addEventListener('pointermove', event => select(near(event)));
+  field.addEventListener('pointerleave', () => select(null));
   field.addEventListener('click', event => {
     const mark = near(event);
     if (mark) go(mark.key);
   });
   field.addEventListener('keydown', event => {
-    const i = marks.findIndex(mark => mark.key === chosen);
+    const i = marks.findIndex(mark => mark.key === selected);
     const to = { ArrowLeft: i < 0 ? marks.length - 1 : i - 1, ArrowRight: i < 0 ? 0 : i + 1, Home: 0, End: marks.length - 1 }[event.key];
     if (to !== undefined) {
       event.preventDefault();
-      if (marks.length) choose(marks[Math.max(0, Math.min(marks.length - 1, to))]);
-    } else if (event.key === 'Enter' && chosen) {
+      if (marks.length) select(marks[Math.max(0, Math.min(marks.length - 1, to))]);
+    } else if (event.key === 'Enter' && selected) {
       event.preventDefault();
-      go(chosen);
+      go(selected);
     }
   });
 

@@ -1,4 +1,4 @@
-// The accent colour of each companion: by its id, and another one when two in a room would look alike.
+// The accent colour of each companion. It follows from the id, unless another companion in the room has that colour already.
 
 const TONES = 8;
 
@@ -11,7 +11,7 @@ function hash(id) {
 export function tonesOf(room) {
   const tones = new Map();
   const taken = new Set();
-  for (const id of room.minds.keys()) {
+  for (const id of room.companions.keys()) {
     let tone = hash(id);
     for (let i = 0; i < TONES && taken.has(tone); i += 1) tone = (tone + 1) % TONES;
     taken.add(tone);
@@ -20,7 +20,7 @@ export function tonesOf(room) {
   return id => tones.get(id) ?? hash(id ?? '');
 }
 
-// The first letter as people see letters: a letter with its accents is one.
+// The first letter of a name, with its accents.
 export function initial(name) {
   const letter = name.match(/\p{L}\p{M}*|\p{N}/u)?.[0] ?? '•';
   return letter.toUpperCase();

@@ -1,4 +1,4 @@
-// A visit to one room: loads its newest page, follows it live, and loads older pages when they are wanted.
+// A visit to one room: loads its newest page, follows it live, and loads older pages on demand.
 
 import * as api from './api.js';
 import * as clock from './clock.js';
@@ -19,7 +19,7 @@ export function visit(id, on) {
   let loading = null;
   let timer = null;
 
-  // All decisions after one number and before another; the list comes oldest first, in pieces.
+  // All decisions after one seq and before another. The server returns them oldest first, in pieces.
   async function decisionsBetween(after, before) {
     const found = [];
     let from = after;
@@ -35,10 +35,10 @@ export function visit(id, on) {
 
   async function page(before) {
     const { messages = [] } = await api.history(id, before, PAGE);
-    // The server may give fewer than were asked for; only nothing means that there is nothing.
+    // The server may return fewer messages than requested. Only an empty answer means that there are no more.
     const complete = messages.length === 0;
     const start = complete ? 0 : (messages[0]?.seq ?? 1) - 1;
-    // A room can be read without its decisions; a page is not lost because they are.
+    // If decisions cannot be loaded, the messages are shown without them.
     const decisions = await decisionsBetween(start, before).catch(() => []);
     if (!closed) addPage(room, messages, decisions, { complete, isNewest: before === api.NEWEST });
   }
@@ -49,42 +49,42 @@ export function visit(id, on) {
       await page(api.NEWEST);
     } catch (problem) {
       if (closed) return;
-      if (!problem.passing) return on.problem(problem);
+      if (!problem.isTransient) return on.problem(problem);
       if (problem.status !== UNREADABLE) {
         on.connection('lost', Date.now() + RETRY_MS);
         timer = setTimeout(begin, RETRY_MS);
         return;
       }
-      // A record that cannot be read stays so: what goes on, or why nothing does, is shown all the same, and nothing of before.
+      // An unreadable record stays unreadable. The page still shows new events, or why there are none, but no earlier messages.
       room.unreadable = true;
       on.problem(problem);
     }
     if (closed) return;
-    on.change(['talk', 'minds', 'loaded']);
-    let begun = false;
+    on.change(['talk', 'companions', 'loaded']);
+    let greeted = false;
     live = connect({
       room: id,
-      // Several objects may carry one number, and a connection may break between them: the last number is asked for
-      // again and what is known is dropped. The first time, errors and notes of the loaded page are asked for as well.
-      after: () => room.unreadable ? api.NEWEST : Math.max(0, (begun ? room.last : (oldestMessage(room) ?? 1)) - 1),
+      // Several frames may have the same seq, and the connection may break between them. So the last seq is requested again, and known entries are
+      // dropped. The first connection also requests the errors and notes of the loaded page.
+      after: () => room.unreadable ? api.NEWEST : Math.max(0, (greeted ? room.last : (oldestMessage(room) ?? 1)) - 1),
       onFrame: frame => {
         if (frame.event === 'hello') {
-          begun = true;
-          clock.forget();
+          greeted = true;
+          clock.reset();
         }
-        clock.heard(frame.at);
+        clock.update(frame.at);
         const isNew = !Number.isFinite(frame.seq) || frame.seq > room.current;
         const parts = fold(room, frame);
         on.event(frame, isNew);
         if (parts.length) on.change(parts);
       },
       onChange: on.connection,
-      // A refusal by sign-in goes to the sign-in page by itself; a deleted room is told.
+      // Without a session, the API call goes to the sign-in page. A deleted room is reported.
       probe: () => api.roomState(id).catch(problem => problem.status === 404 && !closed && on.problem(problem)),
     });
   }
 
-  // Loads the page before the oldest; gives false when there is none.
+  // Loads the page before the oldest message. Returns false if there is none.
   function older() {
     const oldest = oldestMessage(room);
     if (room.complete || oldest === null || closed) return Promise.resolve(false);
@@ -104,8 +104,8 @@ export function visit(id, on) {
   return {
     room,
     older,
-    again: () => {
-      if (live) live.again();
+    reconnect: () => {
+      if (live) live.reconnect();
       else if (timer) {
         clearTimeout(timer);
         begin();
@@ -113,7 +113,7 @@ export function visit(id, on) {
     },
     async refresh() {
       setState(room, await api.roomState(id));
-      on.change(['minds']);
+      on.change(['companions']);
     },
     close() {
       closed = true;

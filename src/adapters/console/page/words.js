@@ -1,87 +1,87 @@
-// The words for triggers, reasons, tempers and times.
+// The words for triggers, reasons, interjection levels, errors and times.
 
 const TRIGGERS = {
-  direct_address: 'was addressed',
-  turn: 'somebody had just spoken',
-  interjection: 'enough was said',
-  lull: 'it went quiet',
+  direct_address: 'it was addressed',
+  turn: 'someone had just spoken',
+  interjection: 'enough messages had arrived',
+  lull: 'the conversation paused',
 };
 
 const REASONS = {
   model_yes: 'the model said yes',
   model_no: 'the model said no',
   unreadable: 'the answer was neither yes nor no',
-  external: 'decided outside',
-  other_addressed: 'meant for somebody else',
-  budget: 'over budget',
-  unpostable: 'nothing can be posted here',
-  loop_guard: 'companions had talked long enough',
-  closed: 'had closed',
+  external: 'its external program decided',
+  other_addressed: 'the message addressed someone else',
+  budget: 'the budget is used up',
+  unpostable: 'it cannot post here',
+  loop_guard: 'the companion streak limit was reached',
+  closed: 'it had ended the conversation',
   paused: 'paused',
-  overflow: 'too much to read',
-  stale: 'too long ago',
+  overflow: 'too many messages to read',
+  stale: 'the messages were too old',
 };
 
-// Reasons for which nobody was asked; the last four settle what was heard, whatever the moment.
+// With these reasons no model was asked. The last four settle messages whatever the trigger.
 const UNASKED = ['other_addressed', 'budget', 'unpostable', 'loop_guard', 'closed', 'paused', 'overflow', 'stale'];
-const WHENEVER = ['closed', 'paused', 'overflow', 'stale'];
+const WITHOUT_TRIGGER = ['closed', 'paused', 'overflow', 'stale'];
 
-// Why one of those who wanted to speak was chosen.
+// Why this companion was selected among those that wanted to speak.
 const SELECTIONS = {
-  named: 'was named',
-  only: 'only one who wanted to',
-  important: 'most important',
-  patient: 'as important, spoke least recently',
-  first: 'as important, first by name',
-  named_important: 'was named, and most important',
-  named_patient: 'was named, and spoke least recently',
-  named_first: 'was named, and first by name',
+  named: 'called upon',
+  only: 'the only one who wanted to',
+  important: 'highest importance',
+  patient: 'equally important, spoke least recently',
+  first: 'equally important, first in the alphabet',
+  named_important: 'called upon, highest importance',
+  named_patient: 'called upon, spoke least recently',
+  named_first: 'called upon, first in the alphabet',
 };
 
-// The stages of closing: what the companion does, and how the step to each is told.
+// The closing stages as labels, and the step to each stage as a verb phrase after the companion's name.
 const STAGES = {
   none: '',
-  'pre-closing': 'preparing to end',
-  closing: 'closing',
-  terminal: 'closed',
+  'pre-closing': 'wrapping up',
+  closing: 'ready to say goodbye',
+  terminal: 'conversation ended',
 };
 const STEPS = {
-  none: 'goes on after all',
-  'pre-closing': 'prepares to end',
+  none: 'is staying in the conversation after all',
+  'pre-closing': 'is wrapping up',
   closing: 'is ready to say goodbye',
-  terminal: 'has closed',
+  terminal: 'has ended the conversation',
 };
 const CAUSES = {
-  max_turns: 'this talk has had its turns',
-  repetition: 'the talk goes in circles',
-  direct_address: 'called by name',
-  reopen_after: 'people went on talking',
-  new_episode: 'a new talk began',
+  max_turns: 'the turn limit was reached',
+  repetition: 'the conversation is repeating itself',
+  direct_address: 'addressed directly',
+  reopen_after: 'people kept talking',
+  new_episode: 'a new conversation began',
 };
 
-// What became of a message for one companion.
+// What became of a message for one companion, as a verb phrase after the companion's name.
 const OUTCOMES = {
-  answered: 'answered it',
-  speaking: 'is about to answer it',
-  failed: 'wanted to answer it',
-  silent: 'stayed silent on it',
-  waiting: 'has not decided about it yet',
-  own: 'said it',
-  taken_back: 'never got to answer it',
-  cleared: 'never got to answer it',
-  left: 'never got to answer it',
-  absent: 'was not there',
-  set_aside: 'never considered it',
-  unknown: 'is not told of',
+  answered: 'answered',
+  speaking: 'is about to answer',
+  failed: 'tried to answer, but the reply failed',
+  silent: 'stayed silent',
+  waiting: 'has not decided yet',
+  own: 'wrote this message',
+  taken_back: 'did not answer before the message was deleted',
+  cleared: 'did not answer before replies were cancelled',
+  left: 'left without answering',
+  absent: 'was not in the room',
+  set_aside: 'never considered it: the message is a dead letter',
+  unknown: 'has no recorded outcome',
 };
 
-// Why messages were left out after a downtime.
+// Why messages were not read after a downtime.
 const MISSING = {
   too_many: 'there were too many',
-  too_old: 'they are too old',
-  refused: 'the bot may not read them',
-  nothing_shown: 'they are not shown to the bot',
-  unreachable: 'they could not be asked for',
+  too_old: 'they were too old',
+  refused: 'the bot is not allowed to read them',
+  nothing_shown: 'the bot cannot see them',
+  unreachable: 'they could not be fetched',
 };
 
 const NUMBERS = ['no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten', 'eleven', 'twelve'];
@@ -89,41 +89,42 @@ const NUMBERS = ['no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'e
 const ERRORS = {
   timeout: 'the model did not answer in time',
   unreachable: 'the model could not be reached',
-  left_alone: 'the model failed several times in a row, and is left alone for a while',
+  left_alone: 'the model failed several times in a row, so calls to it are paused for a while',
   overloaded: 'the model is overloaded',
-  taken_back: 'all that it would have answered was taken back',
+  taken_back: 'every message that it would have answered was deleted',
 };
 
-export const TEMPERS = ['very_quiet', 'quiet', 'average', 'eager', 'very_eager'];
+export const INTERJECTION_LEVELS = ['very_quiet', 'quiet', 'average', 'eager', 'very_eager'];
 
-const plain = code => String(code ?? '').replaceAll('_', ' ');
+// A code in words, where nothing better is known.
+export const spaced = code => String(code ?? '').replaceAll('_', ' ');
 
-export const missing = code => MISSING[code] ?? plain(code);
-export const outcome = code => OUTCOMES[code] ?? plain(code);
-export const trigger = code => TRIGGERS[code] ?? plain(code);
-export const reason = code => REASONS[code] ?? plain(code);
-// A reply that failed after its first words was broken off.
-export const failure = (code, begun, isExternal) => (begun && code === 'unreachable' ? 'the model broke off' : error(code, isExternal));
+export const missing = code => MISSING[code] ?? spaced(code);
+export const outcome = code => OUTCOMES[code] ?? spaced(code);
+export const trigger = code => TRIGGERS[code] ?? spaced(code);
+export const reason = code => REASONS[code] ?? spaced(code);
+// A reply that failed after its first words stopped midway.
+export const failure = (code, begun, isExternal) => (begun && code === 'unreachable' ? 'the model stopped in the middle of its reply' : error(code, isExternal));
 // How much a companion wants to speak, 0 to 10.
 export const importance = value => (Number.isInteger(value) ? String(value) : value.toFixed(1));
 export const wasAsked = decision => !UNASKED.includes(decision.reason);
-// Why a decision was made, if the moment had a part in it.
-export const occasion = decision => (WHENEVER.includes(decision.reason) ? '' : trigger(decision.trigger));
-// Behind an external companion is no model, but the program that plays it.
-export const error = (code, isExternal) => (isExternal && code === 'timeout' ? 'the program that plays it did not answer in time' : null) ?? ERRORS[code] ?? (code ? plain(code) : 'no answer');
-export const selection = code => SELECTIONS[code] ?? plain(code);
-export const stage = code => STAGES[code] ?? plain(code);
-const MANY = { has: 'have', is: 'are', goes: 'go', prepares: 'prepare' };
-// A step from one stage of closing to another, and why; what its own vote said needs no other reason.
-export function step(to, cause, many) {
-  const what = to === 'none' && cause !== 'state' ? 'is open again' : (STEPS[to] ?? plain(to));
-  const said = many ? what.replace(/^\S+/u, verb => MANY[verb] ?? verb) : what;
-  return CAUSES[cause] ? `${said}: ${CAUSES[cause]}` : said;
+// The trigger of a decision, unless the decision would have been the same with any trigger.
+export const occasion = decision => (WITHOUT_TRIGGER.includes(decision.reason) ? '' : trigger(decision.trigger));
+// An external companion has no model: a program answers for it.
+export const error = (code, isExternal) => (isExternal && code === 'timeout' ? 'its external program did not answer in time' : null) ?? ERRORS[code] ?? (code ? spaced(code) : 'no answer');
+export const selection = code => SELECTIONS[code] ?? spaced(code);
+export const stage = code => STAGES[code] ?? spaced(code);
+const PLURAL_VERBS = { has: 'have', is: 'are' };
+// A step from one closing stage to another, with its cause. A step that the companion's own vote asked for needs no other cause.
+export function step(to, cause, isPlural) {
+  const singular = to === 'none' && cause !== 'state' ? 'is back in the conversation' : (STEPS[to] ?? spaced(to));
+  const phrase = isPlural ? singular.replace(/^\S+/u, verb => PLURAL_VERBS[verb] ?? verb) : singular;
+  return CAUSES[cause] ? `${phrase}: ${CAUSES[cause]}` : phrase;
 }
-// As people write small numbers in a sentence.
-export const inWords = n => NUMBERS[n] ?? n.toLocaleString();
+// Small numbers as words, as people write them in a sentence.
+const inWords = n => NUMBERS[n] ?? n.toLocaleString();
 export const times = n => (n === 1 ? 'once' : n === 2 ? 'twice' : `${inWords(n)} times`);
-export const temper = code => plain(code) || 'average';
+export const interjectionLevel = code => spaced(code) || 'average';
 
 const clock = new Intl.DateTimeFormat([], { hour: '2-digit', minute: '2-digit' });
 const toTheSecond = new Intl.DateTimeFormat([], { hour: '2-digit', minute: '2-digit', second: '2-digit' });
@@ -169,7 +170,7 @@ export function ago(at, now) {
   const parsed = date(at);
   if (!parsed) return '';
   const s = Math.max(0, (now - parsed.getTime()) / 1000);
-  if (s < 2) return 'now';
+  if (s < 2) return 'just now';
   if (s < 90) return `${Math.floor(s)} s ago`;
   if (s < 5400) return `${Math.round(s / 60)} min ago`;
   if (s < 129_600) return `${Math.round(s / 3600)} h ago`;

@@ -1,11 +1,11 @@
-//! Every route of the API: what it answers, and how it refuses what does not fit.
+//! Every route of the API: its responses, and how invalid requests are refused.
 
 use serde_json::json;
 
 use super::*;
 
 #[tokio::test]
-async fn a_room_is_made_changed_listed_and_deleted() {
+async fn a_room_is_created_changed_listed_and_deleted() {
     let world = World::new().await;
 
     let made = world.send(Method::PUT, "/api/rooms/study", json!({ "guild": "home", "companions": ["ben"] })).await;
@@ -55,7 +55,7 @@ async fn a_room_of_another_guild_and_too_many_companions_are_refused() {
 }
 
 #[tokio::test]
-async fn an_override_is_set_kept_and_taken_back() {
+async fn an_override_is_set_and_removed() {
     let world = World::new().await;
     let patch = async |companion: Value| {
         let body = json!({ "companions": { "aria": companion } });
@@ -63,14 +63,14 @@ async fn an_override_is_set_kept_and_taken_back() {
     };
 
     let set = patch(json!({ "interjection": "quiet" })).await;
-    let kept = patch(json!({ "paused": true })).await;
-    let taken_back = patch(json!({ "interjection": null })).await;
+    let unchanged = patch(json!({ "paused": true })).await;
+    let removed = patch(json!({ "interjection": null })).await;
 
-    assert_eq!([set, kept, taken_back], ["quiet", "quiet", "average"]);
+    assert_eq!([set, unchanged, removed], ["quiet", "quiet", "average"]);
 }
 
 #[tokio::test]
-async fn a_patch_names_what_it_cannot_apply() {
+async fn an_invalid_patch_is_refused_with_the_name_of_the_field() {
     let world = World::new().await;
     let field = async |body: Value| {
         let (status, problem) = world.send(Method::PATCH, "/api/rooms/lobby", body).await;
@@ -88,11 +88,11 @@ async fn a_patch_names_what_it_cannot_apply() {
 }
 
 #[tokio::test]
-async fn a_message_is_accepted_once_edited_and_taken_back() {
+async fn a_message_is_accepted_once_edited_and_deleted() {
     let world = World::new().await;
     let path = "/api/rooms/lobby/messages";
 
-    let said = world
+    let sent = world
         .post(path, json!({ "from": " Ana ", "text": "hi\r\nthere", "id": "m1", "reply_to": 1, "mentions": ["Aria"] }))
         .await;
     let again = world.post(path, json!({ "from": "Ana", "text": "other", "id": "m1" })).await;
@@ -102,7 +102,7 @@ async fn a_message_is_accepted_once_edited_and_taken_back() {
     let deleted = world.ask(Method::DELETE, "/api/rooms/lobby/messages/1").await;
     let missing = world.ask(Method::DELETE, "/api/rooms/lobby/messages/9").await;
 
-    assert_eq!([said, again, edited, deleted], [const { 202 }; 4].map(|status| (status, json!({ "seq": 1 }))));
+    assert_eq!([sent, again, edited, deleted], [const { 202 }; 4].map(|status| (status, json!({ "seq": 1 }))));
     let message = json!({
         "seq": 1, "id": "m1", "from": "Ana", "role": "user", "text": "hi\nthere", "at": "2026-05-01T12:00:00.000Z", "modality": "text",
         "reply_to": 1,
@@ -185,7 +185,7 @@ async fn the_history_is_read_in_parts_oldest_first() {
 }
 
 #[tokio::test]
-async fn a_query_that_does_not_fit_is_refused_by_the_name_of_its_parameter() {
+async fn an_invalid_query_is_refused_with_the_name_of_the_parameter() {
     let world = World::new().await;
     let cases = [
         ("/api/rooms/lobby/history?limit=0", "limit"),
@@ -218,7 +218,7 @@ async fn a_query_that_does_not_fit_is_refused_by_the_name_of_its_parameter() {
 }
 
 #[tokio::test]
-async fn a_path_that_names_nothing_possible_is_refused() {
+async fn a_path_with_invalid_ids_is_refused() {
     let world = World::new().await;
 
     let room = world.get("/api/rooms/a%20b").await;
@@ -235,7 +235,7 @@ async fn a_path_that_names_nothing_possible_is_refused() {
 }
 
 #[tokio::test]
-async fn what_was_used_is_told_with_its_cost_and_the_caps() {
+async fn usage_is_returned_with_cost_and_limits() {
     let world = World::new().await;
 
     let (status, usage) = world.get("/api/usage?guild=home&from=2026-05-01T00:00:00%2B02:00").await;
@@ -266,7 +266,7 @@ async fn what_was_used_is_told_with_its_cost_and_the_caps() {
 }
 
 #[tokio::test]
-async fn decisions_and_their_stories_are_told() {
+async fn decisions_and_their_stories_are_returned() {
     let world = World::new().await;
 
     let decisions = world.get("/api/decisions?room=lobby&companion=&after=1").await;
@@ -283,8 +283,8 @@ async fn decisions_and_their_stories_are_told() {
     });
     assert_eq!(decisions, (200, json!({ "decisions": [decision] })));
     assert_eq!(none.1, json!({ "decisions": [] }));
-    let told = json!({ "at": "2026-05-01T12:00:00.000Z", "seq": null, "event": "message", "text": "nothing yet" });
-    assert_eq!(now, (200, json!({ "story": [told], "decision": null, "waiting_for": null, "prompt": null })));
+    let line = json!({ "at": "2026-05-01T12:00:00.000Z", "seq": null, "event": "message", "text": "nothing yet" });
+    assert_eq!(now, (200, json!({ "story": [line], "decision": null, "waiting_for": null, "prompt": null })));
     assert_eq!(event.1["story"][0]["text"], "event 12");
     assert_eq!(message.1["story"][0]["text"], "message m-17 of Mira Vale");
     assert_eq!(moment.1["story"][0]["text"], "moment 1777636800000000");
@@ -292,7 +292,7 @@ async fn decisions_and_their_stories_are_told() {
 }
 
 #[tokio::test]
-async fn an_operator_keeps_things_in_order() {
+async fn operators_can_manage_quarantine_backups_and_deletions() {
     let world = World::new().await;
 
     let quarantine = world.get("/api/quarantine").await;
@@ -312,7 +312,7 @@ async fn an_operator_keeps_things_in_order() {
     let nobody = world.post("/api/forget", json!({ "guild": "home", "person": " " })).await;
     let nowhere = world.post("/api/backup", json!({ "to": "" })).await;
     let copy = world.post("/api/backup", json!({ "verified_by": 7 })).await;
-    let unsaid = world.post("/api/backup", json!({})).await;
+    let neither = world.post("/api/backup", json!({})).await;
 
     let (at, detail) = ("2026-05-01T12:00:00.000Z", "a bug");
     let guild = json!({ "id": "discord:1", "since": at, "until": at, "detail": detail });
@@ -329,11 +329,11 @@ async fn an_operator_keeps_things_in_order() {
     assert_eq!((nobody.0, &nobody.1["field"]), (422, &json!("person")));
     assert_eq!((nowhere.0, &nowhere.1["field"]), (422, &json!("to")));
     assert_eq!(copy, (200, json!({ "to": "/data/verify-7.backup", "entries": 3 })));
-    assert_eq!((unsaid.0, &unsaid.1["field"]), (422, &json!("to")));
+    assert_eq!((neither.0, &neither.1["field"]), (422, &json!("to")));
 }
 
 #[tokio::test]
-async fn an_export_comes_as_lines() {
+async fn an_export_is_streamed_as_lines() {
     let world = World::new().await;
 
     let response = world.request(Method::GET, "/api/export?room=lobby&as=replay").send().await.unwrap();
@@ -343,7 +343,7 @@ async fn an_export_comes_as_lines() {
 }
 
 #[tokio::test]
-async fn what_a_person_said_in_a_guild_is_exported() {
+async fn the_messages_of_a_person_in_a_guild_are_exported() {
     let world = World::new().await;
 
     let response = world.request(Method::GET, "/api/export?guild=home&person=Ana").send().await.unwrap();
@@ -353,7 +353,7 @@ async fn what_a_person_said_in_a_guild_is_exported() {
 }
 
 #[tokio::test]
-async fn an_export_that_fails_midway_does_not_look_whole() {
+async fn an_export_that_fails_midway_does_not_look_complete() {
     let world = World::new().await;
     world.backend.add("torn");
 
@@ -362,7 +362,10 @@ async fn an_export_that_fails_midway_does_not_look_whole() {
 
     assert!(read.await.is_err());
     let last = raw.lines().rfind(|line| line.starts_with('{')).unwrap_or_default();
-    assert!(serde_json::from_str::<Value>(last).is_ok_and(|why| why["status"] == 500), "it says why: {raw}");
+    assert!(
+        serde_json::from_str::<Value>(last).is_ok_and(|why| why["status"] == 500),
+        "the last line should be the problem: {raw}"
+    );
 }
 
 #[tokio::test]
@@ -375,7 +378,7 @@ async fn companions_are_listed_with_their_settings() {
 }
 
 #[tokio::test]
-async fn what_is_no_json_is_refused_as_a_problem() {
+async fn a_body_that_is_not_json_is_refused_as_a_problem() {
     let world = World::new().await;
     let path = "/api/rooms/lobby/messages";
 
@@ -389,13 +392,13 @@ async fn what_is_no_json_is_refused_as_a_problem() {
 
     assert_eq!([syntax.0, empty.0, array.0, latin.0, surrogate.0], [400, 400, 422, 400, 400]);
     assert!(matches!(deep.0, 400 | 422));
-    assert!(syntax.1["detail"].as_str().unwrap().starts_with("the body is no JSON: "));
+    assert!(syntax.1["detail"].as_str().unwrap().starts_with("the body is not valid JSON: "));
     assert_eq!(form.status(), 415);
     assert_eq!(form.headers()["content-type"], "application/problem+json");
 }
 
 #[tokio::test]
-async fn json_without_a_content_type_or_with_parameters_is_read() {
+async fn json_is_accepted_without_a_content_type_and_with_parameters() {
     let world = World::new().await;
     let body = r#"{"from": "Ana", "text": "hi"}"#;
     let post = || world.request(Method::POST, "/api/rooms/lobby/messages").body(body);
@@ -407,7 +410,7 @@ async fn json_without_a_content_type_or_with_parameters_is_read() {
 }
 
 #[tokio::test]
-async fn a_method_that_a_path_does_not_know_is_named_with_those_it_knows() {
+async fn an_unsupported_method_is_refused_with_the_allowed_ones() {
     let world = World::new().await;
 
     let response = world.request(Method::DELETE, "/api/rooms").send().await.unwrap();
@@ -429,7 +432,7 @@ async fn head_is_get_without_a_body() {
 }
 
 #[tokio::test]
-async fn a_house_that_cannot_answers_when_to_try_again() {
+async fn an_unavailable_backend_is_reported_with_retry_after() {
     let world = World::new().await;
 
     let response = world.request(Method::GET, "/api/rooms/full").send().await.unwrap();
@@ -438,7 +441,7 @@ async fn a_house_that_cannot_answers_when_to_try_again() {
 }
 
 #[tokio::test]
-async fn a_handler_that_panics_harms_nobody_else() {
+async fn a_panicking_handler_does_not_affect_other_requests() {
     let world = World::new().await;
 
     let boom = world.get("/api/rooms/boom").await;
@@ -449,7 +452,7 @@ async fn a_handler_that_panics_harms_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_channel_of_another_platform_is_named_by_its_whole_id_with_and_without_escapes() {
+async fn a_channel_of_another_platform_is_found_by_its_whole_id_with_and_without_escapes() {
     let world = World::new().await;
     world.backend.add_channel("discord:10", "discord:1", "#general · Home");
 

@@ -1,4 +1,4 @@
-//! Who is let in: tokens, sessions, and what needs neither.
+//! Authentication: tokens, sessions, and paths that need neither.
 
 use serde_json::json;
 
@@ -30,7 +30,7 @@ impl Form for RequestBuilder {
 }
 
 #[tokio::test]
-async fn without_the_token_only_probes_and_the_way_in_are_open() {
+async fn without_the_token_only_probes_and_the_sign_in_page_are_open() {
     let world = World::with(with_token()).await;
 
     for path in GUARDED {
@@ -50,7 +50,7 @@ async fn without_the_token_only_probes_and_the_way_in_are_open() {
 }
 
 #[tokio::test]
-async fn a_program_shows_the_token_with_each_request() {
+async fn a_program_sends_the_token_with_each_request() {
     let world = World::with(with_token()).await;
     let with = |header: &str| world.request(Method::GET, "/api/rooms").header("authorization", header);
 
@@ -63,7 +63,7 @@ async fn a_program_shows_the_token_with_each_request() {
 }
 
 #[tokio::test]
-async fn without_a_configured_token_loopback_is_open() {
+async fn loopback_is_open_if_no_token_is_configured() {
     let world = World::new().await;
 
     let signin = world.request(Method::POST, "/signin").form(&[("token", "x")]).send().await.unwrap();
@@ -73,7 +73,7 @@ async fn without_a_configured_token_loopback_is_open() {
 }
 
 #[tokio::test]
-async fn a_browser_signs_in_by_form_and_out_again() {
+async fn a_browser_signs_in_with_the_form_and_signs_out() {
     let world = World::with(with_token()).await;
 
     let signin = world.request(Method::POST, "/signin").form(&[("token", TOKEN)]).send().await.unwrap();
@@ -92,7 +92,7 @@ async fn a_browser_signs_in_by_form_and_out_again() {
 }
 
 #[tokio::test]
-async fn a_script_signs_in_by_json() {
+async fn a_script_signs_in_with_json() {
     let world = World::with(with_token()).await;
 
     let right = world.request(Method::POST, "/signin").json(&json!({ "token": TOKEN })).send().await.unwrap();
@@ -118,7 +118,7 @@ async fn a_wrong_token_in_the_form_shows_the_form_again() {
 }
 
 #[tokio::test]
-async fn guessing_the_token_ends_after_some_attempts_whichever_door_is_tried() {
+async fn wrong_tokens_are_limited_across_the_form_and_the_api() {
     let world = World::with(Server { sign_ins_per_minute: 2, ..with_token() }).await;
 
     let form = world.status(world.request(Method::POST, "/signin").form(&[("token", "a")])).await;
@@ -130,29 +130,29 @@ async fn guessing_the_token_ends_after_some_attempts_whichever_door_is_tried() {
 }
 
 #[tokio::test]
-async fn strangers_learn_from_readiness_only_whether_there_is_any() {
+async fn anonymous_clients_get_no_details_from_readiness() {
     let world = World::with(with_token()).await;
-    *world.backend.in_the_way.lock().unwrap() = Some("/secret/path is full".into());
+    *world.backend.not_ready_because.lock().unwrap() = Some("/secret/path is full".into());
 
-    let stranger = world.get("/readyz").await;
+    let anonymous = world.get("/readyz").await;
     let program = answer(world.request(Method::GET, "/readyz").bearer_auth(TOKEN).send().await.unwrap()).await;
 
-    assert_eq!(stranger, (503, json!({ "ready": false })));
+    assert_eq!(anonymous, (503, json!({ "ready": false })));
     assert_eq!((program.0, &program.1["parts"][0]["detail"]), (503, &json!("/secret/path is full")));
 }
 
 #[tokio::test]
-async fn beyond_loopback_nothing_is_served_without_a_token() {
+async fn binding_beyond_loopback_requires_a_token() {
     let open = Server { listen: "0.0.0.0:0".into(), ..settings() };
     let refusal = Console::bind(&open, Arc::new(FakeBackend::default()), rng(), Metrics::local()).await.err().unwrap();
 
-    let told = refusal.to_string();
+    let text = refusal.to_string();
 
-    assert!(told.contains("0.0.0.0:0") && told.contains("TERTULIA__SERVER__ADMIN_TOKEN") && told.contains("127.0.0.1"), "{told}");
+    assert!(text.contains("0.0.0.0:0") && text.contains("TERTULIA__SERVER__ADMIN_TOKEN") && text.contains("127.0.0.1"), "{text}");
 }
 
 #[tokio::test]
-async fn beyond_loopback_the_token_lets_in() {
+async fn beyond_loopback_the_token_grants_access() {
     let mut world = World::with(Server { listen: "0.0.0.0:0".into(), ..with_token() }).await;
     world.address.set_ip([127, 0, 0, 1].into());
 
@@ -161,7 +161,7 @@ async fn beyond_loopback_the_token_lets_in() {
 }
 
 #[tokio::test]
-async fn prometheus_needs_the_token_and_no_known_host() {
+async fn prometheus_needs_the_token_but_no_known_host() {
     let world = World::with(with_token()).await;
     let scrape = || world.request(Method::GET, "/metrics").header("host", "tertulia:7878");
 

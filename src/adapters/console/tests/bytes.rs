@@ -1,11 +1,11 @@
-//! What bare bytes do that no ordinary client sends.
+//! Bytes that no ordinary client sends.
 
 use super::*;
 
 const SAY: &str = "POST /api/rooms/lobby/messages HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
 
 impl World {
-    /// How many messages there are in the lobby.
+    /// The number of messages in the lobby.
     async fn messages(&self) -> usize {
         self.get("/api/rooms/lobby/history").await.1["messages"].as_array().unwrap().len()
     }
@@ -21,21 +21,21 @@ fn statuses(answers: &str) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_head_is_answered_without_a_body_and_methods_that_nobody_needs_are_refused() {
+async fn head_requests_get_no_body_and_unsupported_methods_are_refused() {
     let world = World::new().await;
-    let asked = async |method: &str, path: &str| {
+    let request = async |method: &str, path: &str| {
         world
             .raw(&format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nCookie: tertulia=secret\r\n\r\n"))
             .await
     };
 
-    let head = asked("HEAD", "/api/rooms").await;
+    let head = request("HEAD", "/api/rooms").await;
 
     assert!(status(&head) == "200" && head.ends_with("\r\n\r\n"), "{head}");
     for method in ["OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get", "DELETE"] {
-        let answer = asked(method, "/api/rooms").await;
+        let answer = request(method, "/api/rooms").await;
         assert!(matches!(status(&answer), "400" | "403" | "405"), "{method}: {answer}");
-        // TRACE would give back what a script may not read.
+        // TRACE would return headers that a script must not read.
         assert!(!answer.contains("secret") && !answer.to_ascii_lowercase().contains("access-control-allow"), "{answer}");
     }
 }
@@ -67,7 +67,7 @@ async fn a_request_hidden_in_another_is_not_answered() {
 }
 
 #[tokio::test]
-async fn what_a_proxy_may_read_in_another_way_is_refused_and_ends_the_connection() {
+async fn a_request_that_a_proxy_may_read_differently_is_refused_and_ends_the_connection() {
     let world = World::new().await;
     let body = r#"{"from": "Ana", "text": "hi"}"#;
     let length = body.len();
@@ -79,7 +79,7 @@ async fn what_a_proxy_may_read_in_another_way_is_refused_and_ends_the_connection
         format!("{say}Content-Length: {length}\n\n"),
         format!("{say}Transfer-Encoding: gzip, chunked\r\n\r\n{length:x}\r\n"),
     ] {
-        // One that came before on the same connection is answered as ever.
+        // An earlier request on the same connection is answered normally.
         let answers = world.raw(&format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n{head}{body}\r\n0\r\n\r\n")).await;
         assert_eq!(statuses(&answers), ["200", "400"], "{head:?}: {answers}");
         assert_eq!(world.messages().await, 0, "{head:?}");
@@ -87,7 +87,7 @@ async fn what_a_proxy_may_read_in_another_way_is_refused_and_ends_the_connection
 }
 
 #[tokio::test]
-async fn a_request_whose_end_is_not_looked_for_is_the_last_of_its_connection() {
+async fn a_request_without_a_content_length_is_the_last_of_its_connection() {
     let world = World::new().await;
     let next = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
@@ -124,9 +124,9 @@ async fn heads_with_too_many_fields_or_with_control_characters_are_refused() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_compressed_is_not_unpacked() {
+async fn a_compressed_body_is_not_decompressed() {
     let world = World::new().await;
-    // As `gzip` packs `{"from":"Ana","text":"hi"}`; what it says does not matter, it is not read as anything but JSON.
+    // The start of a gzip stream. The rest does not matter, because the body is only ever read as JSON.
     let packed = "\u{1f}\u{8}\0\0";
 
     let answer = world.raw(&format!("{SAY}Content-Encoding: gzip\r\nContent-Length: {}\r\n\r\n{packed}", packed.len())).await;
@@ -136,7 +136,7 @@ async fn a_body_that_is_compressed_is_not_unpacked() {
 }
 
 #[tokio::test]
-async fn a_file_of_the_page_is_found_by_its_name_alone() {
+async fn page_files_are_found_only_by_their_names() {
     let world = World::new().await;
 
     for path in [
@@ -157,7 +157,7 @@ async fn a_file_of_the_page_is_found_by_its_name_alone() {
 }
 
 #[tokio::test]
-async fn a_body_that_nobody_reads_does_not_hold_up_the_answer() {
+async fn an_unread_body_does_not_delay_the_response() {
     let world = World::new().await;
 
     let answer = world.raw("GET /api/rooms HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab").await;

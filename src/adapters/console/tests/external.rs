@@ -1,4 +1,4 @@
-//! Companions that programs outside play: how they come into a room, vote and speak.
+//! External companions: how they join a room, vote and speak.
 
 use serde_json::json;
 
@@ -40,7 +40,7 @@ async fn an_external_companion_is_shown_with_its_names() {
 }
 
 #[tokio::test]
-async fn the_names_of_an_external_companion_are_held_to_the_rule_of_names() {
+async fn the_names_of_an_external_companion_are_validated() {
     let world = world().await;
     let field = async |zed: Value| {
         let plan = json!({ "guild": "home", "companions": ["aria", zed] });
@@ -60,15 +60,15 @@ async fn the_names_of_an_external_companion_are_held_to_the_rule_of_names() {
 }
 
 #[tokio::test]
-async fn a_vote_and_words_are_accepted() {
+async fn votes_and_statements_are_accepted() {
     let world = world().await;
 
     let voted = world.post(VOTE, state(json!({}))).await;
-    let said = world.post(SPEAK, json!({ "from": "zed", "message_id": "7", "text": "hello\r\n" })).await;
+    let sent = world.post(SPEAK, json!({ "from": "zed", "message_id": "7", "text": "hello\r\n" })).await;
     let again = world.post(SPEAK, json!({ "from": "zed", "message_id": 7, "text": "and again" })).await;
 
     assert_eq!(voted.0, 202);
-    assert_eq!(said, (202, json!({ "seq": 1 })));
+    assert_eq!(sent, (202, json!({ "seq": 1 })));
     assert_eq!(again, (202, json!({ "seq": 2 })));
     let history = world.get("/api/rooms/lobby/history").await.1;
     assert_eq!((&history["messages"][0]["from"], &history["messages"][0]["role"]), (&json!("zed"), &json!("companion")));
@@ -76,7 +76,7 @@ async fn a_vote_and_words_are_accepted() {
 }
 
 #[tokio::test]
-async fn a_vote_that_is_no_state_is_refused_by_the_name_of_its_field() {
+async fn an_invalid_vote_is_refused_with_the_name_of_the_field() {
     let world = world().await;
     let cases = [
         (state(json!({ "from": "" })), "from"),
@@ -100,7 +100,7 @@ async fn a_vote_that_is_no_state_is_refused_by_the_name_of_its_field() {
 }
 
 #[tokio::test]
-async fn words_that_do_not_fit_are_refused_by_the_name_of_their_field() {
+async fn an_invalid_statement_is_refused_with_the_name_of_the_field() {
     let world = world().await;
     let cases = [
         (json!({ "from": "a b", "message_id": "7", "text": "hi" }), "from"),
@@ -119,7 +119,7 @@ async fn words_that_do_not_fit_are_refused_by_the_name_of_their_field() {
 }
 
 #[tokio::test]
-async fn whoever_may_not_vote_or_speak_is_told_why() {
+async fn refused_votes_and_statements_have_a_reason() {
     let world = world().await;
     let words = |from: &str, message: &str| json!({ "from": from, "message_id": message, "text": "hi" });
 

@@ -1,4 +1,4 @@
-//! What a foreign web page makes a browser send is refused.
+//! Requests that a foreign web page makes a browser send are refused.
 
 use serde_json::json;
 
@@ -16,7 +16,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_name_that_was_rebound_to_loopback_is_refused() {
+async fn a_host_name_rebound_to_loopback_is_refused() {
     let world = World::new().await;
     let as_host = |host: &'static str| world.request(Method::GET, "/api/rooms").header("host", host).send();
 
@@ -38,7 +38,7 @@ async fn a_request_without_a_host_is_refused() {
 }
 
 #[tokio::test]
-async fn probes_answer_under_any_name() {
+async fn probes_accept_any_host() {
     let world = World::new().await;
 
     for path in ["/healthz", "/readyz"] {
@@ -48,24 +48,27 @@ async fn probes_answer_under_any_name() {
 }
 
 #[tokio::test]
-async fn a_page_that_rebound_a_name_learns_from_readiness_no_more_than_a_stranger() {
+async fn a_page_behind_a_rebound_name_gets_no_details_from_readiness() {
     let world = World::new().await;
-    *world.backend.in_the_way.lock().unwrap() = Some("/secret/path is full".into());
-    let asked = |name: &'static str, value: &'static str| {
+    *world.backend.not_ready_because.lock().unwrap() = Some("/secret/path is full".into());
+    let readiness_with = |name: &'static str, value: &'static str| {
         let request = world.request(Method::GET, "/readyz").header(name, value);
         async { answer(request.send().await.unwrap()).await }
     };
 
-    let foreign =
-        [asked("host", "evil.example").await, asked("sec-fetch-site", "cross-site").await, asked("host", "10.0.0.1").await];
-    let own = asked("host", "localhost").await;
+    let foreign = [
+        readiness_with("host", "evil.example").await,
+        readiness_with("sec-fetch-site", "cross-site").await,
+        readiness_with("host", "10.0.0.1").await,
+    ];
+    let own = readiness_with("host", "localhost").await;
 
-    assert!(foreign.iter().all(|told| told.1 == json!({ "ready": false })), "{foreign:?}");
+    assert!(foreign.iter().all(|answer| answer.1 == json!({ "ready": false })), "{foreign:?}");
     assert_eq!(own.1["parts"][0]["detail"], "/secret/path is full");
 }
 
 #[tokio::test]
-async fn a_form_or_plain_text_that_a_foreign_page_may_post_without_asking_changes_nothing() {
+async fn forms_and_plain_text_from_foreign_pages_change_nothing() {
     let world = World::new().await;
     let body = r#"{"from": "Ana", "text": "hi"}"#;
     let posted = |kind: &'static str, origin: Option<&'static str>| {
@@ -78,7 +81,7 @@ async fn a_form_or_plain_text_that_a_foreign_page_may_post_without_asking_change
 
     for kind in ["text/plain", "text/plain;charset=UTF-8", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]
     {
-        // Browsers name the origin of every POST; one that did not would get no further.
+        // Browsers send the origin of every POST. A request without one is refused by its content type.
         assert_eq!(posted(kind, Some("http://evil.example")).await, 403, "{kind}");
         assert_eq!(posted(kind, Some("null")).await, 403, "{kind}");
         assert_eq!(posted(kind, None).await, 415, "{kind}");
@@ -90,7 +93,7 @@ async fn a_form_or_plain_text_that_a_foreign_page_may_post_without_asking_change
 }
 
 #[tokio::test]
-async fn only_our_own_pages_may_change_something() {
+async fn only_our_own_pages_can_make_changes() {
     let world = World::with(Server { public_url: Some("https://talk.example.org".into()), ..with_token() }).await;
     let own = world.url("");
 
@@ -105,12 +108,12 @@ async fn only_our_own_pages_may_change_something() {
 }
 
 #[tokio::test]
-async fn another_site_cannot_read_the_api_and_may_link_to_the_page() {
+async fn another_site_cannot_read_the_api_but_can_link_to_the_page() {
     let world = World::new().await;
-    let from_afar = |path: &str| world.request(Method::GET, path).header("sec-fetch-site", "cross-site").send();
+    let from_other_site = |path: &str| world.request(Method::GET, path).header("sec-fetch-site", "cross-site").send();
 
-    assert_eq!(from_afar("/api/rooms").await.unwrap().status(), 403);
-    assert_eq!(from_afar("/").await.unwrap().status(), 200);
+    assert_eq!(from_other_site("/api/rooms").await.unwrap().status(), 403);
+    assert_eq!(from_other_site("/").await.unwrap().status(), 200);
 }
 
 #[tokio::test]
@@ -124,7 +127,7 @@ async fn a_foreign_page_cannot_sign_in_or_out() {
 }
 
 #[tokio::test]
-async fn every_answer_carries_the_protecting_headers() {
+async fn every_response_has_the_security_headers() {
     let world = World::new().await;
     let policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 

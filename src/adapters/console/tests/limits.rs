@@ -1,4 +1,4 @@
-//! Too much and too slow.
+//! Clients that send too much, too often or too slowly.
 
 use axum::response::IntoResponse;
 use serde_json::json;
@@ -8,7 +8,7 @@ use super::*;
 use crate::ports::backend::room::RoomId;
 
 #[tokio::test]
-async fn a_body_that_is_too_long_is_refused_with_the_limit() {
+async fn a_body_over_the_limit_is_refused_with_the_limit() {
     let world = World::with(Server { max_body_bytes: 2_048, ..settings() }).await;
     let body = |bytes: usize| json!({ "from": "Ana", "text": "x".repeat(bytes) });
 
@@ -18,7 +18,7 @@ async fn a_body_that_is_too_long_is_refused_with_the_limit() {
     let streamed = world.post_raw("/api/rooms/lobby/messages", reqwest::Body::wrap_stream(pieces)).await;
 
     assert_eq!(fits.0, 202);
-    assert_eq!((long.0, &long.1["detail"]), (413, &json!("the body has more than 2048 bytes, send less at once")));
+    assert_eq!((long.0, &long.1["detail"]), (413, &json!("the body has more than 2048 bytes; send less at once")));
     assert_eq!(streamed.0, 413);
 }
 
@@ -33,33 +33,33 @@ async fn a_huge_body_is_refused_before_it_is_read() {
 }
 
 #[tokio::test]
-async fn who_is_refused_early_reads_why_however_much_it_still_sends() {
+async fn a_client_that_is_refused_early_can_read_why_while_it_still_sends() {
     let world = World::with(with_token()).await;
-    let let_in = format!("Host: localhost\r\nAuthorization: Bearer {TOKEN}");
+    let credentials = format!("Host: localhost\r\nAuthorization: Bearer {TOKEN}");
     let length = 12 << 20;
     let rest = "x".repeat(length);
     let say = "POST /api/rooms/lobby/messages HTTP/1.1";
 
     for (head, status) in [
-        // Announced, in pieces, and where nobody would read it.
-        (format!("{say}\r\n{let_in}\r\nContent-Length: {length}\r\n\r\n"), "413"),
-        (format!("{say}\r\n{let_in}\r\nTransfer-Encoding: chunked\r\n\r\n{length:x}\r\n"), "413"),
+        // With a length, in chunks, and where no handler reads the body.
+        (format!("{say}\r\n{credentials}\r\nContent-Length: {length}\r\n\r\n"), "413"),
+        (format!("{say}\r\n{credentials}\r\nTransfer-Encoding: chunked\r\n\r\n{length:x}\r\n"), "413"),
         (format!("{say}\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n"), "401"),
         (format!("{say}\r\nHost: elsewhere.example\r\nContent-Length: {length}\r\n\r\n"), "403"),
-        (format!("GET /nothing HTTP/1.1\r\n{let_in}\r\nContent-Length: {length}\r\n\r\n"), "404"),
-        (format!("PUT /api/companions HTTP/1.1\r\n{let_in}\r\nContent-Length: {length}\r\n\r\n"), "405"),
-        // What is no head, and what is none to its end.
-        (format!("GET /api/rooms HTTP/1.1\r\n{let_in}\r\nX: "), "431"),
+        (format!("GET /nothing HTTP/1.1\r\n{credentials}\r\nContent-Length: {length}\r\n\r\n"), "404"),
+        (format!("PUT /api/companions HTTP/1.1\r\n{credentials}\r\nContent-Length: {length}\r\n\r\n"), "405"),
+        // A head without an end, and bytes that are no head.
+        (format!("GET /api/rooms HTTP/1.1\r\n{credentials}\r\nX: "), "431"),
         ("\u{16}\u{3}\u{1}\r\n\r\n".to_owned(), "400"),
     ] {
         let answer = world.whole(format!("{head}{rest}").as_bytes()).await;
-        let answer = answer.unwrap_or_else(|error| panic!("{status} is not read: {error}; {head}"));
+        let answer = answer.unwrap_or_else(|error| panic!("the {status} was not received: {error}; {head}"));
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{head}: {answer}");
     }
 }
 
 #[tokio::test]
-async fn who_asks_too_often_is_told_when_to_come_back() {
+async fn too_many_requests_are_refused_with_retry_after() {
     let world = World::with(Server { requests_per_second: 1, request_burst: 2, ..settings() }).await;
 
     let served = [world.get("/api/rooms").await.0, world.get("/api/rooms").await.0];
@@ -73,7 +73,7 @@ async fn who_asks_too_often_is_told_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn a_flood_of_strangers_stands_before_no_right_token_and_wrong_ones_are_counted() {
+async fn anonymous_requests_do_not_block_the_right_token_and_wrong_tokens_are_counted() {
     let settings = Server { requests_per_second: 1, request_burst: 2, sign_ins_per_minute: 2, ..with_token() };
     let world = World::with(settings).await;
     for _ in 0..5 {
@@ -89,7 +89,7 @@ async fn a_flood_of_strangers_stands_before_no_right_token_and_wrong_ones_are_co
 
     assert_eq!((form, signed_in, right), (200, 204, 200));
     assert!(wrong.iter().all(|status| matches!(status, 401 | 429)), "{wrong:?}");
-    // A token of less than 32 characters waits once too many were wrong.
+    // After too many wrong tokens, a right one of less than 32 characters is refused, too.
     assert_eq!(ask(TOKEN).await, 429);
 }
 
@@ -103,28 +103,28 @@ async fn behind_a_trusted_proxy_each_client_has_its_own_limits() {
     };
 
     let guesses = [ask("198.51.100.1, 192.0.2.7", "a").await, ask("198.51.100.2, 192.0.2.7", "b").await];
-    let kept_out = ask("192.0.2.7", TOKEN).await;
+    let blocked = ask("192.0.2.7", TOKEN).await;
     let other = ask("192.0.2.8", TOKEN).await;
 
-    assert_eq!((guesses, kept_out, other), ([401, 429], 429, 200));
+    assert_eq!((guesses, blocked, other), ([401, 429], 429, 200));
 }
 
 #[tokio::test]
-async fn strangers_do_not_use_up_the_requests_of_who_shows_the_token_from_the_same_address() {
+async fn anonymous_clients_do_not_use_up_the_requests_of_an_authenticated_one_at_the_same_address() {
     let token = "correct-horse-battery-staple-of-32-characters";
     let settings = Server { admin_token: Some(token.into()), ..settings() };
     let world = World::with(Server { requests_per_second: 1, request_burst: 2, ..settings }).await;
 
-    let strangers = [(); 3].map(|()| world.get("/api/rooms"));
-    let strangers: Vec<_> = futures_util::future::join_all(strangers).await.into_iter().map(|answer| answer.0).collect();
+    let anonymous = [(); 3].map(|()| world.get("/api/rooms"));
+    let anonymous: Vec<_> = futures_util::future::join_all(anonymous).await.into_iter().map(|answer| answer.0).collect();
     let operator = world.request(Method::GET, "/api/rooms").bearer_auth(token).send().await.unwrap();
 
-    assert_eq!(strangers.iter().filter(|status| **status == 429).count(), 1, "{strangers:?}");
+    assert_eq!(anonymous.iter().filter(|status| **status == 429).count(), 1, "{anonymous:?}");
     assert_eq!(operator.status(), 200);
 }
 
 #[tokio::test]
-async fn a_head_that_does_not_end_is_cut_off() {
+async fn a_head_without_an_end_times_out() {
     let world = World::with(Server { header_timeout_secs: 0.05, ..settings() }).await;
     let mut stream = world.connect().await;
 
@@ -134,7 +134,7 @@ async fn a_head_that_does_not_end_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_end_is_cut_off() {
+async fn a_body_without_an_end_times_out() {
     let world = World::with(Server { body_timeout_secs: 0.05, ..settings() }).await;
 
     let answer =
@@ -143,7 +143,7 @@ async fn a_body_that_does_not_end_is_cut_off() {
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
 }
 
-/// A console whose only connection is taken as long as the stream lives.
+/// A console whose only connection slot is taken until the stream is dropped.
 async fn full() -> (World, TcpStream) {
     let world = World::with(Server { max_connections: 1, ..settings() }).await;
     let mut first = world.connect().await;
@@ -153,10 +153,10 @@ async fn full() -> (World, TcpStream) {
 }
 
 #[tokio::test]
-async fn a_client_too_many_reads_an_answer_and_when_to_come_back() {
+async fn a_client_over_the_connection_limit_gets_503_with_retry_after() {
     let (world, _first) = full().await;
 
-    // Whoever answered before it was asked would be taken for broken once in a while.
+    // A response before the request would make the client fail now and then, so this is repeated.
     for _ in 0..20 {
         let refused = world.request(Method::GET, "/healthz").send().await.unwrap();
 
@@ -167,7 +167,7 @@ async fn a_client_too_many_reads_an_answer_and_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn a_client_too_many_reads_its_answer_whatever_it_sent_beside_its_head() {
+async fn a_client_over_the_connection_limit_can_read_its_response_after_sending_a_body() {
     let (world, _first) = full().await;
     let head = "POST /api/rooms/lobby/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n";
 
@@ -177,7 +177,7 @@ async fn a_client_too_many_reads_its_answer_whatever_it_sent_beside_its_head() {
 }
 
 #[tokio::test]
-async fn whoever_comes_too_many_is_counted() {
+async fn rejected_connections_are_counted() {
     let (world, mut first) = full().await;
 
     let refused = [world.get("/healthz").await.0, world.get("/healthz").await.0];
@@ -189,7 +189,7 @@ async fn whoever_comes_too_many_is_counted() {
 }
 
 #[tokio::test]
-async fn a_head_may_have_32_kib_and_not_a_byte_more() {
+async fn the_longest_accepted_head_has_32_kib() {
     let world = World::new().await;
     let (start, end) = ("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX: ", "\r\n\r\n");
     let head = |bytes: usize| format!("{start}{}{end}", "x".repeat(bytes - start.len() - end.len()));
@@ -201,7 +201,7 @@ async fn a_head_may_have_32_kib_and_not_a_byte_more() {
 }
 
 #[tokio::test]
-async fn a_head_that_is_too_long_is_refused() {
+async fn a_very_long_head_is_refused() {
     let world = World::new().await;
 
     let answer = world.raw(&format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(100_000))).await;
@@ -211,24 +211,24 @@ async fn a_head_that_is_too_long_is_refused() {
 }
 
 #[tokio::test]
-async fn long_answers_that_nobody_reads_are_refused_once_they_fill_what_they_may() {
+async fn long_responses_are_refused_while_too_many_bytes_are_unread() {
     let backend = Arc::new(FakeBackend::with_lobby());
-    let said = serde_json::from_value(json!({ "from": "Ana", "text": "x".repeat(600 << 10) })).unwrap();
-    backend.say(&RoomId::parse("lobby").unwrap(), said).await.unwrap();
+    let message = serde_json::from_value(json!({ "from": "Ana", "text": "x".repeat(600 << 10) })).unwrap();
+    backend.say(&RoomId::parse("lobby").unwrap(), message).await.unwrap();
     let console = Console::bind(&settings(), backend, rng(), Metrics::local()).await.unwrap();
     let ask = async || {
-        let (ours, mut theirs) = duplex(4_096);
+        let (server, mut client) = duplex(4_096);
         let (router, shared, peer) = (console.router.clone(), console.shared.clone(), console.address());
         let closing = shared.closing.subscribe();
-        tokio::spawn(async move { connection::serve_stream(ours, peer, router, &shared.settings, closing).await });
-        theirs.write_all(b"GET /api/rooms/lobby/history HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+        tokio::spawn(async move { connection::serve_stream(server, peer, router, &shared.settings, closing).await });
+        client.write_all(b"GET /api/rooms/lobby/history HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
         let mut status = [0; 12];
-        theirs.read_exact(&mut status).await.unwrap();
-        (String::from_utf8_lossy(&status).into_owned(), theirs)
+        client.read_exact(&mut status).await.unwrap();
+        (String::from_utf8_lossy(&status).into_owned(), client)
     };
 
-    // Of 48 MiB, these leave one.
-    let others = console.shared.answers.counted(vec![b'x'; 47 << 20].into_response()).await;
+    // This leaves 1 of the 48 MiB.
+    let others = console.shared.response_limits.counted(vec![b'x'; 47 << 20].into_response()).await;
     let (first, unread) = ask().await;
     let (second, _) = ask().await;
     drop(unread);

@@ -1,4 +1,4 @@
-//! Watching a room.
+//! Live views of a room.
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::json;
@@ -20,7 +20,7 @@ impl World {
         connect_async(format!("ws://{}/api/live?{query}", self.address)).await.unwrap().0
     }
 
-    /// The status with which a watcher is refused.
+    /// The status with which a live view is refused; 101 if it is accepted.
     async fn refuse(&self, query: &str, headers: &[(&'static str, &str)]) -> u16 {
         let mut request = format!("ws://{}/api/live?{query}", self.address).into_client_request().unwrap();
         for (name, value) in headers {
@@ -57,7 +57,7 @@ async fn close_code(socket: &mut Socket) -> u16 {
 }
 
 #[tokio::test]
-async fn a_watcher_sees_what_is_said() {
+async fn a_watcher_receives_new_messages() {
     let world = World::new().await;
     let mut socket = world.watch("room=lobby").await;
 
@@ -67,7 +67,7 @@ async fn a_watcher_sees_what_is_said() {
 }
 
 #[tokio::test]
-async fn who_comes_back_gets_what_was_missed_and_nothing_twice() {
+async fn a_returning_watcher_gets_missed_events_once() {
     let world = World::new().await;
     for text in ["one", "two", "three"] {
         world.say(text).await;
@@ -89,7 +89,7 @@ async fn a_watcher_that_falls_behind_is_told_where_to_resume() {
     world.backend.show("lobby", live(7));
     assert_eq!(next_event(&mut socket).await["seq"], 7);
 
-    // Nothing is awaited in between, so the watcher's task cannot keep up with these.
+    // There is no await in between, so the watcher's task cannot keep up.
     for seq in 8..=(8 + LIVE_BUFFER as u64) {
         world.backend.show("lobby", live(seq));
     }
@@ -99,12 +99,12 @@ async fn a_watcher_that_falls_behind_is_told_where_to_resume() {
 }
 
 #[tokio::test]
-async fn a_watcher_that_does_not_read_is_cut_off_and_its_place_freed() {
+async fn a_watcher_that_does_not_read_is_disconnected_and_its_slot_is_freed() {
     let world = World::with(Server { stall_timeout_secs: 0.05, max_live: 1, request_burst: 1_000_000, ..settings() }).await;
     let socket = world.watch("room=lobby").await;
     let large: Arc<str> = format!("\"{}\"", "x".repeat(8 << 20)).into();
 
-    // More than the system holds for a connection.
+    // More than the system buffers for a connection.
     for _ in 0..4 {
         world.backend.show("lobby", Live { seq: None, json: large.clone() });
     }
@@ -117,31 +117,31 @@ async fn a_watcher_that_does_not_read_is_cut_off_and_its_place_freed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_that_pings_and_reads_nothing_is_read_no_further() {
+async fn the_server_stops_reading_from_a_watcher_that_pings_and_reads_nothing() {
     let backend = Arc::new(FakeBackend::with_lobby());
     let console = Console::bind(&settings(), backend, rng(), Metrics::local()).await.unwrap();
-    let (ours, theirs) = duplex(16 << 10);
+    let (server, client) = duplex(16 << 10);
     let (router, shared, peer) = (console.router.clone(), console.shared.clone(), console.address());
     let closing = shared.closing.subscribe();
-    tokio::spawn(async move { connection::serve_stream(ours, peer, router, &shared.settings, closing).await });
-    let (mut watcher, _) = client_async("ws://localhost/api/live?room=lobby", theirs).await.unwrap();
+    tokio::spawn(async move { connection::serve_stream(server, peer, router, &shared.settings, closing).await });
+    let (mut watcher, _) = client_async("ws://localhost/api/live?room=lobby", client).await.unwrap();
 
     // A ping of 125 bytes, masked with zeros.
     let pings = [[0x89, 0x80 | 125].as_slice(), &[0; 4 + 125]].concat().repeat(1_000);
     let mut taken: usize = 0;
     while taken < 8 << 20 {
-        // The clock only goes on once the server reads no more.
+        // The paused clock advances only when the server reads no more.
         match timeout(Duration::from_secs(1), watcher.get_mut().write(&pings[taken % pings.len()..])).await {
             Ok(written) => taken += written.unwrap(),
             Err(_) => break,
         }
     }
 
-    assert!(taken < 256 << 10, "{taken} bytes of pings were read, and none of the answers to them");
+    assert!(taken < 256 << 10, "{taken} bytes of pings were read, but none of the pongs");
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_told_before_the_upgrade() {
+async fn an_invalid_live_request_is_refused_before_the_upgrade() {
     let world = World::new().await;
 
     assert_eq!(world.refuse("", &[]).await, 400);
@@ -152,7 +152,7 @@ async fn what_is_wrong_is_told_before_the_upgrade() {
 }
 
 #[tokio::test]
-async fn only_our_own_pages_may_watch() {
+async fn only_our_own_pages_can_open_a_live_view() {
     let world = World::new().await;
 
     assert_eq!(world.refuse("room=lobby", &[("origin", "http://evil.example")]).await, 403);
@@ -161,7 +161,7 @@ async fn only_our_own_pages_may_watch() {
 }
 
 #[tokio::test]
-async fn watching_needs_the_token_where_there_is_one() {
+async fn a_live_view_needs_the_token_if_one_is_configured() {
     let world = World::with(with_token()).await;
 
     assert_eq!(world.refuse("room=lobby", &[]).await, 401);
@@ -169,7 +169,7 @@ async fn watching_needs_the_token_where_there_is_one() {
 }
 
 #[tokio::test]
-async fn who_signs_out_stops_watching() {
+async fn signing_out_ends_the_live_view() {
     let world = World::with(Server { live_ping_secs: 0.05, ..with_token() }).await;
     let response = world.post_signin().await;
     let mut request = format!("ws://{}/api/live?room=lobby", world.address).into_client_request().unwrap();
@@ -189,17 +189,17 @@ impl World {
 }
 
 #[tokio::test]
-async fn places_are_limited_in_total_and_by_address() {
-    let few = World::with(Server { max_live: 1, ..settings() }).await;
-    let of_one = World::with(Server { max_live_per_address: 1, ..settings() }).await;
-    let _held = (few.watch("room=lobby").await, of_one.watch("room=lobby").await);
+async fn live_views_are_limited_in_total_and_per_address() {
+    let small = World::with(Server { max_live: 1, ..settings() }).await;
+    let per_address = World::with(Server { max_live_per_address: 1, ..settings() }).await;
+    let _taken = (small.watch("room=lobby").await, per_address.watch("room=lobby").await);
 
-    assert_eq!(few.refuse("room=lobby", &[]).await, 503);
-    assert_eq!(of_one.refuse("room=lobby", &[]).await, 429);
+    assert_eq!(small.refuse("room=lobby", &[]).await, 503);
+    assert_eq!(per_address.refuse("room=lobby", &[]).await, 429);
 }
 
 #[tokio::test]
-async fn a_watcher_that_shows_no_life_is_given_up() {
+async fn a_watcher_that_answers_no_pings_is_disconnected() {
     let world = World::with(Server { live_ping_secs: 0.05, ..settings() }).await;
     let mut stream = world.connect().await;
     let upgrade = "GET /api/live?room=lobby HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
@@ -207,12 +207,12 @@ async fn a_watcher_that_shows_no_life_is_given_up() {
 
     stream.write_all(upgrade.as_bytes()).await.unwrap();
 
-    // Three pings, which nobody answers, and the end.
+    // After three unanswered pings, the server closes the connection.
     assert!(read_all(&mut stream).await.starts_with("HTTP/1.1 101 "));
 }
 
 #[tokio::test]
-async fn what_a_watcher_sends_is_ignored_unless_it_is_too_much() {
+async fn short_messages_from_a_watcher_are_ignored_and_a_long_one_ends_the_view() {
     let world = World::new().await;
     let mut socket = world.watch("room=lobby").await;
 
@@ -226,7 +226,7 @@ async fn what_a_watcher_sends_is_ignored_unless_it_is_too_much() {
 }
 
 #[tokio::test]
-async fn a_deleted_room_ends_its_views() {
+async fn deleting_a_room_ends_its_live_views() {
     let world = World::new().await;
     let mut socket = world.watch("room=lobby").await;
 
@@ -236,7 +236,7 @@ async fn a_deleted_room_ends_its_views() {
 }
 
 #[tokio::test]
-async fn watchers_are_told_of_the_shutdown() {
+async fn shutdown_closes_live_views_with_going_away() {
     let mut world = World::new().await;
     let mut socket = world.watch("room=lobby").await;
 

@@ -1,4 +1,4 @@
-//! The page's files, and what machines ask for.
+//! The page's files, probes and metrics.
 
 use super::*;
 
@@ -22,7 +22,7 @@ async fn the_page_is_served_with_types_and_tags() {
 }
 
 #[tokio::test]
-async fn only_the_pages_own_files_are_served() {
+async fn only_the_files_of_the_page_are_served() {
     let world = World::new().await;
 
     for path in ["/page/none.js", "/page/..%2Fpage.rs", "/page/%2Fetc%2Fpasswd", "/page/"] {
@@ -31,12 +31,12 @@ async fn only_the_pages_own_files_are_served() {
 }
 
 #[tokio::test]
-async fn the_process_says_that_it_is_alive_and_ready() {
+async fn the_probes_report_liveness_and_readiness() {
     let world = World::new().await;
 
     let alive = world.request(Method::GET, "/healthz").send().await.unwrap().text().await.unwrap();
     let ready = world.get("/readyz").await;
-    *world.backend.in_the_way.lock().unwrap() = Some("the disk is full".into());
+    *world.backend.not_ready_because.lock().unwrap() = Some("the disk is full".into());
     let not_ready = world.get("/readyz").await;
 
     assert_eq!(alive, "ok\n");
@@ -45,7 +45,7 @@ async fn the_process_says_that_it_is_alive_and_ready() {
 }
 
 #[tokio::test]
-async fn metrics_are_prometheus_text_and_count_what_was_refused() {
+async fn metrics_are_prometheus_text_and_count_refused_requests() {
     let world = World::new().await;
     world.get("/api/nothing").await;
 

@@ -17,23 +17,23 @@ fn a_channel_whose_newest_message_is_known_is_not_asked_for() {
 }
 
 #[test]
-fn what_was_missed_is_read_and_handed_out_in_its_order() {
+fn missed_messages_are_read_and_returned_in_order() {
     let (accepted, second, third) = (minutes_ago(30), minutes_ago(20), minutes_ago(10));
     let mut plan = Backfill::new(LIMITS);
     plan.add(behind(1, third, accepted), now(), now());
 
-    let asked = plan.next(now());
+    let request = plan.next(now());
     assert!(plan.is_filling(id(1)));
     plan.answered(id(1), vec![(third, third), (second, second), (accepted, accepted)], now());
 
-    assert_eq!(asked, Next::Ask(Request { channel: id(1), before: third.next(), limit: 100 }));
+    assert_eq!(request, Next::Ask(Request { channel: id(1), before: third.next(), limit: 100 }));
     assert_eq!(plan.next(now()), Next::Filled(Filled { channel: id(1), messages: vec![second, third], gap: None }));
     assert!(!plan.is_filling(id(1)));
     assert_eq!(plan.next(now()), Next::Over);
 }
 
 #[test]
-fn what_is_too_old_is_a_gap_and_costs_no_call() {
+fn messages_that_are_too_old_become_a_gap_without_a_call() {
     let mut plan = Backfill::<Snowflake>::new(LIMITS);
     let (accepted, newest) = (minutes_ago(3_000), minutes_ago(2_000));
 
@@ -53,7 +53,7 @@ fn with_no_backfill_everything_missed_is_a_gap() {
 }
 
 #[test]
-fn an_empty_answer_is_a_gap_since_something_was_told_of() {
+fn an_empty_answer_is_a_gap_because_discord_reported_a_newest_message() {
     let mut plan = Backfill::<Snowflake>::new(LIMITS);
     plan.add(behind(1, minutes_ago(1), minutes_ago(2)), now(), now());
     plan.next(now());
@@ -64,7 +64,7 @@ fn an_empty_answer_is_a_gap_since_something_was_told_of() {
 }
 
 #[test]
-fn a_refusal_ends_a_channel_and_a_failure_is_tried_again() {
+fn a_refusal_ends_a_channel_and_a_failure_is_retried() {
     let mut plan = Backfill::<Snowflake>::new(LIMITS);
     plan.add(behind(1, minutes_ago(1), minutes_ago(2)), now(), now());
     plan.add(behind(2, minutes_ago(1), minutes_ago(2)), now(), now());
@@ -85,27 +85,27 @@ fn a_refusal_ends_a_channel_and_a_failure_is_tried_again() {
 }
 
 #[test]
-fn guilds_take_turns_and_have_one_question_at_a_time() {
+fn guilds_take_turns_and_have_one_request_in_flight() {
     let mut plan = Backfill::<Snowflake>::new(LIMITS);
     for channel in 1..=3 {
         plan.add(Behind { guild: Some(id(77)), ..behind(channel, minutes_ago(10 - channel), minutes_ago(20)) }, now(), now());
     }
     plan.add(Behind { guild: Some(id(78)), ..behind(9, minutes_ago(1), minutes_ago(20)) }, now(), now());
 
-    let first = asked(&plan.next(now()));
-    let second = asked(&plan.next(now()));
+    let first = requested_channel(&plan.next(now()));
+    let second = requested_channel(&plan.next(now()));
     let third = plan.next(now());
     plan.failed(first, Failure::Refused);
     plan.next(now());
-    let fourth = asked(&plan.next(now()));
+    let fourth = requested_channel(&plan.next(now()));
 
-    // Of a guild, the channel that was used last goes first.
+    // Within a guild, the most recently used channel is first.
     assert_eq!((first, second, fourth), (id(3), id(9), id(2)));
     assert_eq!(third, Next::AwaitAnswer);
 }
 
 #[test]
-fn however_many_channels_are_behind_only_some_are_held_half_read() {
+fn the_number_of_partly_read_channels_is_bounded() {
     let limits = Limits { at_once: 1, calls_per_second: 100_000, ..LIMITS };
     let mut plan = Backfill::<Snowflake>::new(limits);
     let newest = minutes_ago(1);
@@ -135,12 +135,12 @@ fn however_many_channels_are_behind_only_some_are_held_half_read() {
 }
 
 #[test]
-fn a_guild_that_hangs_leaves_the_others_their_turns() {
+fn a_guild_that_hangs_does_not_delay_the_others() {
     let mut plan = Backfill::<Snowflake>::new(LIMITS);
     for guild in 1..=10 {
         plan.add(behind(guild, minutes_ago(1), minutes_ago(20)), now(), now());
     }
-    let hanging = asked(&plan.next(now()));
+    let hanging = requested_channel(&plan.next(now()));
 
     let mut read = BTreeSet::new();
     for _ in 0..20 {
@@ -167,14 +167,14 @@ fn a_channel_that_is_gone_is_not_read() {
 }
 
 #[test]
-fn answers_that_nobody_asked_for_and_pages_that_lead_nowhere_are_harmless() {
+fn unexpected_answers_and_useless_pages_are_harmless() {
     let mut plan = Backfill::new(LIMITS);
     plan.add(behind(1, minutes_ago(1), minutes_ago(20)), now(), now());
     plan.answered(id(1), vec![(minutes_ago(1), ())], now());
     plan.answered(id(5), vec![(minutes_ago(1), ())], now());
     plan.failed(id(5), Failure::Refused);
 
-    let Next::Ask(request) = plan.next(now()) else { panic!("a question") };
+    let Next::Ask(request) = plan.next(now()) else { panic!("no request") };
     plan.answered(id(1), vec![(Snowflake::MAX, ()); request.limit as usize], now());
 
     assert!(matches!(plan.next(now()), Next::Filled(Filled { gap: Some(Gap { why: Left::NothingShown, .. }), .. })));
@@ -184,24 +184,24 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn the_newest_within_the_limits_are_read_and_what_is_left_out_is_told(
+    fn the_newest_messages_within_the_limits_are_read_and_the_rest_becomes_a_gap(
         channels in prop::collection::vec((1..4_u64, prop::collection::btree_set(1..3_000_u64, 0..700), 1..3_000_u64), 1..6),
         messages in 1..600_u32,
         calls_per_second in 1..50_usize,
         at_once in 1..6_usize,
     ) {
         let limits = Limits { messages, calls_per_second, at_once, ..LIMITS };
-        let world: Vec<Channel> = channels.into_iter().zip(1..).map(|((guild, said, accepted), number)| Channel {
+        let channels: Vec<Channel> = channels.into_iter().zip(1..).map(|((guild, messages, accepted), number)| Channel {
             id: id(number),
             guild: id(1_000 + guild),
-            said: said.into_iter().map(minutes_ago).collect(),
+            messages: messages.into_iter().map(minutes_ago).collect(),
             accepted: minutes_ago(accepted),
         }).collect();
 
-        let (filled, calls) = run(&world, limits);
+        let (filled, calls) = run(&channels, limits);
 
-        for channel in &world {
-            let missed: Vec<_> = channel.said.iter().copied().filter(|id| *id > channel.accepted).collect();
+        for channel in &channels {
+            let missed: Vec<_> = channel.messages.iter().copied().filter(|id| *id > channel.accepted).collect();
             let floor = Snowflake::at(now() - limits.age);
             let young: Vec<_> = missed.iter().copied().filter(|id| *id >= floor).collect();
             let expected = &young[young.len().saturating_sub(messages as usize)..];
@@ -214,13 +214,13 @@ proptest! {
                 prop_assert!(found.gap.is_none_or(|gap| gap.after == channel.accepted && Some(gap.before) == before));
             }
         }
-        // No second has more calls than allowed, no channel more than its messages take.
+        // No second has more calls than allowed. No channel has more calls than its messages need.
         for window in calls.windows(calls_per_second + 1) {
             prop_assert!(window[calls_per_second].0.since(window[0].0) >= Duration::from_secs(1));
         }
-        for channel in &world {
-            let asked = calls.iter().filter(|(_, asked)| *asked == channel.id).count();
-            prop_assert!(asked <= messages as usize / 100 + 1);
+        for channel in &channels {
+            let count = calls.iter().filter(|(_, requested)| *requested == channel.id).count();
+            prop_assert!(count <= messages as usize / 100 + 1);
         }
     }
 }
@@ -228,20 +228,20 @@ proptest! {
 struct Channel {
     id: Snowflake,
     guild: Snowflake,
-    said: BTreeSet<Snowflake>,
+    messages: BTreeSet<Snowflake>,
     accepted: Snowflake,
 }
 
 /// What was read of each channel.
 type Read = BTreeMap<Snowflake, Filled<Snowflake>>;
-/// When which channel was asked for.
+/// The time and channel of each request.
 type Calls = Vec<(Moment, Snowflake)>;
 
-/// Runs a plan against channels that answer as Discord does, the answers coming late and in turn.
-fn run(world: &[Channel], limits: Limits) -> (Read, Calls) {
+/// Runs a plan against channels that answer as Discord does. The answers arrive late and in the order of the requests.
+fn run(channels: &[Channel], limits: Limits) -> (Read, Calls) {
     let mut plan = Backfill::new(limits);
-    for channel in world {
-        if let Some(newest) = channel.said.last() {
+    for channel in channels {
+        if let Some(newest) = channel.messages.last() {
             plan.add(
                 Behind { channel: channel.id, guild: Some(channel.guild), newest: *newest, accepted: channel.accepted },
                 now(),
@@ -249,14 +249,14 @@ fn run(world: &[Channel], limits: Limits) -> (Read, Calls) {
             );
         }
     }
-    let (mut filled, mut calls, mut under_way) = (BTreeMap::new(), Vec::new(), VecDeque::new());
+    let (mut filled, mut calls, mut in_flight) = (BTreeMap::new(), Vec::new(), VecDeque::new());
     let mut clock = now();
     loop {
         match plan.next(clock) {
             Next::Ask(request) => {
                 calls.push((clock, request.channel));
-                under_way.push_back(request);
-                assert!(under_way.len() <= limits.at_once);
+                in_flight.push_back(request);
+                assert!(in_flight.len() <= limits.at_once);
             }
             Next::Filled(channel) => {
                 assert!(filled.insert(channel.channel, channel).is_none());
@@ -266,10 +266,11 @@ fn run(world: &[Channel], limits: Limits) -> (Read, Calls) {
                 clock = at;
             }
             Next::AwaitAnswer => {
-                let request: Request = under_way.pop_front().expect("a question is under way");
+                let request: Request = in_flight.pop_front().expect("no request is in flight");
                 clock = clock + Duration::from_millis(30);
-                let channel = world.iter().find(|channel| channel.id == request.channel).expect("the channel");
-                let page = channel.said.range(..request.before).rev().take(request.limit as usize).map(|id| (*id, *id)).collect();
+                let channel = channels.iter().find(|channel| channel.id == request.channel).expect("the channel exists");
+                let page =
+                    channel.messages.range(..request.before).rev().take(request.limit as usize).map(|id| (*id, *id)).collect();
                 plan.answered(request.channel, page, clock);
             }
             Next::Over => return (filled, calls),
@@ -277,7 +278,7 @@ fn run(world: &[Channel], limits: Limits) -> (Read, Calls) {
     }
 }
 
-fn asked<M: std::fmt::Debug>(next: &Next<M>) -> Snowflake {
+fn requested_channel<M: std::fmt::Debug>(next: &Next<M>) -> Snowflake {
     match next {
         Next::Ask(request) => request.channel,
         other => panic!("{other:?}"),

@@ -1,4 +1,4 @@
-//! Looks through servers: in which channels companions could speak, and what the bot lacks in the others.
+//! Checks servers: in which channels companions could speak, and what the bot lacks in the others.
 
 use std::collections::BTreeMap;
 
@@ -14,20 +14,18 @@ use super::{Checking, Line, Named, Servers, commands_path, is_out_of_reach};
 use crate::domain::moment::Moment;
 use crate::ports::backend::stamp;
 
-/// A page of servers ("User Resource", "Get Current User Guilds").
+/// Servers in one page ("User Resource", "Get Current User Guilds").
 const PAGE: usize = 200;
-/// After so many servers in a row about which Discord told nothing, it is left alone.
-const TROUBLE_ENOUGH: usize = 2;
-/// Webhooks that a channel can have ("Webhook Resource", "Create Webhook").
+/// After this many servers in a row that Discord does not answer for, the check makes no further requests.
+const MOST_FAILED_SERVERS: usize = 2;
+/// The most webhooks that a channel can have ("Webhook Resource", "Create Webhook").
 const MOST_WEBHOOKS: usize = 15;
 
-/// A server in the list.
 #[derive(Deserialize)]
-struct Joined {
+struct JoinedServer {
     id: Snowflake,
 }
 
-/// A server.
 #[derive(Deserialize)]
 struct Server {
     id: Snowflake,
@@ -44,9 +42,8 @@ struct Role {
     permissions: Permissions,
 }
 
-/// The bot as a member.
 #[derive(Deserialize)]
-struct Me {
+struct BotMember {
     #[serde(default)]
     roles: Vec<Snowflake>,
     #[serde(default)]
@@ -54,18 +51,18 @@ struct Me {
 }
 
 #[derive(Deserialize)]
-struct Listed {
+struct ListedChannel {
     id: Snowflake,
     #[serde(rename = "type")]
     kind: u8,
     #[serde(default)]
     name: Option<String>,
     #[serde(default)]
-    permission_overwrites: Option<Vec<Overwritten>>,
+    permission_overwrites: Option<Vec<ListedOverwrite>>,
 }
 
 #[derive(Deserialize)]
-struct Overwritten {
+struct ListedOverwrite {
     id: Snowflake,
     #[serde(rename = "type")]
     kind: u8,
@@ -76,30 +73,28 @@ struct Overwritten {
 }
 
 #[derive(Deserialize)]
-struct Hook {
+struct Webhook {
     #[serde(default)]
     channel_id: Option<Snowflake>,
     #[serde(default)]
     application_id: Option<Snowflake>,
 }
 
-/// What was found in a server.
 #[derive(Default)]
-struct Found {
+struct Findings {
     /// Channels in which companions could speak.
     speakable: usize,
     /// Channels that the bot sees.
     seen: usize,
-    /// Channels that it does not see, or may not enter.
+    /// Channels that it does not see or may not enter.
     hidden: usize,
-    /// What it lacks, and where.
+    /// Each missing permission, with the channels that lack it.
     lacking: BTreeMap<Need, Vec<Named>>,
-    /// Channels that have no room for its webhook.
+    /// Channels that have too many webhooks for the bot to add its own.
     full: Vec<Named>,
 }
 
 impl Checking<'_> {
-    /// Looks at servers.
     pub(super) async fn servers(&mut self, application: &Application, servers: &Servers) {
         let (chosen, were_named) = match servers {
             Servers::These(these) => (these.clone(), true),
@@ -115,16 +110,16 @@ impl Checking<'_> {
             left -= 1;
             match self.server(application, server).await {
                 Ok(works) => any_works |= works,
-                Err(Failed::Refused(refusal)) if is_absence(&refusal) => {
-                    let click = "Open the link below, choose the server, and let the bot in with all that it asks for.";
+                Err(Failed::Refused(refusal)) if means_not_a_member(&refusal) => {
+                    let click = "Open the link below, choose the server, and allow all permissions that the bot requests.";
                     self.note(Line::problem("servers", format!("the bot is not in the server {server}")).click(click));
                 }
                 Err(failed) => {
                     let line = super::failed_line("servers", &failed);
-                    self.note(Line { said: format!("{server} cannot be looked at: {}", line.said), ..line });
+                    self.note(Line { said: format!("{server} cannot be checked: {}", line.said), ..line });
                     failed_in_a_row += usize::from(is_out_of_reach(&failed));
-                    if failed_in_a_row == TROUBLE_ENOUGH && left > 0 {
-                        self.note(Line::warning("servers", format!("the other {left} are not looked at")));
+                    if failed_in_a_row == MOST_FAILED_SERVERS && left > 0 {
+                        self.note(Line::warning("servers", format!("the other {left} are not checked")));
                         return;
                     }
                     continue;
@@ -133,60 +128,60 @@ impl Checking<'_> {
             failed_in_a_row = 0;
         }
         if any_works && !were_named {
-            // Where companions speak somewhere, a server that keeps them out is its own business.
+            // If companions can speak in one server, a server that excludes them does not need to be fixed.
             for line in self.report.lines[begin..].iter_mut().filter(|line| line.about == "permissions") {
                 line.state = line.state.min(State::Warning);
             }
         }
     }
 
-    /// The first servers that the bot is in, and a line about how many there are.
+    /// The first servers that the bot is in. Adds a line about how many there are.
     async fn joined(&mut self, first: usize) -> Option<Vec<Snowflake>> {
         let path = format!("/users/@me/guilds?limit={PAGE}");
-        let joined: Vec<Joined> = match self.ask(Request::get("GET /users/@me/guilds", "", path)).await {
+        let joined: Vec<JoinedServer> = match self.ask(Request::get("GET /users/@me/guilds", "", path)).await {
             Ok(joined) => joined,
             Err(failed) => {
                 self.note_failed("servers", &failed);
                 return None;
             }
         };
-        // A short page is all there are; Discord's own count is only about right.
-        let told = self.report.told.servers.filter(|_| joined.len() >= PAGE);
-        let count = told.unwrap_or(joined.len() as u64);
-        self.report.told.servers = Some(count);
-        let looked_at = joined.len().min(first);
-        self.note(match (count, told) {
+        // A page that is not full lists all servers. Discord's own count is only approximate.
+        let approximate = self.report.figures.servers.filter(|_| joined.len() >= PAGE);
+        let count = approximate.unwrap_or(joined.len() as u64);
+        self.report.figures.servers = Some(count);
+        let checked = joined.len().min(first);
+        self.note(match (count, approximate) {
             (0, _) => Line::warning("servers", "the bot is in no server yet").click("Open the link below and choose a server."),
-            (_, None) => Line::good("servers", format!("the bot is in {count}; {looked_at} of them are looked at")),
-            (_, Some(_)) => Line::good("servers", format!("the bot is in about {count}; {looked_at} of them are looked at")),
+            (_, None) => Line::good("servers", format!("the bot is in {count}; {checked} of them are checked")),
+            (_, Some(_)) => Line::good("servers", format!("the bot is in about {count}; {checked} of them are checked")),
         });
         Some(joined.into_iter().take(first).map(|joined| joined.id).collect())
     }
 
-    /// Looks at one server: whether companions could speak in some channel there.
+    /// Checks one server. True if companions could speak in some channel of it.
     async fn server(&mut self, application: &Application, id: Snowflake) -> Result<bool, Failed> {
         let server: Server = self.ask(Request::get("GET /guilds/{guild}", id, format!("/guilds/{id}"))).await?;
-        let bot = self.report.told.bot.as_ref().map_or(application.id, |bot| bot.id);
+        let bot = self.report.figures.bot.as_ref().map_or(application.id, |bot| bot.id);
         let path = format!("/guilds/{id}/members/{bot}");
-        let me: Me = self.ask(Request::get("GET /guilds/{guild}/members/{user}", id, path)).await?;
+        let bot_member: BotMember = self.ask(Request::get("GET /guilds/{guild}/members/{user}", id, path)).await?;
         let path = format!("/guilds/{id}/channels");
-        let channels: Vec<Listed> = self.ask(Request::get("GET /guilds/{guild}/channels", id, path)).await?;
+        let channels: Vec<ListedChannel> = self.ask(Request::get("GET /guilds/{guild}/channels", id, path)).await?;
         let has_commands = self.has_commands(application, id).await?;
         let roles = server.roles.iter().map(|role| (role.id, role.permissions)).collect();
         let guild = Guild { id: server.id, owner: server.owner_id, roles: &roles };
-        let timed_out_until = me.communication_disabled_until.as_deref().and_then(stamp::from_rfc3339);
-        let member = Member { id: bot, roles: &me.roles, timed_out_until };
+        let timed_out_until = bot_member.communication_disabled_until.as_deref().and_then(stamp::from_rfc3339);
+        let member = Member { id: bot, roles: &bot_member.roles, timed_out_until };
         let named = Named::new(id, &server.name);
-        let hooks = match self.hooks(in_guild(&guild, &member), id).await {
-            // No permission shows it.
+        let webhooks = match self.webhooks(in_guild(&guild, &member), id).await {
+            // The permissions do not show this requirement.
             Err(Failed::Refused(refusal)) if refusal.code == code::TWO_FACTORS => {
                 self.note(Line::problem("permissions", refusal.to_string()).of(&named));
                 return Ok(false);
             }
-            hooks => hooks?,
+            webhooks => webhooks?,
         };
         let now = self.clocks.now();
-        let found = found(&guild, &member, &channels, &hooks, application.id, now);
+        let findings = examine(&guild, &member, &channels, &webhooks, application.id, now);
         if timed_out_until.is_some_and(|until| now < until) {
             let click = "Open the bot's profile there > the three dots > Remove Timeout.";
             self.note(
@@ -195,98 +190,100 @@ impl Checking<'_> {
                     .of(&named),
             );
         }
-        self.tell(&named, &found, in_guild(&guild, &member) == Permissions::ALL && guild.owner != bot);
+        self.note_permissions(&named, &findings, in_guild(&guild, &member) == Permissions::ALL && guild.owner != bot);
         if !has_commands {
-            let (what, click) = Need::Commands.told();
-            self.note(Line::warning("commands", what).click(click).of(&named));
+            let (problem, click) = Need::Commands.explanation();
+            self.note(Line::warning("commands", problem).click(click).of(&named));
         }
-        Ok(found.speakable > 0)
+        Ok(findings.speakable > 0)
     }
 
     /// Whether Discord lets the bot register commands there.
     async fn has_commands(&mut self, application: &Application, id: Snowflake) -> Result<bool, Failed> {
         let name = "GET /applications/{application}/guilds/{guild}/commands";
-        let asked = Request::get(name, application.id, commands_path(application, Some(id)));
-        match self.ask::<Vec<serde::de::IgnoredAny>>(asked).await {
+        let request = Request::get(name, application.id, commands_path(application, Some(id)));
+        match self.ask::<Vec<serde::de::IgnoredAny>>(request).await {
             Ok(_) => Ok(true),
             Err(Failed::Refused(refusal)) if refusal.status == 403 => Ok(false),
             Err(failed) => Err(failed),
         }
     }
 
-    /// The webhooks of a server, as far as the bot may list them.
-    async fn hooks(&mut self, permissions: Permissions, id: Snowflake) -> Result<Vec<Hook>, Failed> {
+    /// The webhooks of a server. Empty if the bot may not list them.
+    async fn webhooks(&mut self, permissions: Permissions, id: Snowflake) -> Result<Vec<Webhook>, Failed> {
         if !permissions.contains(Permissions::MANAGE_WEBHOOKS) {
             return Ok(Vec::new());
         }
-        let asked = Request::get("GET /guilds/{guild}/webhooks", id, format!("/guilds/{id}/webhooks"));
-        match self.ask(asked).await {
-            // Somebody took the permission since.
+        let request = Request::get("GET /guilds/{guild}/webhooks", id, format!("/guilds/{id}/webhooks"));
+        match self.ask(request).await {
+            // The permission was removed in the meantime.
             Err(Failed::Refused(refusal)) if refusal.status == 403 && refusal.code != code::TWO_FACTORS => Ok(Vec::new()),
             other => other,
         }
     }
 
-    fn tell(&mut self, server: &Named, found: &Found, is_administrator: bool) {
-        let Found { speakable, seen, hidden, lacking, full } = found;
+    fn note_permissions(&mut self, server: &Named, findings: &Findings, is_administrator: bool) {
+        let Findings { speakable, seen, hidden, lacking, full } = findings;
         let unseen = if *hidden > 0 { format!("; {hidden} more it does not see") } else { String::new() };
-        let said = format!("companions can speak in {speakable} of the {seen} channels that the bot sees{unseen}");
+        let text = format!("companions can speak in {speakable} of the {seen} channels that the bot sees{unseen}");
         self.note(if *speakable > 0 {
-            let needless = if is_administrator { "; it is an administrator there, which it need not be" } else { "" };
-            Line::good("permissions", format!("{said}{needless}")).of(server)
+            let needless = if is_administrator { "; it is an administrator there, which is not necessary" } else { "" };
+            Line::good("permissions", format!("{text}{needless}")).of(server)
         } else {
-            let line = Line::problem("permissions", said).of(server);
-            // With channels that it sees, the lines that follow say why.
-            if *seen > 0 { line } else { line.click(Need::Listen.told().1) }
+            let line = Line::problem("permissions", text).of(server);
+            // If the bot sees some channels, the next lines say why companions cannot speak there.
+            if *seen > 0 { line } else { line.click(Need::Listen.explanation().1) }
         });
         for (need, channels) in lacking {
-            let (what, click) = need.told();
-            self.note(Line::warning("permissions", what).click(click).of(server).in_channels(channels.clone()));
+            let (problem, click) = need.explanation();
+            self.note(Line::warning("permissions", problem).click(click).of(server).in_channels(channels.clone()));
         }
         if !full.is_empty() {
-            let (what, click) = NO_ROOM_FOR_WEBHOOK;
-            self.note(Line::warning("webhooks", what).click(click).of(server).in_channels(full.clone()));
+            let (problem, click) = NO_ROOM_FOR_WEBHOOK;
+            self.note(Line::warning("webhooks", problem).click(click).of(server).in_channels(full.clone()));
         }
     }
 }
 
-/// What the bot lacks in each channel in which somebody can talk.
-fn found(
+/// Checks what the bot lacks in each channel in which people can talk.
+fn examine(
     guild: &Guild<'_>,
     member: &Member<'_>,
-    channels: &[Listed],
-    hooks: &[Hook],
+    channels: &[ListedChannel],
+    webhooks: &[Webhook],
     application: Snowflake,
     now: Moment,
-) -> Found {
-    let mut found = Found::default();
-    for listed in channels.iter().filter(|listed| takes_talk(listed.kind)) {
-        let overwrites: Vec<Overwrite> = listed.permission_overwrites.iter().flatten().filter_map(Overwritten::read).collect();
+) -> Findings {
+    let mut findings = Findings::default();
+    for listed in channels.iter().filter(|listed| can_hold_messages(listed.kind)) {
+        let overwrites: Vec<Overwrite> =
+            listed.permission_overwrites.iter().flatten().filter_map(ListedOverwrite::read).collect();
         let channel = Channel { overwrites: &overwrites, is_voice: is_voice(listed.kind), thread: None };
-        // Whether commands are there is told once for the whole server.
+        // Missing commands are reported once for the whole server.
         let needs = missing(in_channel(guild, member, &channel, now), &channel, true);
-        // Many channels are not meant for a bot, so one that it cannot see is nothing to mend.
+        // Many channels are not meant for a bot. That it cannot see one is not a problem.
         if needs.iter().any(|need| matches!(need, Need::Listen | Need::Enter)) {
-            found.hidden += 1;
+            findings.hidden += 1;
             continue;
         }
         let named = Named::new(listed.id, listed.name.as_deref().unwrap_or_default());
-        let there = || hooks.iter().filter(|hook| hook.channel_id == Some(listed.id));
-        let is_full = there().count() >= MOST_WEBHOOKS && there().all(|hook| hook.application_id != Some(application));
-        found.seen += 1;
-        found.speakable += usize::from(!is_full && !needs.iter().any(|need| need.is_vital()));
+        let webhooks = || webhooks.iter().filter(|webhook| webhook.channel_id == Some(listed.id));
+        let is_full =
+            webhooks().count() >= MOST_WEBHOOKS && webhooks().all(|webhook| webhook.application_id != Some(application));
+        findings.seen += 1;
+        findings.speakable += usize::from(!is_full && !needs.iter().any(|need| need.is_vital()));
         if is_full {
-            found.full.push(named.clone());
+            findings.full.push(named.clone());
         }
         for need in needs {
-            found.lacking.entry(need).or_default().push(named.clone());
+            findings.lacking.entry(need).or_default().push(named.clone());
         }
     }
-    found
+    findings
 }
 
-impl Overwritten {
-    /// None for a kind that Discord does not have yet.
+impl ListedOverwrite {
+    /// `None` for a type of overwrite that Discord does not have yet.
     fn read(&self) -> Option<Overwrite> {
         let on = match self.kind {
             0 => On::Role(self.id),
@@ -298,7 +295,7 @@ impl Overwritten {
 }
 
 /// Text, voice, announcement, stage, forum, media ("Channels Resource", "Channel Types").
-const fn takes_talk(kind: u8) -> bool {
+const fn can_hold_messages(kind: u8) -> bool {
     matches!(kind, 0 | 2 | 5 | 13 | 15 | 16)
 }
 
@@ -306,12 +303,12 @@ const fn is_voice(kind: u8) -> bool {
     matches!(kind, 2 | 13)
 }
 
-/// Whether a refusal says that the bot is not there.
-fn is_absence(refusal: &Refusal) -> bool {
+/// Whether a refusal means that the bot is not in the server.
+fn means_not_a_member(refusal: &Refusal) -> bool {
     matches!(refusal.code, code::UNKNOWN_GUILD | code::MISSING_ACCESS)
 }
 
-/// Permissions are numbers in texts, since they outgrew JavaScript's.
+/// Discord sends permissions as strings, because they have more bits than a JavaScript number.
 fn bits<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Permissions, D::Error> {
     let text = String::deserialize(deserializer)?;
     text.parse().map(permissions::Permissions).map_err(serde::de::Error::custom)

@@ -1,20 +1,19 @@
-//! Which companion is meant, and what is offered while somebody types a name.
+//! Finds the companion that somebody names, and the choices to offer while somebody types.
 
 use std::sync::Arc;
 
 use super::answering::Choice;
-use super::interaction::{Typing, Where};
+use super::interaction::{ChannelContext, Typing};
 use super::words::{listed, verbatim};
-use super::{Desk, Said, registered};
+use super::{Answer, CommandHandler, registered};
 use crate::domain::id::CompanionId;
 use crate::ports::backend::room::{CompanionView, Room, RoomCompanion};
 
-/// As many choices as Discord shows, and characters of each (Discord's documentation, "Application Commands", "Application Command Option
+/// The most choices that Discord shows, and the most characters of each (Discord's documentation, "Application Commands", "Application Command Option
 /// Choice").
 const MOST_CHOICES: usize = 25;
 const LONGEST_CHOICE: usize = 100;
 
-/// Somebody who can be chosen by name.
 pub(super) trait Named {
     fn id(&self) -> &CompanionId;
     fn name(&self) -> &Arc<str>;
@@ -49,68 +48,69 @@ impl Named for RoomCompanion {
     }
 }
 
-impl Desk {
-    /// Whoever could be meant so far. Nobody, if that cannot be told at the moment.
-    pub(super) async fn choices(&self, typing: &Typing, here: &Where) -> Vec<Choice> {
+impl CommandHandler {
+    /// The companions that match the typed text. Empty if the backend cannot list them.
+    pub(super) async fn choices(&self, typing: &Typing, here: &ChannelContext) -> Vec<Choice> {
         let at = typing.at.as_ref().unwrap_or(here);
-        let present = self.living(at).await.ok().flatten().map(|room| room.companions).unwrap_or_default();
+        let present = self.room_or_future_room(at).await.ok().flatten().map(|room| room.companions).unwrap_or_default();
         if typing.command != registered::JOIN {
             return offered(&present, &typing.typed);
         }
         let all = self.backend.companions().await.map(|all| all.companions).unwrap_or_default();
-        let absent: Vec<_> = all.into_iter().filter(|one| !present.iter().any(|there| there.id == one.id)).collect();
+        let absent: Vec<_> =
+            all.into_iter().filter(|companion| !present.iter().any(|member| member.id == companion.id)).collect();
         offered(&absent, &typing.typed)
     }
 
-    /// Who lives in a channel, or would as soon as something is said there.
-    pub(super) async fn living(&self, at: &Where) -> Result<Option<Room>, Said> {
+    /// The room of a channel, or the room that it becomes with its first message.
+    pub(super) async fn room_or_future_room(&self, at: &ChannelContext) -> Result<Option<Room>, Answer> {
         match self.room(at).await? {
             Some(room) => Ok(Some(room)),
-            None => self.would_be(at).await,
+            None => self.future_room(at).await,
         }
     }
 
-    /// The companion of this server that goes by this name.
-    pub(super) async fn configured(&self, typed: &str) -> Result<CompanionView, Said> {
+    /// The configured companion with this name.
+    pub(super) async fn configured(&self, typed: &str) -> Result<CompanionView, Answer> {
         let all = self.backend.companions().await?.companions;
-        called(&all, typed).cloned().ok_or_else(|| {
-            let known = listed(all.iter().take(MOST_CHOICES).map(|one| &one.name));
-            Said::Refused(format!("There is no companion called “{}”. There are: {known}.", verbatim(typed)))
+        find(&all, typed).cloned().ok_or_else(|| {
+            let known = listed(all.iter().take(MOST_CHOICES).map(|companion| &companion.name));
+            Answer::Refused(format!("There is no companion called “{}”. Available companions: {known}.", verbatim(typed)))
         })
     }
 }
 
-/// A companion as it lives where nobody changed anything about it.
-pub(super) fn as_member(one: CompanionView) -> RoomCompanion {
-    let CompanionView { id, name, aliases, interjection, .. } = one;
+/// A companion as a member without overrides.
+pub(super) fn as_member(companion: CompanionView) -> RoomCompanion {
+    let CompanionView { id, name, aliases, interjection, .. } = companion;
     RoomCompanion { id, name, aliases, external: false, interjection, paused: false }
 }
 
-/// The companion of a room that goes by this name.
-pub(super) fn member<'a>(room: &'a Room, typed: &str) -> Result<&'a RoomCompanion, Said> {
-    called(&room.companions, typed).ok_or_else(|| {
-        let present = listed(room.companions.iter().map(|one| &one.name));
-        Said::Refused(format!("“{}” is not in this channel. Who is: {present}.", verbatim(typed)))
+/// The companion of a room with this name.
+pub(super) fn member<'a>(room: &'a Room, typed: &str) -> Result<&'a RoomCompanion, Answer> {
+    find(&room.companions, typed).ok_or_else(|| {
+        let present = listed(room.companions.iter().map(|companion| &companion.name));
+        Answer::Refused(format!("“{}” is not in this channel. In this channel: {present}.", verbatim(typed)))
     })
 }
 
-/// Whoever goes by this id, name or alias, in this order.
-pub(super) fn called<'a, T: Named>(all: &'a [T], typed: &str) -> Option<&'a T> {
+/// Finds a companion by id, name or alias, in this order.
+pub(super) fn find<'a, T: Named>(all: &'a [T], typed: &str) -> Option<&'a T> {
     let typed = typed.trim().to_lowercase();
-    let is = |text: &str| text.to_lowercase() == typed;
+    let matches = |text: &str| text.to_lowercase() == typed;
     all.iter()
-        .find(|one| one.id().as_str() == typed)
-        .or_else(|| all.iter().find(|one| is(one.id().as_str()) || is(one.name())))
-        .or_else(|| all.iter().find(|one| one.aliases().iter().any(|alias| is(alias))))
+        .find(|companion| companion.id().as_str() == typed)
+        .or_else(|| all.iter().find(|companion| matches(companion.id().as_str()) || matches(companion.name())))
+        .or_else(|| all.iter().find(|companion| companion.aliases().iter().any(|alias| matches(alias))))
 }
 
-/// Whoever has what was typed in a name of theirs; first those whose name begins so, then those with a name that does, then the rest; in the
-/// order that they came in.
+/// The companions with the typed text in a name: first those whose name or id begins with it, then those with an alias that does, then the rest.
+/// Otherwise the order is kept.
 pub(super) fn offered<T: Named>(all: &[T], typed: &str) -> Vec<Choice> {
     let typed = typed.trim().to_lowercase();
-    let rank = |one: &T| {
-        let own = [one.name().to_lowercase(), one.id().as_str().to_lowercase()];
-        let others: Vec<_> = one.aliases().iter().map(|alias| alias.to_lowercase()).collect();
+    let rank = |companion: &T| {
+        let own = [companion.name().to_lowercase(), companion.id().as_str().to_lowercase()];
+        let others: Vec<_> = companion.aliases().iter().map(|alias| alias.to_lowercase()).collect();
         if own.iter().any(|name| name.starts_with(&typed)) {
             Some(0)
         } else if others.iter().any(|name| name.starts_with(&typed)) {
@@ -119,15 +119,15 @@ pub(super) fn offered<T: Named>(all: &[T], typed: &str) -> Vec<Choice> {
             own.iter().chain(&others).any(|name| name.contains(&typed)).then_some(2)
         }
     };
-    let mut found: Vec<_> = all.iter().filter_map(|one| Some((rank(one)?, one))).collect();
+    let mut found: Vec<_> = all.iter().filter_map(|companion| Some((rank(companion)?, companion))).collect();
     found.sort_by_key(|(rank, _)| *rank);
-    let choice = |one: &T| {
-        let (name, id) = (one.name(), one.id().as_str());
+    let choice = |companion: &T| {
+        let (name, id) = (companion.name(), companion.id().as_str());
         let shown = if name.to_lowercase() == id.to_lowercase() { name.to_string() } else { format!("{name} ({id})") };
         Choice { name: shown.chars().take(LONGEST_CHOICE).collect(), value: id.to_owned() }
     };
     let is_sendable = |choice: &Choice| !choice.name.trim().is_empty() && choice.value.chars().count() <= LONGEST_CHOICE;
-    found.into_iter().map(|(_, one)| choice(one)).filter(is_sendable).take(MOST_CHOICES).collect()
+    found.into_iter().map(|(_, companion)| choice(companion)).filter(is_sendable).take(MOST_CHOICES).collect()
 }
 
 #[cfg(test)]
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_begins_so_comes_first() {
+    fn names_that_begin_with_the_typed_text_are_first() {
         let all = [one("mira", "Mira", &["starling"]), one("aria", "Aria", &["ari", "Mi"]), one("bob", "Bartholomew", &[])];
         let offered = |typed: &str| offered(&all, typed).into_iter().map(|choice| choice.name).collect::<Vec<_>>();
 
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_offered_than_discord_shows() {
+    fn at_most_as_many_choices_are_offered_as_discord_shows() {
         let all: Vec<_> = (0..60).map(|number| one(&format!("c{number}"), &"ü".repeat(120), &[])).collect();
 
         let offered = offered(&all, "");
@@ -157,11 +157,11 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_found_however_it_is_written() {
+    fn a_name_is_found_in_any_case() {
         let all = [one("mira", "Mira", &["star"]), one("star", "Vega", &[])];
-        let found = |typed: &str| called(&all, typed).map(|one| one.id.to_string());
+        let found = |typed: &str| find(&all, typed).map(|companion| companion.id.to_string());
 
-        assert_eq!(found("star").as_deref(), Some("star"), "an id goes before an alias");
+        assert_eq!(found("star").as_deref(), Some("star"), "an id takes precedence over an alias");
         assert_eq!(found(" MIRA ").as_deref(), Some("mira"));
         assert_eq!(found("vega").as_deref(), Some("star"));
         assert_eq!(found("mir"), None);

@@ -1,6 +1,6 @@
-//! Hostile interactions, and what is answered.
+//! Fuzzes hostile interactions, and the texts of answers.
 
-use super::interaction::{self, What};
+use super::interaction::{self, Action};
 use super::words;
 use crate::fuzzing::{is_bounded, is_plain_line, text, texts};
 
@@ -17,24 +17,27 @@ pub(crate) fn interactions() -> Vec<Vec<u8>> {
 pub(crate) fn interaction(bytes: &[u8]) {
     let text = text(bytes);
     for shown in [words::name(&text), words::verbatim(&text)] {
-        assert!(!shown.replace("\\\\", "").replace("\\<", "").contains('<') && is_plain_line(&shown), "{shown:?} holds marks");
+        assert!(
+            !shown.replace("\\\\", "").replace("\\<", "").contains('<') && is_plain_line(&shown),
+            "{shown:?} contains markup"
+        );
     }
     assert!(is_bounded(&words::fitted(&text), 2_000));
     match interaction::read(&text) {
         Ok(read) => {
-            assert!(!format!("{read:?}").contains("tell-nobody"), "the token is told");
+            assert!(!format!("{read:?}").contains("tell-nobody"), "the token is in the debug output");
             let _ = (read.here.missing(), read.here.channel_ref(), read.here.guild_id());
-            let typed = match &read.what {
-                What::Typing(typing) => typing.typed.as_str(),
-                What::Command(command) => command.label(),
-                What::Choose { companion, .. } => companion.as_str(),
-                What::Ask(_) | What::Unknown { .. } => "",
+            let typed = match &read.action {
+                Action::Typing(typing) => typing.typed.as_str(),
+                Action::Command(command) => command.label(),
+                Action::Choose { companion, .. } => companion.as_str(),
+                Action::Ask(_) | Action::Unknown { .. } => "",
             };
             assert!(is_bounded(typed, 100), "{} characters were typed", typed.chars().count());
         }
         Err(error) => {
-            let told = error.to_string();
-            assert!(is_bounded(&told, 200) && is_plain_line(&told) && !told.contains("tell-nobody"), "{told}");
+            let message = error.to_string();
+            assert!(is_bounded(&message, 200) && is_plain_line(&message) && !message.contains("tell-nobody"), "{message}");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Reads interactions: who asks what, and where.
+//! Parses interactions: who requests what, and where.
 //!
-//! Discord fills them in by what was registered, yet whatever comes is read with care: what was registered may be older or newer than this.
+//! Discord fills them in according to the registered commands. They are parsed with care, because the registered commands may be older or newer.
 
-mod told;
+mod payload;
 
 #[cfg(test)]
 mod tests;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use secrecy::SecretString;
 use serde_json::Value;
 
-use self::told::{Channel, Given, Told};
+use self::payload::{Channel, GivenOption, Payload};
 use super::registered::{self as name, Level};
 use crate::adapters::discord::names::shown;
 use crate::adapters::discord::permissions::{self, Need, Permissions};
@@ -21,57 +21,57 @@ use crate::adapters::discord::wire;
 use crate::domain::id::GuildId;
 use crate::ports::inbound_events::ChannelRef;
 
-/// As much of what somebody typed as is looked at, in characters: what Discord lets them type into an option that completes itself.
+/// The most characters of typed text that are used: what Discord allows in an option with autocomplete.
 const LONGEST_TYPED: usize = 100;
 
-/// What somebody asks for.
 #[derive(Debug)]
 pub(super) struct Interaction {
     pub handle: Handle,
-    /// Who asks.
     pub person: Person,
-    /// Where they ask.
-    pub here: Where,
-    pub what: What,
+    /// The channel in which the interaction was used.
+    pub here: ChannelContext,
+    pub action: Action,
 }
 
-/// Somebody who uses a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Person {
     pub id: Snowflake,
-    /// As people there see it, made plain.
+    /// The name that others in the channel see, without control characters.
     pub name: Arc<str>,
 }
 
-/// With what an interaction is answered.
+/// The ids and the token that are needed to answer an interaction.
 #[derive(Debug)]
 pub(super) struct Handle {
     pub id: Snowflake,
     pub application: Snowflake,
-    /// Whoever has it can answer.
+    /// A secret: it allows anybody to answer.
     pub token: SecretString,
 }
 
 #[derive(Debug)]
-pub(super) enum What {
-    /// They used a command.
+pub(super) enum Action {
     Command(Command),
-    /// They want a companion asked about a message.
+    /// Somebody wants to ask a companion about a message.
     Ask(Box<wire::Message>),
-    /// They choose who is asked about a message: by the interaction that wanted it.
-    Choose { question: Snowflake, companion: String },
-    /// They type a companion's name.
+    /// Somebody chose the companion that is asked about a message. `question` is the interaction that requested it.
+    Choose {
+        question: Snowflake,
+        companion: String,
+    },
+    /// Somebody types a companion's name.
     Typing(Typing),
-    /// Nothing that is known here; this tells whether choices are waited for.
-    Unknown { choices: bool },
+    /// Not supported. `choices` is true if Discord waits for choices.
+    Unknown {
+        choices: bool,
+    },
 }
 
-/// A command, with its options.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Command {
     Status { companion: Option<String> },
-    Join { companion: String, to: Option<Where> },
-    Leave { companion: String, from: Option<Where> },
+    Join { companion: String, to: Option<ChannelContext> },
+    Leave { companion: String, from: Option<ChannelContext> },
     Talkativeness { level: Level, companion: Option<String> },
     Pause { companion: Option<String>, on: bool },
     Why { companion: Option<String> },
@@ -81,53 +81,52 @@ pub(super) enum Command {
     Help,
 }
 
-/// A companion's name that is not finished yet.
+/// A companion's name that somebody is typing.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Typing {
-    /// In which command.
+    /// The command that it is an option of.
     pub command: &'static str,
     pub typed: String,
-    /// The channel that was chosen; none: this one.
-    pub at: Option<Where>,
+    /// The chosen channel. `None`: the channel in which the command is typed.
+    pub at: Option<ChannelContext>,
 }
 
-/// A channel, with what may be done there.
+/// A channel, with the permissions in it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Where {
+pub(super) struct ChannelContext {
     pub channel: Snowflake,
-    /// None in a direct message.
+    /// `None` in a direct message.
     pub guild: Option<Snowflake>,
-    /// What kind of channel (Discord's documentation, "Channels Resource", "Channel Types").
+    /// The type of the channel (Discord's documentation, "Channels Resource", "Channel Types").
     pub kind: Option<u8>,
-    /// The channel that a thread is in.
+    /// The channel of a thread.
     pub parent: Option<Snowflake>,
     pub is_locked: bool,
-    /// What whoever asks may do there.
-    pub theirs: Permissions,
-    /// What the bot may do there, if that was told.
-    pub ours: Option<Permissions>,
+    /// The permissions of the user of the command.
+    pub user_permissions: Permissions,
+    /// The permissions of the bot, if Discord sent them.
+    pub bot_permissions: Option<Permissions>,
 }
 
-/// Why nothing can be made of an interaction, not even an answer.
+/// An interaction that cannot be answered, because a required field is missing or invalid.
 #[derive(Debug, thiserror::Error)]
-#[error("an interaction cannot be read: {0}")]
-pub(super) struct Unreadable(String);
+#[error("an interaction cannot be parsed: {0}")]
+pub(super) struct InvalidInteraction(String);
 
-/// Reads an interaction.
-pub(super) fn read(text: &str) -> Result<Interaction, Unreadable> {
-    // What the parser says quotes nothing: there is a token in it.
-    let unreadable = |error: serde_json::Error| Unreadable(format!("{:?} in column {}", error.classify(), error.column()));
-    let told: Told = serde_json::from_str(text).map_err(unreadable)?;
-    let handle = Handle { id: told.id, application: told.application_id, token: told.token.clone() };
-    let person = told.person().ok_or_else(|| Unreadable("nobody asks".to_owned()))?;
-    let here = told.here().ok_or_else(|| Unreadable("it comes from nowhere".to_owned()))?;
-    let kind = told.kind;
-    let what = told.what(&here).unwrap_or(What::Unknown { choices: kind == AUTOCOMPLETE });
-    Ok(Interaction { handle, person, here, what })
+pub(super) fn read(text: &str) -> Result<Interaction, InvalidInteraction> {
+    // The error must not quote the text, because it contains a token.
+    let invalid = |error: serde_json::Error| InvalidInteraction(format!("{:?} in column {}", error.classify(), error.column()));
+    let payload: Payload = serde_json::from_str(text).map_err(invalid)?;
+    let handle = Handle { id: payload.id, application: payload.application_id, token: payload.token.clone() };
+    let person = payload.person().ok_or_else(|| InvalidInteraction("it has no user".to_owned()))?;
+    let here = payload.here().ok_or_else(|| InvalidInteraction("it has no channel".to_owned()))?;
+    let kind = payload.kind;
+    let action = payload.action(&here).unwrap_or(Action::Unknown { choices: kind == AUTOCOMPLETE });
+    Ok(Interaction { handle, person, here, action })
 }
 
 impl Command {
-    /// What it is called in measurements.
+    /// The label in metrics.
     pub const fn label(&self) -> &'static str {
         match self {
             Self::Status { .. } => name::STATUS,
@@ -144,13 +143,12 @@ impl Command {
     }
 }
 
-impl Where {
-    /// The guild that it is in, or is by itself.
+impl ChannelContext {
+    /// The channel's guild. A direct message is a guild of its own.
     pub fn guild_id(&self) -> GuildId {
         self.guild.map_or_else(|| self.channel.direct_guild(), Snowflake::guild)
     }
 
-    /// Where it is, for the core.
     pub fn channel_ref(&self) -> ChannelRef {
         let (guild, channel) = (self.guild_id(), self.channel.channel());
         ChannelRef { guild, channel, parent: self.parent.map(Snowflake::channel) }
@@ -164,68 +162,73 @@ impl Where {
         matches!(self.kind, Some(10..=12))
     }
 
-    /// Whether only those who were called into it see it.
+    /// Whether only invited people can see it.
     const fn is_private_thread(&self) -> bool {
         matches!(self.kind, Some(12))
     }
 
-    /// Whether the bot may have to be called into it to see it.
+    /// Whether the bot may have to be invited before it can see the channel.
     pub fn is_hidden(&self) -> bool {
-        let sees = |ours: Permissions| ours.contains(Permissions::MANAGE_THREADS) || ours.contains(Permissions::ADMINISTRATOR);
-        self.is_private_thread() && !self.ours.is_some_and(sees)
+        let sees = |bot_permissions: Permissions| {
+            bot_permissions.contains(Permissions::MANAGE_THREADS) || bot_permissions.contains(Permissions::ADMINISTRATOR)
+        };
+        self.is_private_thread() && !self.bot_permissions.is_some_and(sees)
     }
 
-    /// Whether its talk is in posts.
+    /// Whether its messages are in posts.
     pub const fn is_forum(&self) -> bool {
         matches!(self.kind, Some(15 | 16))
     }
 
-    /// Whether companions can live there at all: not in categories, and the like.
-    pub const fn holds_talk(&self) -> bool {
+    /// Whether companions can be members of it. They cannot in categories, for example.
+    pub const fn can_have_members(&self) -> bool {
         matches!(self.kind, None | Some(0..=2 | 5 | 10..=13 | 15 | 16))
     }
 
-    /// Whether whoever asks may say who lives there, and how. In a direct message that is theirs to say.
-    pub const fn is_theirs_to_change(&self) -> bool {
-        self.is_direct() || self.theirs.contains(Permissions::ADMINISTRATOR) || self.theirs.contains(Permissions::MANAGE_CHANNELS)
+    /// Whether the user may change the members of the channel. In a direct message the user always may.
+    pub const fn user_may_change(&self) -> bool {
+        self.is_direct()
+            || self.user_permissions.contains(Permissions::ADMINISTRATOR)
+            || self.user_permissions.contains(Permissions::MANAGE_CHANNELS)
     }
 
-    /// Whether whoever asks may write messages there: only then they may say something by a command.
-    pub const fn is_theirs_to_write_in(&self) -> bool {
+    /// Whether the user may write messages in the channel. Saying something by a command requires it.
+    pub const fn user_may_write(&self) -> bool {
         let needed = if self.is_thread() { Permissions::SEND_MESSAGES_IN_THREADS } else { Permissions::SEND_MESSAGES };
-        self.is_direct() || self.theirs.contains(Permissions::ADMINISTRATOR) || self.theirs.contains(needed)
+        self.is_direct() || self.user_permissions.contains(Permissions::ADMINISTRATOR) || self.user_permissions.contains(needed)
     }
 
-    /// What the bot needs there and does not have; none: that is not known.
+    /// What the bot needs in the channel and does not have. `None` if that is unknown.
     pub fn missing(&self) -> Option<Vec<Need>> {
         if self.is_direct() {
             return Some(Vec::new());
         }
-        let ours = self.ours?;
-        let ours = if ours.contains(Permissions::ADMINISTRATOR) { Permissions::ALL } else { ours };
+        let bot_permissions = self.bot_permissions?;
+        let bot_permissions =
+            if bot_permissions.contains(Permissions::ADMINISTRATOR) { Permissions::ALL } else { bot_permissions };
         let thread = self.is_thread().then(|| permissions::Thread {
             is_private: self.is_private_thread(),
             is_member: true,
             is_locked: self.is_locked,
         });
         let channel = permissions::Channel { overwrites: &[], is_voice: matches!(self.kind, Some(2 | 13)), thread };
-        // Whoever asks uses a command.
-        Some(permissions::missing(ours, &channel, true))
+        // The user of a command has commands.
+        Some(permissions::missing(bot_permissions, &channel, true))
     }
 }
 
 const APPLICATION_COMMAND: u8 = 2;
 const MESSAGE_COMPONENT: u8 = 3;
 const AUTOCOMPLETE: u8 = 4;
-/// What the list is called in which somebody chooses who is asked about a message; the number of that interaction follows.
+/// The prefix of the id of the list in which somebody chooses a companion. The id of the interaction follows.
 const QUESTION: &str = "ask:";
 
-/// The name of the list in which somebody chooses who is asked, for this interaction.
+/// The id of the list in which somebody chooses a companion, for this interaction.
 pub(super) fn list_of(question: Snowflake) -> String {
     format!("{QUESTION}{question}")
 }
 
-impl Told {
+impl Payload {
     fn person(&self) -> Option<Person> {
         let member = self.member.as_ref();
         let user = member.and_then(|member| member.user.as_ref()).or(self.user.as_ref())?;
@@ -233,30 +236,30 @@ impl Told {
         Some(Person { id: user.id, name: shown(names.into_iter().flatten(), user.id).into() })
     }
 
-    fn here(&self) -> Option<Where> {
-        let told = self.channel.as_ref();
-        let channel = self.channel_id.or(told.map(|channel| channel.id))?;
-        let theirs = self.member.as_ref().and_then(|member| member.permissions.as_ref());
-        let of_kind = |channel: &Channel| Where::of(channel, self.guild_id);
-        let known = told.map(of_kind).unwrap_or(Where {
+    fn here(&self) -> Option<ChannelContext> {
+        let channel_payload = self.channel.as_ref();
+        let channel = self.channel_id.or(channel_payload.map(|channel| channel.id))?;
+        let user_permissions = self.member.as_ref().and_then(|member| member.permissions.as_ref());
+        let of_payload = |channel: &Channel| ChannelContext::of(channel, self.guild_id);
+        let context = channel_payload.map(of_payload).unwrap_or(ChannelContext {
             channel,
             guild: self.guild_id,
             kind: None,
             parent: None,
             is_locked: false,
-            theirs: Permissions::NONE,
-            ours: None,
+            user_permissions: Permissions::NONE,
+            bot_permissions: None,
         });
-        Some(Where {
+        Some(ChannelContext {
             channel,
-            theirs: theirs.map_or(Permissions::NONE, |bits| bits.0),
-            ours: self.app_permissions.as_ref().map(|bits| bits.0),
-            ..known
+            user_permissions: user_permissions.map_or(Permissions::NONE, |bits| bits.0),
+            bot_permissions: self.app_permissions.as_ref().map(|bits| bits.0),
+            ..context
         })
     }
 
-    /// What they ask for; none: it is not known here.
-    fn what(mut self, here: &Where) -> Option<What> {
+    /// What is requested. `None` if it is not supported.
+    fn action(mut self, here: &ChannelContext) -> Option<Action> {
         if here.kind == Some(GROUP_DIRECT) {
             return None;
         }
@@ -264,50 +267,50 @@ impl Told {
         if self.kind == MESSAGE_COMPONENT {
             let question = data.custom_id.strip_prefix(QUESTION)?.parse().ok()?;
             let [companion] = data.values.as_deref()? else { return None };
-            return Some(What::Choose { question, companion: cut(companion) });
+            return Some(Action::Choose { question, companion: cut(companion) });
         }
         if data.name == name::ASK && data.kind == Some(name::MESSAGE) && self.kind == APPLICATION_COMMAND {
             let message = data.resolved.as_mut()?.messages.as_mut()?.remove(&data.target_id?)?;
-            return Some(What::Ask(Box::new(message)));
+            return Some(Action::Ask(Box::new(message)));
         }
         let data = self.data.as_ref()?;
         if data.name != name::TERTULIA || data.kind.is_some_and(|kind| kind != name::CHAT_INPUT) {
             return None;
         }
-        let (command, options) = one_of(&data.options)?;
+        let (command, options) = only_subcommand(&data.options)?;
         let chosen = |name: &str| self.chosen(&Options(options), name);
         match self.kind {
-            APPLICATION_COMMAND => command_of(command, &Options(options), chosen).map(What::Command),
+            APPLICATION_COMMAND => parse_command(command, &Options(options), chosen).map(Action::Command),
             AUTOCOMPLETE => {
                 let focused = options.iter().find(|option| option.focused && option.name == name::COMPANION)?;
                 let typed = cut(focused.value.as_str().unwrap_or_default());
-                let command = name::SUBCOMMANDS.iter().find(|known| **known == command)?;
-                Some(What::Typing(Typing { command, typed, at: chosen(name::WHERE).ok().flatten() }))
+                let command = name::SUBCOMMANDS.iter().find(|subcommand| **subcommand == command)?;
+                Some(Action::Typing(Typing { command, typed, at: chosen(name::WHERE).ok().flatten() }))
             }
             _ => None,
         }
     }
 
-    /// The channel that was chosen in an option; none: none was.
-    fn chosen(&self, options: &Options<'_>, name: &str) -> Result<Option<Where>, NotKnown> {
+    /// The channel that was chosen in an option, if any.
+    fn chosen(&self, options: &Options<'_>, name: &str) -> Result<Option<ChannelContext>, Unsupported> {
         let Some(value) = options.value(name) else { return Ok(None) };
-        let id: Snowflake = value.as_str().and_then(|id| id.parse().ok()).ok_or(NotKnown)?;
+        let id: Snowflake = value.as_str().and_then(|id| id.parse().ok()).ok_or(Unsupported)?;
         let resolved = self.data.as_ref().and_then(|data| data.resolved.as_ref());
-        // Discord tells of every channel that was chosen, and of none that whoever asks has no business with.
+        // Discord resolves every chosen channel, and only channels that the user can see.
         let channel =
-            resolved.and_then(|resolved| resolved.channels.get(&id)).filter(|channel| channel.id == id).ok_or(NotKnown)?;
-        let guild = self.guild_id.ok_or(NotKnown)?;
-        Ok(Some(Where::of(channel, Some(guild))))
+            resolved.and_then(|resolved| resolved.channels.get(&id)).filter(|channel| channel.id == id).ok_or(Unsupported)?;
+        let guild = self.guild_id.ok_or(Unsupported)?;
+        Ok(Some(ChannelContext::of(channel, Some(guild))))
     }
 }
 
 /// A direct message between several people, where there is no bot.
 const GROUP_DIRECT: u8 = 3;
 
-/// What was asked for is not what is known here.
-struct NotKnown;
+/// The interaction is not supported.
+struct Unsupported;
 
-struct Options<'a>(&'a [Given]);
+struct Options<'a>(&'a [GivenOption]);
 
 impl<'a> Options<'a> {
     fn value(&self, name: &str) -> Option<&'a Value> {
@@ -318,12 +321,12 @@ impl<'a> Options<'a> {
         self.value(name).and_then(Value::as_str).map(cut)
     }
 
-    /// A companion that is named; nothing typed names none.
+    /// The named companion. Empty text names none.
     fn companion(&self) -> Option<String> {
         self.text(name::COMPANION).filter(|typed| !typed.is_empty())
     }
 
-    /// Whether something is switched on, which it is if nothing is said; none: it says something else.
+    /// The value of the switch, on by default. `None` if the value is invalid.
     fn switch(&self) -> Option<bool> {
         match self.value(name::SWITCH).map(Value::as_str) {
             None | Some(Some(name::ON)) => Some(true),
@@ -333,8 +336,8 @@ impl<'a> Options<'a> {
     }
 }
 
-/// The only subcommand, `forget me` as one, and its options.
-fn one_of(options: &[Given]) -> Option<(&str, &[Given])> {
+/// The only subcommand and its options. `forget me` counts as one subcommand.
+fn only_subcommand(options: &[GivenOption]) -> Option<(&str, &[GivenOption])> {
     let [chosen] = options else { return None };
     match chosen.name.as_str() {
         group @ (name::FORGET | name::IGNORE) => match chosen.options.as_slice() {
@@ -345,7 +348,11 @@ fn one_of(options: &[Given]) -> Option<(&str, &[Given])> {
     }
 }
 
-fn command_of(command: &str, options: &Options<'_>, chosen: impl Fn(&str) -> Result<Option<Where>, NotKnown>) -> Option<Command> {
+fn parse_command(
+    command: &str,
+    options: &Options<'_>,
+    chosen: impl Fn(&str) -> Result<Option<ChannelContext>, Unsupported>,
+) -> Option<Command> {
     let companion = options.companion();
     Some(match command {
         name::STATUS => Command::Status { companion },
@@ -366,18 +373,18 @@ fn command_of(command: &str, options: &Options<'_>, chosen: impl Fn(&str) -> Res
     })
 }
 
-impl Where {
+impl ChannelContext {
     fn of(channel: &Channel, guild: Option<Snowflake>) -> Self {
         let is_thread = matches!(channel.kind, Some(10..=12));
         Self {
             channel: channel.id,
             guild,
             kind: channel.kind,
-            // Any other channel's parent is a category.
+            // The parent of any other channel is a category.
             parent: channel.parent_id.filter(|_| is_thread),
             is_locked: channel.thread_metadata.as_ref().is_some_and(|thread| thread.locked),
-            theirs: channel.permissions.as_ref().map_or(Permissions::NONE, |bits| bits.0),
-            ours: channel.app_permissions.as_ref().map(|bits| bits.0),
+            user_permissions: channel.permissions.as_ref().map_or(Permissions::NONE, |bits| bits.0),
+            bot_permissions: channel.app_permissions.as_ref().map(|bits| bits.0),
         }
     }
 }

@@ -1,114 +1,132 @@
-//! Who lives in a channel: letting companions in and out, how readily they speak up, pausing them.
+//! Changes the companions of a channel: adds and removes them, sets how readily they speak up, pauses them.
 
 use std::sync::Arc;
 
 use super::choosing::member;
-use super::interaction::Where;
+use super::interaction::ChannelContext;
 use super::registered::{Level, tier_in_words};
 use super::words::{self, channel, name, place};
-use super::{Desk, Said};
+use super::{Answer, CommandHandler};
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::domain::id::CompanionId;
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::{CompanionPatch, Override, Room, RoomCompanion, RoomPatch};
 
-impl Desk {
-    pub(super) async fn join(&self, typed: &str, at: &Where, here: &Where, person: Snowflake) -> Result<String, Said> {
+impl CommandHandler {
+    pub(super) async fn join(
+        &self,
+        typed: &str,
+        at: &ChannelContext,
+        here: &ChannelContext,
+        person: Snowflake,
+    ) -> Result<String, Answer> {
         may_change(at, here)?;
-        if !at.holds_talk() {
-            return Err(Said::Refused(
-                "Companions cannot live in a channel of this kind: choose one in which people write.".into(),
+        if !at.can_have_members() {
+            return Err(Answer::Refused(
+                "Companions cannot join a channel of this kind: choose one in which people write.".into(),
             ));
         }
         let companion = self.configured(typed).await?;
-        let (room, is_new) = self.company.admit(&at.channel_ref(), &companion.id).await?;
+        let (room, is_new) = self.memberships.admit(&at.channel_ref(), &companion.id).await?;
         if is_new {
-            tracing::info!(guild = %at.guild_id(), channel = %at.channel, companion = %companion.id, by = %person, "a companion was let in");
+            tracing::info!(guild = %at.guild_id(), channel = %at.channel, companion = %companion.id, by = %person, "a companion joined a channel");
         }
-        let present = room.companions.iter().find(|one| one.id == companion.id);
+        let present = room.companions.iter().find(|member| member.id == companion.id);
         let mut lines = vec![welcome(&companion.name, present, is_new, at, here)];
         lines.extend(self.obstacles(at));
         Ok(lines.join("\n"))
     }
 
-    /// What keeps companions from hearing and speaking in a channel, as far as that is known.
-    pub(super) fn obstacles(&self, at: &Where) -> Vec<String> {
+    /// What prevents companions from reading and speaking in a channel, as far as it is known.
+    pub(super) fn obstacles(&self, at: &ChannelContext) -> Vec<String> {
         let missing = at.missing().unwrap_or_default();
         let mut lines = words::needs(&missing);
         if !at.is_direct() && self.discord.reads_all() == Some(false) {
             lines.push(format!("• {}", words::NOT_READING));
         }
         if at.is_hidden() {
-            lines.push("• This thread is private: mention the bot in it once, so that Discord lets it in.".to_owned());
+            lines.push("• This thread is private: mention the bot in it once, so that Discord adds it.".to_owned());
         }
         if !lines.is_empty() {
             let vital = missing.iter().any(|need| need.is_vital());
-            let text = if vital { "\n**This is in the way:**" } else { "\n**It works better with this:**" };
+            let text = if vital { "\n**Fix this first:**" } else { "\n**It works better with this:**" };
             lines.insert(0, text.to_owned());
         }
         lines
     }
 
-    pub(super) async fn leave(&self, typed: &str, at: &Where, here: &Where, person: Snowflake) -> Result<String, Said> {
+    pub(super) async fn leave(
+        &self,
+        typed: &str,
+        at: &ChannelContext,
+        here: &ChannelContext,
+        person: Snowflake,
+    ) -> Result<String, Answer> {
         may_change(at, here)?;
-        let room = self.living(at).await?.filter(|room| !room.companions.is_empty());
-        let room = room.ok_or_else(|| Said::Refused(nobody(at, here)))?;
+        let room = self.room_or_future_room(at).await?.filter(|room| !room.companions.is_empty());
+        let room = room.ok_or_else(|| Answer::Refused(no_companion(at, here)))?;
         let companion = member(&room, typed)?;
-        let was_there = self.company.dismiss(&at.channel_ref(), &companion.id).await?;
+        let was_there = self.memberships.dismiss(&at.channel_ref(), &companion.id).await?;
         if !was_there {
-            return Ok(format!("{} was gone already.", name(&companion.name)));
+            return Ok(format!("{} had already left.", name(&companion.name)));
         }
-        tracing::info!(guild = %at.guild_id(), channel = %at.channel, companion = %companion.id, by = %person, "a companion was sent out");
+        tracing::info!(guild = %at.guild_id(), channel = %at.channel, companion = %companion.id, by = %person, "a companion left a channel");
         let place = place(at, here);
-        Ok(format!("{} does not live {place} any more. `/tertulia join` brings it back.", name(&companion.name)))
+        Ok(format!("{} is no longer {place}. `/tertulia join` brings it back.", name(&companion.name)))
     }
 
-    pub(super) async fn policy(
+    pub(super) async fn set_level(
         &self,
         level: Level,
         typed: Option<&str>,
-        here: &Where,
+        here: &ChannelContext,
         person: Snowflake,
-    ) -> Result<String, Said> {
+    ) -> Result<String, Answer> {
         may_change(here, here)?;
-        let room = self.inhabited(here).await?;
-        let whom = whom(&room, typed)?;
+        let room = self.room_with_companions(here).await?;
+        let selected = selected(&room, typed)?;
         let interjection = match level {
             Level::Tier(tier) => Override::Set(Arc::from(tier)),
-            Level::Default => Override::TakeBack,
+            Level::Default => Override::Reset,
         };
         let patch = |_: &RoomCompanion| CompanionPatch { interjection: interjection.clone(), ..CompanionPatch::default() };
-        let room = self.patch(&room, Override::Keep, &whom, patch).await?;
-        tracing::info!(guild = %here.guild_id(), channel = %here.channel, by = %person, level = level.name(), "how readily companions speak up was changed");
+        let room = self.patch(&room, Override::Keep, &selected, patch).await?;
+        tracing::info!(guild = %here.guild_id(), channel = %here.channel, by = %person, level = level.name(), "the interjection level of companions was changed");
         let mut lines = vec!["From now on, in this channel:".to_owned()];
-        lines.extend(room.companions.iter().filter(|one| whom.contains(&one.id)).map(line));
+        lines.extend(room.companions.iter().filter(|member| selected.contains(&member.id)).map(line));
         Ok(lines.join("\n"))
     }
 
-    pub(super) async fn pause(&self, on: bool, typed: Option<&str>, here: &Where, person: Snowflake) -> Result<String, Said> {
+    pub(super) async fn pause(
+        &self,
+        on: bool,
+        typed: Option<&str>,
+        here: &ChannelContext,
+        person: Snowflake,
+    ) -> Result<String, Answer> {
         may_change(here, here)?;
-        let room = self.inhabited(here).await?;
-        let whom = whom(&room, typed)?;
-        let (of_room, of_companion) = match (typed.is_some(), on) {
+        let room = self.room_with_companions(here).await?;
+        let selected = selected(&room, typed)?;
+        let (for_room, for_companion) = match (typed.is_some(), on) {
             (true, true) => (Override::Keep, Override::Set(true)),
-            (true, false) => (Override::Keep, Override::TakeBack),
+            (true, false) => (Override::Keep, Override::Reset),
             (false, true) => (Override::Set(true), Override::Keep),
-            // Everybody goes on, those who were paused one by one, too.
-            (false, false) => (Override::TakeBack, Override::TakeBack),
+            // Everybody is resumed, including companions that were paused one by one.
+            (false, false) => (Override::Reset, Override::Reset),
         };
-        let patch = |_: &RoomCompanion| CompanionPatch { paused: of_companion, ..CompanionPatch::default() };
-        let room = self.patch(&room, of_room, &whom, patch).await?;
-        tracing::info!(guild = %here.guild_id(), channel = %here.channel, by = %person, on, "companions were paused, or let go on");
-        let concerned: Vec<_> = room.companions.iter().filter(|one| whom.contains(&one.id)).collect();
-        let names = words::listed(concerned.iter().map(|one| &one.name));
+        let patch = |_: &RoomCompanion| CompanionPatch { paused: for_companion, ..CompanionPatch::default() };
+        let room = self.patch(&room, for_room, &selected, patch).await?;
+        tracing::info!(guild = %here.guild_id(), channel = %here.channel, by = %person, on, "companions were paused or resumed");
+        let affected: Vec<_> = room.companions.iter().filter(|member| selected.contains(&member.id)).collect();
+        let names = words::listed(affected.iter().map(|member| &member.name));
         Ok(if on {
             format!(
-                "Paused in this channel: {names}. Nothing that is said meanwhile is answered. `/tertulia pause switch:off` lets them go on."
+                "Paused in this channel: {names}. Messages of this time are not answered. `/tertulia pause switch:off` resumes them."
             )
-        } else if concerned.iter().any(|one| one.paused) {
-            "The whole channel is paused, so nobody speaks yet. `/tertulia pause switch:off` without a companion lets all of them go on.".to_owned()
+        } else if affected.iter().any(|member| member.paused) {
+            "The whole channel is paused, so nobody speaks yet. `/tertulia pause switch:off` without a companion resumes all of them.".to_owned()
         } else {
-            format!("They go on in this channel: {names}.")
+            format!("Resumed in this channel: {names}.")
         })
     }
 
@@ -116,76 +134,83 @@ impl Desk {
         &self,
         room: &Room,
         paused: Override<bool>,
-        whom: &[CompanionId],
+        selected: &[CompanionId],
         patch: impl Fn(&RoomCompanion) -> CompanionPatch,
-    ) -> Result<Room, Said> {
-        let concerned = room.companions.iter().filter(|one| whom.contains(&one.id));
-        let companions = concerned.map(|one| (Arc::from(one.id.as_str()), patch(one))).collect();
+    ) -> Result<Room, Answer> {
+        let affected = room.companions.iter().filter(|member| selected.contains(&member.id));
+        let companions = affected.map(|member| (Arc::from(member.id.as_str()), patch(member))).collect();
         self.backend.patch_room(&room.id, RoomPatch { paused, companions }).await.map_err(Refused::into)
     }
 
-    /// The room that a channel is, with somebody in it.
-    async fn inhabited(&self, here: &Where) -> Result<Room, Said> {
+    /// The room of a channel, if a companion is in it.
+    async fn room_with_companions(&self, here: &ChannelContext) -> Result<Room, Answer> {
         let room = self.room(here).await?;
         if let Some(room) = room.clone().filter(|room| !room.companions.is_empty()) {
             return Ok(room);
         }
-        let is_to_be = room.is_none() && self.would_be(here).await?.is_some_and(|room| !room.companions.is_empty());
-        Err(Said::Refused(match here.parent.filter(|_| is_to_be) {
+        let will_have_companions =
+            room.is_none() && self.future_room(here).await?.is_some_and(|room| !room.companions.is_empty());
+        Err(Answer::Refused(match here.parent.filter(|_| will_have_companions) {
             Some(parent) => {
                 let parent = channel(parent.get());
                 format!(
-                    "Companions come into this thread from {parent} once somebody says something here. Until then, use this command there."
+                    "The companions of {parent} join this thread once somebody says something here. Until then, use this command there."
                 )
             }
-            None if is_to_be => "Say something here first; then use this command again.".to_owned(),
-            None => nobody(here, here),
+            None if will_have_companions => "Say something here first; then use this command again.".to_owned(),
+            None => no_companion(here, here),
         }))
     }
 }
 
-fn nobody(at: &Where, here: &Where) -> String {
-    format!("Nobody lives {} yet. `/tertulia join` lets somebody in.", place(at, here))
+fn no_companion(at: &ChannelContext, here: &ChannelContext) -> String {
+    format!("No companion is {} yet. Add one with `/tertulia join`.", place(at, here))
 }
 
-/// Whether whoever asks may change a channel.
-fn may_change(at: &Where, here: &Where) -> Result<(), Said> {
-    if at.is_theirs_to_change() {
+/// Refuses if the user may not change the channel.
+fn may_change(at: &ChannelContext, here: &ChannelContext) -> Result<(), Answer> {
+    if at.user_may_change() {
         return Ok(());
     }
     let place = place(at, here);
-    Err(Said::Refused(format!(
-        "For this you need the permission **Manage Channels** {place}. Whoever runs this server can give it to you."
+    Err(Answer::Refused(format!(
+        "For this you need the permission **Manage Channels** {place}. An administrator of this server can give it to you."
     )))
 }
 
-/// The companions that are meant: the one that is named, else all.
-fn whom(room: &Room, typed: Option<&str>) -> Result<Vec<CompanionId>, Said> {
+/// The companions that are selected: the named one, or all.
+fn selected(room: &Room, typed: Option<&str>) -> Result<Vec<CompanionId>, Answer> {
     match typed {
         Some(typed) => Ok(vec![member(room, typed)?.id.clone()]),
-        None => Ok(room.companions.iter().map(|one| one.id.clone()).collect()),
+        None => Ok(room.companions.iter().map(|member| member.id.clone()).collect()),
     }
 }
 
-fn welcome(called: &Arc<str>, present: Option<&RoomCompanion>, is_new: bool, at: &Where, here: &Where) -> String {
-    let who = name(called);
+fn welcome(
+    companion: &Arc<str>,
+    present: Option<&RoomCompanion>,
+    is_new: bool,
+    at: &ChannelContext,
+    here: &ChannelContext,
+) -> String {
+    let name_text = name(companion);
     let place = place(at, here);
     let posts = if at.is_forum() { ", and in every post there" } else { "" };
     if !is_new {
-        return format!("{who} lives {place} already{posts}.");
+        return format!("{name_text} is {place} already{posts}.");
     }
-    let tier = present.map_or("", |one| tier_in_words(&one.interjection));
+    let tier = present.map_or("", |member| tier_in_words(&member.interjection));
     let tier = if tier.is_empty() { String::new() } else { format!(", and {tier}") };
     format!(
-        "{who} lives {place} now{posts}. It reads along from now on, answers when it is named{tier}. `/tertulia talkativeness` changes that."
+        "{name_text} is {place} now{posts}. It reads along from now on, answers when it is named{tier}. `/tertulia talkativeness` changes that."
     )
 }
 
-/// A companion in one line: how readily it speaks up, and whether it may.
-pub(super) fn line(one: &RoomCompanion) -> String {
-    let who = name(&one.name);
-    let tier = tier_in_words(&one.interjection);
-    let external = if one.external { " (a program outside speaks for it)" } else { "" };
-    let paused = if one.paused { ", but is paused: it says nothing" } else { "" };
-    format!("• {who}{external} {tier}{paused}.")
+/// A line about a companion: how readily it speaks up, and whether it is paused.
+pub(super) fn line(member: &RoomCompanion) -> String {
+    let name_text = name(&member.name);
+    let tier = tier_in_words(&member.interjection);
+    let external = if member.external { " (a program outside speaks for it)" } else { "" };
+    let paused = if member.paused { ", but is paused: it says nothing" } else { "" };
+    format!("• {name_text}{external} {tier}{paused}.")
 }

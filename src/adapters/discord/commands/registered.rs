@@ -1,11 +1,10 @@
-//! What is registered with Discord: the command `/tertulia`, its subcommands and their options, the entry in the menu of a message, and
-//! every text of theirs.
+//! The commands that are registered with Discord: `/tertulia`, its subcommands and their options, the entry in the menu of a message, and all
+//! their texts.
 //!
-//! Where it is offered in other languages one day, their texts belong here.
+//! Translations of the texts belong here, too.
 
 use serde_json::{Map, Value, json};
 
-/// The command's name.
 pub const TERTULIA: &str = "tertulia";
 pub(super) const STATUS: &str = "status";
 pub(super) const JOIN: &str = "join";
@@ -28,9 +27,9 @@ pub(super) const ON: &str = "on";
 pub(super) const OFF: &str = "off";
 pub(super) const SURE: &str = "sure";
 pub(super) const TEXT: &str = "text";
-/// Every subcommand, and every group of them.
+/// Every subcommand, and every group of subcommands.
 pub(super) const SUBCOMMANDS: [&str; 10] = [STATUS, JOIN, LEAVE, TALKATIVENESS, PAUSE, WHY, FORGET, IGNORE, SAY, HELP];
-/// As much as can be said at once, in characters: shown to others, it has to fit into a message with the two names.
+/// The most characters that can be said at once. The text and the two names have to fit into one message.
 pub(super) const LONGEST_SAID: usize = 1_500;
 
 /// The kinds of commands (Discord's documentation, "Application Commands", "Application Command Types").
@@ -43,37 +42,37 @@ const SUB_COMMAND_GROUP: u8 = 2;
 const STRING: u8 = 3;
 const BOOLEAN: u8 = 5;
 const CHANNEL: u8 = 7;
-/// Where companions can live: text, voice, announcements, the three kinds of threads, stages, forums, media.
+/// Channel types that companions can join: text, voice, announcements, the three kinds of threads, stages, forums, media.
 const CHANNEL_TYPES: [u8; 9] = [0, 2, 5, 10, 11, 12, 13, 15, 16];
 
-/// How readily a companion speaks up without being asked to.
+/// How readily a companion speaks up unasked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
-    /// One of the tiers, as settings name it.
+    /// A level, as named in the settings.
     Tier(&'static str),
-    /// What the companion's own settings say.
+    /// The value of the companion's own settings.
     Default,
 }
 
 const DEFAULT: &str = "default";
-/// Every level: as it is sent, as it is chosen, as it is told of.
+/// Every level: its value, its name in the list, its description in answers.
 const LEVELS: [(&str, &str, &str); 6] = [
-    ("very_quiet", "Very quiet", "rarely speaks up unless somebody turns to it"),
-    ("quiet", "Quiet", "seldom speaks up unless somebody turns to it"),
+    ("very_quiet", "Very quiet", "rarely speaks up unless it is addressed"),
+    ("quiet", "Quiet", "seldom speaks up unless it is addressed"),
     ("average", "Average", "speaks up now and then"),
     ("eager", "Eager", "often speaks up"),
     ("very_eager", "Very eager", "speaks up whenever it can"),
-    (DEFAULT, "Default: as whoever runs the bot set it", ""),
+    (DEFAULT, "Default: as configured for the companion", ""),
 ];
 
 impl Level {
-    /// The level that is sent under this name.
+    /// The level with this value.
     pub fn named(name: &str) -> Option<Self> {
         let (name, ..) = LEVELS.iter().find(|(known, ..)| *known == name)?;
         Some(if *name == DEFAULT { Self::Default } else { Self::Tier(name) })
     }
 
-    /// The name that it is sent under.
+    /// The value that Discord sends.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tier(name) => name,
@@ -82,14 +81,14 @@ impl Level {
     }
 }
 
-/// A tier in words; one that is not known by its name.
+/// The description of a level. An unknown level is returned as it is.
 pub(super) fn tier_in_words(tier: &str) -> &str {
     LEVELS.iter().find(|(known, _, words)| *known == tier && !words.is_empty()).map_or(tier, |(_, _, words)| words)
 }
 
-/// What `/tertulia` is, as it is registered.
+/// `/tertulia`, as it is registered.
 pub(super) fn command() -> Value {
-    let whom = |text| optional_companion(text);
+    let only = |text| optional_companion(text);
     json!({
         "name": TERTULIA,
         "type": CHAT_INPUT,
@@ -98,32 +97,32 @@ pub(super) fn command() -> Value {
         "integration_types": [0],
         "contexts": [0, 1],
         "options": [
-            subcommand(STATUS, "Who is here, and whether they can hear and speak", &[whom("Only this companion")]),
-            subcommand(JOIN, "Let a companion into a channel", &[
-                companion("Who is to come", true),
+            subcommand(STATUS, "Who is here, and whether they can read and speak", &[only("Only this companion")]),
+            subcommand(JOIN, "Add a companion to a channel", &[
+                companion("The companion to add", true),
                 channel("Another channel than this one; a forum means all its posts"),
             ]),
-            subcommand(LEAVE, "Send a companion out of a channel", &[
-                companion("Who is to go", true),
+            subcommand(LEAVE, "Remove a companion from a channel", &[
+                companion("The companion to remove", true),
                 channel("Another channel than this one"),
             ]),
-            subcommand(TALKATIVENESS, "How readily companions speak up here without being asked to", &[
+            subcommand(TALKATIVENESS, "How readily companions speak up here unasked", &[
                 levels(),
-                whom("Only this companion; all who are here if left out"),
+                only("Only this companion; all who are here if left out"),
             ]),
-            subcommand(PAUSE, "Silence companions in this channel, or let them go on", &[
-                whom("Only this companion; all who are here if left out"),
-                switch("on: silence them (if left out); off: let them go on"),
+            subcommand(PAUSE, "Pause companions in this channel, or resume them", &[
+                only("Only this companion; all who are here if left out"),
+                switch("on: pause them (if left out); off: resume them"),
             ]),
-            subcommand(WHY, "Why companions spoke here, or did not; only you see it", &[whom("Only this companion")]),
+            subcommand(WHY, "Why companions spoke here, or did not; only you see it", &[only("Only this companion")]),
             group(FORGET, "What is remembered of you", subcommand(ME, "Remove what you said on this server from memory", &[
-                json!({ "type": BOOLEAN, "name": SURE, "description": "It cannot be taken back: choose True to do it" }),
+                json!({ "type": BOOLEAN, "name": SURE, "description": "This cannot be undone: choose True to do it" }),
             ])),
             group(IGNORE, "Whether companions listen to you", subcommand(ME, "Companions of this server stop listening to you", &[
                 switch("on: they ignore you (if left out); off: they listen again"),
             ])),
             subcommand(SAY, "Say something to a companion; everybody here sees it", &[
-                companion("Whom to say it to", true),
+                companion("The companion to say it to", true),
                 json!({ "type": STRING, "name": TEXT, "description": "What to say", "required": true, "max_length": LONGEST_SAID }),
             ]),
             subcommand(HELP, "What you can do here", &[]),
@@ -167,45 +166,44 @@ fn levels() -> Value {
     json!({ "type": STRING, "name": LEVEL, "description": description, "required": true, "choices": choices })
 }
 
-/// How the commands stand among those that an application has.
+/// Whether the registered commands are the current ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// `/tertulia` is not there.
+pub enum Status {
+    /// `/tertulia` is not registered.
     Missing,
-    /// Something is there as an older or newer server registered it.
+    /// A command is missing or is registered as an older or newer server defines it.
     Outdated,
-    /// Nothing is to be done.
-    AsItShouldBe,
+    Current,
 }
 
-/// How the commands stand among those that Discord lists.
-pub fn standing(listed: &[Value]) -> Standing {
+/// Compares the commands that Discord lists with the current ones.
+pub fn status(listed: &[Value]) -> Status {
     if registered_as(listed, &command()).is_none() {
-        return Standing::Missing;
+        return Status::Missing;
     }
-    if to_register(listed).is_empty() { Standing::AsItShouldBe } else { Standing::Outdated }
+    if to_register(listed).is_empty() { Status::Current } else { Status::Outdated }
 }
 
-/// The commands that are missing or different among those that Discord lists, as they should be.
+/// The commands that are missing or different in Discord's list.
 pub(super) fn to_register(listed: &[Value]) -> Vec<Value> {
-    let is_there = |wanted: &Value| registered_as(listed, wanted).is_some_and(|own| is_same(own, wanted));
-    [command(), ask()].into_iter().filter(|wanted| !is_there(wanted)).collect()
+    let is_current = |wanted: &Value| registered_as(listed, wanted).is_some_and(|own| is_same(own, wanted));
+    [command(), ask()].into_iter().filter(|wanted| !is_current(wanted)).collect()
 }
 
-/// What Discord lists under the name and type of a command.
+/// The registered command with the same name and type.
 fn registered_as<'a>(listed: &'a [Value], wanted: &Value) -> Option<&'a Value> {
     let kind = |command: &Value| command["type"].as_u64().unwrap_or(CHAT_INPUT.into());
     listed.iter().find(|command| command["name"] == wanted["name"] && kind(command) == kind(wanted))
 }
 
-/// Whether Discord has a command as it should be. It gives back more than it was given, and leaves out what is usual.
+/// Whether Discord has the current version of a command. Discord adds fields to it and leaves out default values.
 fn is_same(registered: &Value, wanted: &Value) -> bool {
     essence(registered) == essence(wanted)
 }
 
-/// What a person would notice: what is known here, without what is as usual.
-fn essence(of: &Value) -> Value {
-    const NOTICED: [&str; 21] = [
+/// The fields of a command that a person would notice, without default values.
+fn essence(command: &Value) -> Value {
+    const NOTICEABLE: [&str; 21] = [
         "name",
         "name_localizations",
         "description",
@@ -228,7 +226,7 @@ fn essence(of: &Value) -> Value {
         "dm_permission",
         "handler",
     ];
-    let is_usual = |name: &str, value: &Value| match value {
+    let is_default = |name: &str, value: &Value| match value {
         Value::Null => true,
         Value::Bool(flag) => *flag == (name == "dm_permission"),
         Value::String(text) => text.is_empty(),
@@ -236,19 +234,19 @@ fn essence(of: &Value) -> Value {
         Value::Object(map) => map.is_empty(),
         Value::Number(_) => false,
     };
-    let Some(fields) = of.as_object() else { return of.clone() };
-    let noticed = fields.iter().filter(|(name, value)| NOTICED.contains(&name.as_str()) && !is_usual(name, value));
-    let inside = |name: &str, value: &Value| match value {
+    let Some(fields) = command.as_object() else { return command.clone() };
+    let noticeable = fields.iter().filter(|(name, value)| NOTICEABLE.contains(&name.as_str()) && !is_default(name, value));
+    let normalized = |name: &str, value: &Value| match value {
         Value::Array(list) if matches!(name, "options" | "choices") => list.iter().map(essence).collect(),
         Value::Array(list) => {
-            // Sets, in any order.
+            // The order of a set does not matter.
             let mut numbers: Vec<_> = list.iter().map(Value::as_u64).collect();
             numbers.sort_unstable();
             json!(numbers)
         }
         value => value.clone(),
     };
-    let essence: Map<String, Value> = noticed.map(|(name, value)| (name.clone(), inside(name, value))).collect();
+    let essence: Map<String, Value> = noticeable.map(|(name, value)| (name.clone(), normalized(name, value))).collect();
     Value::Object(essence)
 }
 
@@ -257,71 +255,71 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_the_same_however_discord_writes_it() {
+    fn a_command_is_the_same_with_the_fields_that_discord_adds_or_leaves_out() {
         let wanted = command();
-        let mut told = wanted.clone();
-        told["id"] = json!("1");
-        told["version"] = json!("2");
-        told["application_id"] = json!("3");
-        told["default_member_permissions"] = Value::Null;
-        told["dm_permission"] = json!(true);
-        told["nsfw"] = json!(false);
-        told["contexts"] = json!([1, 0]);
-        told["name_localizations"] = Value::Null;
-        told["options"][9].as_object_mut().unwrap().remove("options");
-        told["options"][0]["options"][0].as_object_mut().unwrap().remove("required");
-        told["options"][1]["options"][1]["channel_types"] = json!([16, 15, 13, 12, 11, 10, 5, 2, 0]);
+        let mut registered = wanted.clone();
+        registered["id"] = json!("1");
+        registered["version"] = json!("2");
+        registered["application_id"] = json!("3");
+        registered["default_member_permissions"] = Value::Null;
+        registered["dm_permission"] = json!(true);
+        registered["nsfw"] = json!(false);
+        registered["contexts"] = json!([1, 0]);
+        registered["name_localizations"] = Value::Null;
+        registered["options"][9].as_object_mut().unwrap().remove("options");
+        registered["options"][0]["options"][0].as_object_mut().unwrap().remove("required");
+        registered["options"][1]["options"][1]["channel_types"] = json!([16, 15, 13, 12, 11, 10, 5, 2, 0]);
 
-        assert!(is_same(&told, &wanted));
+        assert!(is_same(&registered, &wanted));
         assert!(is_same(&wanted, &wanted));
     }
 
     #[test]
-    fn whatever_a_person_would_notice_is_a_difference() {
+    fn every_noticeable_change_is_a_difference() {
         let wanted = command();
         let changes: [fn(&mut Value); 8] = [
-            |told| told["description"] = json!("Something else"),
-            |told| told["contexts"] = json!([0]),
-            |told| told["default_member_permissions"] = json!("8"),
-            |told| told["options"][1]["options"][0]["autocomplete"] = json!(false),
-            |told| told["options"][3]["options"][0]["choices"][0]["name"] = json!("Silent"),
-            |told| told["options"][1]["options"][1]["channel_types"] = json!([0]),
-            |told| drop(told["options"].as_array_mut().unwrap().pop()),
-            |told| told["options"].as_array_mut().unwrap().swap(0, 1),
+            |registered| registered["description"] = json!("Something else"),
+            |registered| registered["contexts"] = json!([0]),
+            |registered| registered["default_member_permissions"] = json!("8"),
+            |registered| registered["options"][1]["options"][0]["autocomplete"] = json!(false),
+            |registered| registered["options"][3]["options"][0]["choices"][0]["name"] = json!("Silent"),
+            |registered| registered["options"][1]["options"][1]["channel_types"] = json!([0]),
+            |registered| drop(registered["options"].as_array_mut().unwrap().pop()),
+            |registered| registered["options"].as_array_mut().unwrap().swap(0, 1),
         ];
 
         for (number, change) in changes.into_iter().enumerate() {
-            let mut told = wanted.clone();
-            change(&mut told);
-            assert!(!is_same(&told, &wanted), "change {number}");
+            let mut registered = wanted.clone();
+            change(&mut registered);
+            assert!(!is_same(&registered, &wanted), "change {number}");
         }
         assert!(!is_same(&Value::Null, &wanted));
     }
 
     #[test]
-    fn what_is_missing_or_different_is_registered_and_nothing_else() {
+    fn only_missing_or_different_commands_are_registered() {
         let with = |command: Value, field: &str, value: Value| {
             let mut changed = command;
             changed[field] = value;
             changed
         };
-        // Discord gives such a command an empty description.
-        let as_told = with(ask(), "description", json!(""));
+        // Discord lists such a command with an empty description.
+        let as_listed = with(ask(), "description", json!(""));
         let renamed = with(ask(), "contexts", json!([0]));
 
-        assert_eq!(to_register(&[command(), as_told.clone()]), [Value::Null; 0]);
+        assert_eq!(to_register(&[command(), as_listed.clone()]), [Value::Null; 0]);
         assert_eq!(to_register(&[]), [command(), ask()]);
         assert_eq!(to_register(&[command(), renamed.clone()]), [ask()]);
-        assert_eq!(to_register(&[as_told.clone(), with(command(), "description", json!("Old"))]), [command()]);
+        assert_eq!(to_register(&[as_listed.clone(), with(command(), "description", json!("Old"))]), [command()]);
         assert_eq!(
-            [vec![], vec![as_told.clone()], vec![command()], vec![command(), renamed], vec![command(), as_told]]
-                .map(|all| standing(&all)),
-            [Standing::Missing, Standing::Missing, Standing::Outdated, Standing::Outdated, Standing::AsItShouldBe]
+            [vec![], vec![as_listed.clone()], vec![command()], vec![command(), renamed], vec![command(), as_listed]]
+                .map(|all| status(&all)),
+            [Status::Missing, Status::Missing, Status::Outdated, Status::Outdated, Status::Current]
         );
     }
 
     #[test]
-    fn every_level_is_read_as_it_is_offered() {
+    fn every_offered_level_is_parsed() {
         let offered = levels();
         let mut read =
             offered["choices"].as_array().unwrap().iter().map(|choice| Level::named(choice["value"].as_str().unwrap()));

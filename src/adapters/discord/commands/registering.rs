@@ -1,4 +1,4 @@
-//! Registers the commands with Discord, once, and only those that are not there as they should be.
+//! Registers the commands with Discord, once, and only those that are missing or different.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,15 +7,15 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::Desk;
+use super::CommandHandler;
 use super::registered;
 use crate::adapters::discord::rest::{Failed, Request};
 
-/// After the first failure; doubled with each.
+/// The wait after the first failure. It doubles with each failure.
 const SHORTEST_WAIT: Duration = Duration::from_secs(60);
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
-impl Desk {
-    /// Begins, unless it was begun before. If it waits for another try, it does not any more.
+impl CommandHandler {
+    /// Starts the registration unless it is in progress. If it waits for a retry, it retries at once.
     pub(super) fn register(desk: &Arc<Self>) {
         if desk.is_registering.swap(true, Ordering::Relaxed) {
             desk.register_again.notify_one();
@@ -32,26 +32,26 @@ impl Desk {
                 Ok(false) => return tracing::debug!("the slash command /tertulia is registered already"),
                 Err(why) => {
                     let minutes = wait.as_secs() / 60;
-                    tracing::warn!(%why, "the slash command /tertulia cannot be registered; it is tried again in {minutes} min, everything else works");
+                    tracing::warn!(%why, "the slash command /tertulia cannot be registered; it is retried in {minutes} min, everything else works");
                 }
             }
-            // Either is the time for another try.
+            // The timeout and the notification both start the next attempt.
             let _ = timeout(wait, self.register_again.notified()).await;
             wait = (wait * 2).min(LONGEST_WAIT);
         }
     }
 
-    /// True if it was not there as it should be.
+    /// True if a command was missing or different.
     async fn register_once(&self) -> Result<bool, Failed> {
         let rest = self.discord.rest();
-        let application = self.discord.who().await?.application;
-        let known: Vec<Value> = rest.ask(Request::commands(application)).await?;
-        let missing = registered::to_register(&known);
-        let is_new = !missing.is_empty();
+        let application = self.discord.bot().await?.application;
+        let listed: Vec<Value> = rest.ask(Request::commands(application)).await?;
+        let missing = registered::to_register(&listed);
+        let has_registered = !missing.is_empty();
         for command in missing {
-            // It takes the place of the one of its name. What else the application has is left alone.
-            rest.tell(&Request::put_command(application, command)).await?;
+            // It replaces the command of the same name. Other commands of the application stay.
+            rest.send(&Request::put_command(application, command)).await?;
         }
-        Ok(is_new)
+        Ok(has_registered)
     }
 }

@@ -1,7 +1,7 @@
-//! What people say to companions by a command: `/tertulia say`, and *Ask a companion about this* in the menu of a message.
+//! Relays what people say to companions by a command: `/tertulia say`, and *Ask a companion about this* in the menu of a message.
 //!
-//! Discord delivers the text of both whatever intents the bot has. The answer to the command shows everybody what was said. The message is on
-//! record under that answer's id, so whoever deletes the answer takes the message back.
+//! Discord delivers the text of both whatever intents the bot has. The answer to the command shows everybody what was said. The message is
+//! journaled under that answer's id, so deleting the answer deletes the message.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,59 +11,58 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::answering;
 use super::choosing::{member, offered};
-use super::interaction::{Handle, Person, Where, list_of};
+use super::interaction::{ChannelContext, Handle, Person, list_of};
 use super::words::{self, name};
-use super::{ANSWERED_LATER, Desk, Said, unless_it_panics};
-use crate::adapters::discord::heard::{By, Origin, Told, Us, User, by, in_words, is_talk};
+use super::{ANSWERED_LATER, Answer, CommandHandler, catch_panic};
+use crate::adapters::discord::incoming::{Origin, OwnIds, RawMessage, Sender, User, is_conversation, readable_text, sender};
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::adapters::discord::wire;
 use crate::domain::message::{Author, Modality, Role};
 use crate::ports::backend::room::{Room, RoomCompanion};
 use crate::ports::inbound_events::{Acceptance, InboundError, InboundMessage};
 
-/// A message that is asked about is quoted up to so many characters.
+/// The most characters of a message that are quoted in a question about it.
 const LONGEST_QUOTE: usize = 2_000;
-/// Questions that wait for somebody to choose who is asked; of more, the oldest is forgotten.
+/// Questions that wait for the choice of a companion. If there are more, the oldest is dropped.
 const MOST_QUESTIONS: usize = 256;
-/// They wait so long: as long as Discord takes an answer.
+/// The time to choose: as long as Discord accepts an answer.
 const ASKED_WITHIN: Duration = Duration::from_secs(15 * 60);
-/// What cannot be put on record at the moment is tried again for so long.
+/// How long a message that cannot be journaled is retried.
 const TRIED_FOR: Duration = Duration::from_secs(15);
 
-/// What comes of the wish to say something to a companion.
-pub(super) enum Wish {
-    /// It is clear who is meant.
-    Words(Words),
-    /// They have to choose first: the answer that lets them.
+/// The next step for somebody who wants to say something to a companion.
+pub(super) enum SayStep {
+    /// The companion is known: relay this.
+    Message(PreparedMessage),
+    /// The person has to choose a companion first. This is the answer with the list.
     Choice(serde_json::Value),
 }
 
-/// Something for a companion.
-pub(super) struct Words {
+pub(super) struct PreparedMessage {
     companion: RoomCompanion,
-    /// What a model reads.
+    /// The text for the model.
     text: String,
-    /// What everybody is shown.
+    /// The text that everybody in the channel sees.
     shown: String,
 }
 
-/// A message about which somebody wants a companion asked.
+/// A message that somebody wants to ask a companion about.
 struct Question {
     id: Snowflake,
     person: Snowflake,
     channel: Snowflake,
-    /// What the companion is asked.
+    /// The text for the model.
     text: String,
-    /// Where the message is.
+    /// The link to the message.
     link: String,
 }
 
-/// Questions that wait for somebody to choose who is asked, oldest first. They are lost with the process: whoever chooses then is told so.
+/// Questions that wait for the choice of a companion, the oldest first. A restart loses them; a later choice is refused with an explanation.
 #[derive(Default)]
 pub(super) struct Questions(Mutex<VecDeque<Question>>);
 
 impl Questions {
-    fn keep(&self, question: Question) {
+    fn add(&self, question: Question) {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.push_back(question);
         if waiting.len() > MOST_QUESTIONS {
@@ -71,22 +70,28 @@ impl Questions {
         }
     }
 
-    /// The question of this person in this channel, once.
+    /// Takes the question of this person in this channel. A second call finds nothing.
     fn take(&self, id: Snowflake, person: Snowflake, channel: Snowflake) -> Option<Question> {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |question: &Question| question.id == id && question.person == person && question.channel == channel;
-        let place = waiting.iter().position(is_it)?;
-        waiting.remove(place)
+        let matches = |question: &Question| question.id == id && question.person == person && question.channel == channel;
+        let index = waiting.iter().position(matches)?;
+        waiting.remove(index)
     }
 }
 
-impl Desk {
-    /// `/tertulia say`: what is said, and to whom.
-    pub(super) async fn words_for(&self, typed: &str, text: &str, here: &Where, person: &Person) -> Result<Wish, Said> {
-        let room = self.hearers(here, person).await?;
+impl CommandHandler {
+    /// Prepares `/tertulia say`.
+    pub(super) async fn prepare_message(
+        &self,
+        typed: &str,
+        text: &str,
+        here: &ChannelContext,
+        person: &Person,
+    ) -> Result<SayStep, Answer> {
+        let room = self.room_for_speaker(here, person).await?;
         let companion = member(&room, typed)?.clone();
         let author = User { id: person.id, username: &person.name, global_name: None, nick: None, bot: false, system: false };
-        let told = Told {
+        let content = RawMessage {
             id: person.id,
             kind: 0,
             flags: 0,
@@ -99,136 +104,148 @@ impl Desk {
             forward: None,
             answers: None,
         };
-        let (read, _) = in_words(&told, &self.discord.known().names(here.guild)).ok_or_else(nothing_to_read)?;
+        let (text_for_model, _) = readable_text(&content, &self.discord.cache().names(here.guild)).ok_or_else(nothing_to_read)?;
         let shown = format!("{} to {}:\n{}", name(&person.name), name(&companion.name), quoted(text));
         if shown.chars().count() > words::LONGEST {
-            return Err(Said::Refused(
-                "That has too many lines to be shown whole, so nothing was said. Leave out line breaks, or say it in parts."
+            return Err(Answer::Refused(
+                "That has too many lines to be shown completely, so nothing was said. Leave out line breaks, or say it in parts."
                     .to_owned(),
             ));
         }
-        Ok(Wish::Words(Words { companion, text: read, shown }))
+        Ok(SayStep::Message(PreparedMessage { companion, text: text_for_model, shown }))
     }
 
-    /// *Ask a companion about this*: what is asked, and who, if that is clear.
-    pub(super) async fn question(
+    /// Prepares *Ask a companion about this*: the question, and its companion if there is only one.
+    pub(super) async fn prepare_question(
         &self,
         id: Snowflake,
         message: &wire::Message,
-        here: &Where,
+        here: &ChannelContext,
         person: &Person,
-    ) -> Result<Wish, Said> {
-        let room = self.hearers(here, person).await?;
-        let told = message.told();
-        if !is_talk(told.kind) {
+    ) -> Result<SayStep, Answer> {
+        let room = self.room_for_speaker(here, person).await?;
+        let content = message.raw();
+        if !is_conversation(content.kind) {
             return Err(nothing_to_read());
         }
-        let bot = self.discord.who().await.map_err(|_| Said::Failed(words::NOT_SAID.to_owned()))?;
-        let us = Us { bot: bot.user, application: bot.application, webhooks: &std::collections::BTreeSet::new() };
-        let author: Arc<str> = match by(&told.origin, &us) {
-            By::Ours(name) => name.map_or_else(|| "the bot".into(), Into::into),
-            By::System => return Err(nothing_to_read()),
-            By::Other(author) => {
-                if self.ignoring.is_ignored(&here.guild_id(), &told.origin.author.id.person()) {
-                    return Err(Said::Refused("Whoever wrote this does not want companions to listen to them.".to_owned()));
+        let bot = self.discord.bot().await.map_err(|_| Answer::Failed(words::NOT_SAID.to_owned()))?;
+        let us = OwnIds { bot: bot.user, application: bot.application, webhooks: &std::collections::BTreeSet::new() };
+        let author: Arc<str> = match sender(&content.origin, &us) {
+            Sender::Ours(name) => name.map_or_else(|| "the bot".into(), Into::into),
+            Sender::System => return Err(nothing_to_read()),
+            Sender::Other(author) => {
+                if self.opt_outs.is_ignored(&here.guild_id(), &content.origin.author.id.person()) {
+                    return Err(Answer::Refused(
+                        "The author of this message does not want companions to listen to them.".to_owned(),
+                    ));
                 }
                 author.name
             }
         };
-        let (read, _) = in_words(&told, &self.discord.known().names(here.guild)).ok_or_else(nothing_to_read)?;
-        let read: String = read.chars().take(LONGEST_QUOTE).collect();
-        let text = format!("What do you say to this message by {author}?\n{}", quoted(&read));
+        let (text_for_model, _) = readable_text(&content, &self.discord.cache().names(here.guild)).ok_or_else(nothing_to_read)?;
+        let quote: String = text_for_model.chars().take(LONGEST_QUOTE).collect();
+        let text = format!("What do you say to this message by {author}?\n{}", quoted(&quote));
         let guild = here.guild.map_or_else(|| "@me".to_owned(), |guild| guild.to_string());
-        let link = format!("https://discord.com/channels/{guild}/{}/{}", here.channel, told.id);
+        let link = format!("https://discord.com/channels/{guild}/{}/{}", here.channel, content.id);
         let question = Question { id, person: person.id, channel: here.channel, text, link };
         if let [only] = room.companions.as_slice() {
-            return Ok(Wish::Words(question.to(only.clone(), person)));
+            return Ok(SayStep::Message(question.for_companion(only.clone(), person)));
         }
-        self.questions.keep(question);
-        Ok(Wish::Choice(answering::list("Who shall be asked about this message?", &list_of(id), &offered(&room.companions, ""))))
+        self.questions.add(question);
+        Ok(SayStep::Choice(answering::list(
+            "Which companion should be asked about this message?",
+            &list_of(id),
+            &offered(&room.companions, ""),
+        )))
     }
 
-    /// Somebody chose who is asked.
-    pub(super) async fn chosen(&self, id: Snowflake, companion: &str, here: &Where, person: &Person) -> Result<Wish, Said> {
-        let room = self.hearers(here, person).await?;
+    /// Prepares a question whose companion was chosen.
+    pub(super) async fn prepare_chosen_question(
+        &self,
+        id: Snowflake,
+        companion: &str,
+        here: &ChannelContext,
+        person: &Person,
+    ) -> Result<SayStep, Answer> {
+        let room = self.room_for_speaker(here, person).await?;
         let companion = member(&room, companion)?.clone();
         let question = self.questions.take(id, person.id, here.channel);
         let question = question.filter(|question| self.discord.now().since(question.id.time()) < ASKED_WITHIN);
         let question = question.ok_or_else(|| {
-            Said::Refused("That was asked already, or too long ago. Choose it in the menu of the message once more.".to_owned())
+            Answer::Refused("That was asked already, or too long ago. Choose it in the menu of the message again.".to_owned())
         })?;
-        Ok(Wish::Words(question.to(companion, person)))
+        Ok(SayStep::Message(question.for_companion(companion, person)))
     }
 
-    /// Who lives here, for somebody who may say something to them.
-    async fn hearers(&self, here: &Where, person: &Person) -> Result<Room, Said> {
-        if !here.is_theirs_to_write_in() {
-            return Err(Said::Refused("You may not write messages here, so nothing was said.".to_owned()));
+    /// The companions of a channel, if the person may say something to them.
+    async fn room_for_speaker(&self, here: &ChannelContext, person: &Person) -> Result<Room, Answer> {
+        if !here.user_may_write() {
+            return Err(Answer::Refused("You may not write messages here, so nothing was said.".to_owned()));
         }
-        if self.ignoring.is_ignored(&here.guild_id(), &person.id.person()) {
-            return Err(Said::Refused(
-                "You asked companions not to listen to you. `/tertulia ignore me switch:off` takes it back.".to_owned(),
+        if self.opt_outs.is_ignored(&here.guild_id(), &person.id.person()) {
+            return Err(Answer::Refused(
+                "You asked companions not to listen to you. `/tertulia ignore me switch:off` changes that.".to_owned(),
             ));
         }
-        let room = self.living(here).await?.filter(|room| !room.companions.is_empty());
-        room.ok_or_else(|| Said::Refused("Nobody lives here yet. `/tertulia join` lets somebody in.".to_owned()))
+        let room = self.room_or_future_room(here).await?.filter(|room| !room.companions.is_empty());
+        room.ok_or_else(|| Answer::Refused("No companion is here yet. Add one with `/tertulia join`.".to_owned()))
     }
 
-    /// Passes on what somebody says, for everybody to see. Returns the outcome.
-    pub(super) async fn pass_on(
+    /// Relays what somebody says, visible to everybody. Returns the outcome.
+    pub(super) async fn relay(
         &self,
         handle: &Handle,
         since: Instant,
         label: &'static str,
-        here: &Where,
+        here: &ChannelContext,
         person: &Person,
-        wish: impl Future<Output = Result<Wish, Said>>,
+        step: impl Future<Output = Result<SayStep, Answer>>,
     ) -> &'static str {
-        // Until it is clear who is meant, only they see what is wrong.
-        let wish = timeout_at(since + ANSWERED_LATER, unless_it_panics(wish)).await;
-        let (body, outcome, words) = match wish.unwrap_or_else(|_| Err(Said::Failed(words::NOT_SAID.to_owned()))) {
-            Ok(Wish::Words(words)) => (answering::to_come_for_all(), "done", Some(words)),
-            Ok(Wish::Choice(body)) => (body, "done", None),
-            Err(said) => (answering::message(said.text()), said.outcome(), None),
+        // Until the companion is known, only the person sees errors.
+        let step = timeout_at(since + ANSWERED_LATER, catch_panic(step)).await;
+        let (body, outcome, prepared) = match step.unwrap_or_else(|_| Err(Answer::Failed(words::NOT_SAID.to_owned()))) {
+            Ok(SayStep::Message(prepared)) => (answering::deferred_for_all(), "done", Some(prepared)),
+            Ok(SayStep::Choice(body)) => (body, "done", None),
+            Err(answer) => (answering::message(answer.text()), answer.outcome(), None),
         };
-        if let Err(missed) = self.reach(handle, &body, since, label).await {
-            return missed;
+        if let Err(outcome) = self.send_first_answer(handle, &body, since, label).await {
+            return outcome;
         }
-        let Some(words) = words else { return outcome };
+        let Some(prepared) = prepared else { return outcome };
         let message = self.message_of(handle).await;
-        let said = match message {
-            Some(message) => unless_it_panics(self.put_on_record(message, handle, here, person, words)).await,
-            None => Err(Said::Failed(words::NOT_SAID.to_owned())),
+        let answer = match message {
+            Some(message) => catch_panic(self.journal_message(message, handle, here, person, prepared)).await,
+            None => Err(Answer::Failed(words::NOT_SAID.to_owned())),
         };
-        let said = said.map_or_else(|said| said, Said::Done);
-        if self.answer_at_last(handle, said.text()).await {
-            return said.outcome();
+        let answer = answer.map_or_else(|answer| answer, Answer::Done);
+        if self.edit_answer(handle, answer.text()).await {
+            return answer.outcome();
         }
-        // Somebody deleted the answer before it showed the words, or it never will: what nobody sees was not said.
+        // The answer was deleted before it showed the text, or it never will show it. A text that nobody sees must not count as said.
         if let Some(message) = message {
-            let taken_back = self.inbound_events.deleted(&here.channel_ref(), &[message.to_string().into()]).await;
-            taken_back.unwrap_or_else(|error| {
-                tracing::warn!(interaction = %handle.id, %error, "what was said by a command is on record, and nobody sees it");
+            let deletion = self.inbound_events.deleted(&here.channel_ref(), &[message.to_string().into()]).await;
+            deletion.unwrap_or_else(|error| {
+                tracing::warn!(interaction = %handle.id, %error, "a message that was said by a command is on record, and nobody sees it");
             });
         }
         "unanswered"
     }
 
-    /// Puts on record what somebody says, under the id of the message that shows it. Returns what everybody is shown.
-    async fn put_on_record(
+    /// Journals what somebody says, under the id of the message that shows it. Returns the text that everybody sees.
+    async fn journal_message(
         &self,
         message: Snowflake,
         handle: &Handle,
-        here: &Where,
+        here: &ChannelContext,
         person: &Person,
-        words: Words,
-    ) -> Result<String, Said> {
-        let Words { companion, text, shown } = words;
+        prepared: PreparedMessage,
+    ) -> Result<String, Answer> {
+        let PreparedMessage { companion, text, shown } = prepared;
         let inbound_message = InboundMessage {
             id: message.to_string().into(),
             from: Author { id: person.id.person().as_str().into(), name: person.name.clone(), role: Role::Person },
             text: text.into(),
-            // It is for the companion that they chose, whomever the words name.
+            // The message is for the chosen companion, whatever names the text contains.
             own_words: "".into(),
             modality: Modality::Text,
             lull_endpoint: false,
@@ -238,40 +255,40 @@ impl Desk {
             answers: None,
         };
         let began = Instant::now();
-        let taken = loop {
+        let result = loop {
             match self.inbound_events.said(&here.channel_ref(), inbound_message.clone()).await {
                 Err(InboundError::Later { after, .. }) if began.elapsed() + after < TRIED_FOR => sleep(after).await,
-                taken => break taken,
+                result => break result,
             }
         };
-        match taken {
-            Ok(Acceptance::New(_) | Acceptance::Known(_)) => {
-                self.discord.known().spoke(here.guild, here.channel, person.id, &person.name);
+        match result {
+            Ok(Acceptance::New(_) | Acceptance::Duplicate(_)) => {
+                self.discord.cache().person_spoke(here.guild, here.channel, person.id, &person.name);
                 Ok(shown)
             }
-            Ok(Acceptance::Not) => Err(Said::Refused("Nobody lives here who could hear that.".to_owned())),
+            Ok(Acceptance::Ignored) => Err(Answer::Refused("No companion is here who could read that.".to_owned())),
             Err(InboundError::Later { detail, .. }) => {
-                tracing::warn!(interaction = %handle.id, detail, "what was said by a command could not be put on record");
-                Err(Said::Failed("What was said could not be passed on. Please try again in a minute.".to_owned()))
+                tracing::warn!(interaction = %handle.id, detail, "a message that was said by a command could not be journaled");
+                Err(Answer::Failed("Your message could not be stored. Please try again in a minute.".to_owned()))
             }
-            Err(InboundError::Broken(_)) => Err(Said::Failed(words::BROKEN.to_owned())),
+            Err(InboundError::Broken(_)) => Err(Answer::Failed(words::BROKEN.to_owned())),
         }
     }
 }
 
 impl Question {
-    fn to(self, companion: RoomCompanion, person: &Person) -> Words {
+    fn for_companion(self, companion: RoomCompanion, person: &Person) -> PreparedMessage {
         let shown = format!("{} asks {} about {}", name(&person.name), name(&companion.name), self.link);
-        Words { companion, text: self.text, shown }
+        PreparedMessage { companion, text: self.text, shown }
     }
 }
 
-/// Each line of a text as a quote: it can end nowhere else, and is nobody else's.
+/// Makes each line of a text a quote, so that the text cannot end the quote.
 fn quoted(text: &str) -> String {
     let lines: Vec<_> = text.lines().map(|line| format!("> {line}")).collect();
     lines.join("\n")
 }
 
-fn nothing_to_read() -> Said {
-    Said::Refused("There is nothing to read in that.".to_owned())
+fn nothing_to_read() -> Answer {
+    Answer::Refused("That contains no text to read.".to_owned())
 }

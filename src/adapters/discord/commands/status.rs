@@ -1,117 +1,116 @@
-//! Who is in a channel, and whether they can hear and speak there.
+//! `/tertulia status`: the companions of a channel, and whether they can read and speak there.
 
 #[cfg(test)]
 mod tests;
 
 use super::choosing::member;
-use super::interaction::Where;
+use super::interaction::ChannelContext;
 use super::members::line;
 use super::words::{self, channel, listed, when};
-use super::{Desk, Said};
+use super::{Answer, CommandHandler};
+use crate::adapters::discord::delivery_errors::DeliveryError;
 use crate::adapters::discord::permissions::Need;
 use crate::adapters::discord::snowflake::Snowflake;
-use crate::adapters::discord::troubles::Trouble;
 use crate::domain::closing::Stage;
 use crate::domain::moment::Moment;
 use crate::ports::backend::room::{CompanionView, Room, RoomCompanion, RoomId};
 use crate::ports::backend::state::{CompanionState, RoomState};
 
-/// Companions that are told of, and of a channel where nobody lives, those who could.
-const MOST_TOLD: usize = 12;
+/// The most companions that an answer lists.
+const MOST_LISTED: usize = 12;
 
-/// How a channel stands.
+/// What is known about a channel.
 #[derive(Clone, Debug)]
-pub(super) struct Standing {
-    pub here: Where,
-    /// Who lives in it.
+pub(super) struct ChannelStatus {
+    pub here: ChannelContext,
+    /// The channel's room, if it is one.
     pub room: Option<Room>,
-    /// What they are doing.
+    /// What the companions are doing.
     pub state: Option<RoomState>,
-    /// Of a thread or a direct message in which nothing was said yet: who comes then.
-    pub would_be: Option<Room>,
-    /// Who could live in it.
+    /// For a thread or a direct message without messages: the room that it becomes with the first one.
+    pub future_room: Option<Room>,
+    /// The companions that could be added.
     pub all: Vec<CompanionView>,
-    /// What the bot lacks here; none: that is not known.
+    /// What the bot lacks here. `None` if that is unknown.
     pub missing: Option<Vec<Need>>,
     pub reads_all: Option<bool>,
-    pub trouble: Option<Trouble>,
-    /// Whether what is said can be taken in, and whether the models answer.
-    pub is_kept: bool,
-    pub is_answered: bool,
-    /// What rests after it failed again and again, the `server` or the `channel` alone, and when it goes on.
-    pub rests_until: Option<(&'static str, Moment)>,
-    /// Whoever asks does not want to be heard.
-    pub is_ignored: bool,
+    pub delivery_error: Option<DeliveryError>,
+    /// Whether the store is ready.
+    pub store_is_ready: bool,
+    /// Whether the models are ready.
+    pub models_are_ready: bool,
+    /// What is quarantined, the `server` or only the `channel`, and until when.
+    pub quarantined_until: Option<(&'static str, Moment)>,
+    /// Whether the user has opted out.
+    pub is_opted_out: bool,
 }
 
-impl Desk {
-    pub(super) async fn status(&self, typed: Option<&str>, here: &Where, person: Snowflake) -> Result<String, Said> {
+impl CommandHandler {
+    pub(super) async fn status(&self, typed: Option<&str>, here: &ChannelContext, person: Snowflake) -> Result<String, Answer> {
         let room = self.room(here).await?;
         let is_empty = room.as_ref().is_none_or(|room| room.companions.is_empty());
-        let would_be = if room.is_none() { self.would_be(here).await? } else { None };
+        let future_room = if room.is_none() { self.future_room(here).await? } else { None };
         let state = match &room {
-            // Who is there is told, whatever they are doing.
+            // The answer lists the companions even if their state is unknown.
             Some(room) if !is_empty => self.backend.state(&room.id).await.ok(),
             _ => None,
         };
         let readiness = self.backend.readiness().await;
         let is_ready = |name: &str| readiness.parts.iter().filter(|part| &*part.part == name).all(|part| part.ready);
-        let standing = Standing {
+        let status = ChannelStatus {
             here: here.clone(),
             room,
             state,
-            would_be: would_be.filter(|room| !room.companions.is_empty()),
+            future_room: future_room.filter(|room| !room.companions.is_empty()),
             all: if is_empty { self.backend.companions().await?.companions } else { Vec::new() },
             missing: here.missing(),
             reads_all: self.discord.reads_all(),
-            trouble: self.discord.troubles().last(here.channel),
-            is_kept: is_ready("store"),
-            is_answered: is_ready("models"),
-            rests_until: self.rests_until(here).await,
-            is_ignored: self.ignoring.is_ignored(&here.guild_id(), &person.person()),
+            delivery_error: self.discord.delivery_errors().last(here.channel),
+            store_is_ready: is_ready("store"),
+            models_are_ready: is_ready("models"),
+            quarantined_until: self.quarantined_until(here).await,
+            is_opted_out: self.opt_outs.is_ignored(&here.guild_id(), &person.person()),
         };
-        told(&standing, typed)
+        describe(&status, typed)
     }
 }
 
-impl Desk {
-    async fn rests_until(&self, here: &Where) -> Option<(&'static str, Moment)> {
-        // Who cannot be asked is not known to rest.
-        let resting = self.backend.quarantine().await.ok()?;
-        if let Some(guild) = resting.guilds.iter().find(|guild| guild.id == here.guild_id()) {
+impl CommandHandler {
+    async fn quarantined_until(&self, here: &ChannelContext) -> Option<(&'static str, Moment)> {
+        // If the quarantine cannot be queried, the answer leaves it out.
+        let quarantine = self.backend.quarantine().await.ok()?;
+        if let Some(guild) = quarantine.guilds.iter().find(|guild| guild.id == here.guild_id()) {
             return Some(("server", guild.until.0));
         }
         let room = RoomId::of(&here.channel.channel())?;
-        let channel = resting.channels.iter().find(|channel| *channel.room == *room.as_str())?;
+        let channel = quarantine.channels.iter().find(|channel| *channel.room == *room.as_str())?;
         Some(("channel", channel.until.0))
     }
 }
 
-/// How a channel stands, in words; of one companion alone, if one is named.
-pub(super) fn told(standing: &Standing, typed: Option<&str>) -> Result<String, Said> {
-    let mut lines = who(standing, typed)?;
+/// Describes a channel; of one companion alone, if `typed` names one.
+pub(super) fn describe(status: &ChannelStatus, typed: Option<&str>) -> Result<String, Answer> {
+    let mut lines = companion_lines(status, typed)?;
     lines.push(String::new());
-    lines.extend(obstacles(standing));
-    if standing.is_ignored {
-        lines.push(
-            "You asked not to be heard: companions do not listen to you. `/tertulia ignore me switch:off` takes it back.".into(),
-        );
+    lines.extend(obstacles(status));
+    if status.is_opted_out {
+        lines.push("You asked companions not to listen to you. `/tertulia ignore me switch:off` changes that.".into());
     }
     Ok(lines.join("\n"))
 }
 
-fn who(standing: &Standing, typed: Option<&str>) -> Result<Vec<String>, Said> {
-    let inhabited = standing.room.as_ref().filter(|room| !room.companions.is_empty());
-    let Some(room) = inhabited.or(standing.would_be.as_ref()) else {
-        return Ok(nobody(standing));
+fn companion_lines(status: &ChannelStatus, typed: Option<&str>) -> Result<Vec<String>, Answer> {
+    let occupied_room = status.room.as_ref().filter(|room| !room.companions.is_empty());
+    let Some(room) = occupied_room.or(status.future_room.as_ref()) else {
+        return Ok(how_to_begin(status));
     };
-    let whom: Vec<_> = match typed {
+    let selected: Vec<_> = match typed {
         Some(typed) => vec![member(room, typed)?],
         None => room.companions.iter().collect(),
     };
     let mut lines = vec!["**Who is here**".to_owned()];
-    if inhabited.is_none() {
-        lines = vec![match standing.here.parent {
+    if occupied_room.is_none() {
+        lines = vec![match status.here.parent {
             Some(parent) => {
                 let parent = channel(parent.get());
                 format!("**Who is here**: those of {parent}, as soon as somebody says something in this thread")
@@ -119,41 +118,38 @@ fn who(standing: &Standing, typed: Option<&str>) -> Result<Vec<String>, Said> {
             None => "**Who is here**: as soon as you say something".to_owned(),
         }];
     }
-    lines.extend(whom.iter().take(MOST_TOLD).map(|one| {
-        let state = standing
+    lines.extend(selected.iter().take(MOST_LISTED).map(|member| {
+        let state = status
             .state
             .as_ref()
-            .filter(|_| inhabited.is_some())
-            .and_then(|state| state.companions.iter().find(|state| state.id == one.id));
-        companion(one, state)
+            .filter(|_| occupied_room.is_some())
+            .and_then(|state| state.companions.iter().find(|state| state.id == member.id));
+        companion(member, state)
     }));
-    if whom.len() > MOST_TOLD {
-        lines.push(format!("• and {} more", whom.len() - MOST_TOLD));
+    if selected.len() > MOST_LISTED {
+        lines.push(format!("• and {} more", selected.len() - MOST_LISTED));
     }
-    if inhabited.is_some_and(|room| room.paused) {
-        lines.push("The whole channel is paused. `/tertulia pause switch:off` lets them go on.".to_owned());
+    if occupied_room.is_some_and(|room| room.paused) {
+        lines.push("The whole channel is paused. `/tertulia pause switch:off` resumes them.".to_owned());
     }
     Ok(lines)
 }
 
-/// How to begin.
-fn nobody(standing: &Standing) -> Vec<String> {
-    let Some(first) = standing.all.first() else {
-        return vec![
-            "Nobody lives here, and there are no companions that could. Whoever runs the bot can set some up.".to_owned(),
-        ];
+fn how_to_begin(status: &ChannelStatus) -> Vec<String> {
+    let Some(first) = status.all.first() else {
+        return vec!["No companion is here, and none is configured. The operator of the bot can configure some.".to_owned()];
     };
-    let known = listed(standing.all.iter().take(MOST_TOLD).map(|one| &one.name));
-    let permission = if standing.here.is_direct() { "" } else { " (you need the permission **Manage Channels**)" };
+    let available = listed(status.all.iter().take(MOST_LISTED).map(|member| &member.name));
+    let permission = if status.here.is_direct() { "" } else { " (you need the permission **Manage Channels**)" };
     vec![
-        "**Nobody lives here yet.**".to_owned(),
-        format!("To let somebody in: `/tertulia join companion:{}`{permission}", first.id),
-        format!("There are: {known}."),
+        "**No companion is here yet.**".to_owned(),
+        format!("To add one: `/tertulia join companion:{}`{permission}", first.id),
+        format!("Available companions: {available}."),
     ]
 }
 
-fn companion(one: &RoomCompanion, state: Option<&CompanionState>) -> String {
-    let mut line = line(one);
+fn companion(member: &RoomCompanion, state: Option<&CompanionState>) -> String {
+    let mut line = line(member);
     let stage = state.map_or(Stage::None, |state| state.closing);
     match stage {
         Stage::None => {}
@@ -171,45 +167,51 @@ fn companion(one: &RoomCompanion, state: Option<&CompanionState>) -> String {
     line
 }
 
-fn obstacles(standing: &Standing) -> Vec<String> {
-    let missing = standing.missing.as_deref().unwrap_or_default();
+fn obstacles(status: &ChannelStatus) -> Vec<String> {
+    let missing = status.missing.as_deref().unwrap_or_default();
     let mut lines = words::needs(missing);
-    if !standing.here.is_direct() && standing.reads_all == Some(false) {
+    if !status.here.is_direct() && status.reads_all == Some(false) {
         lines.push(format!("• {}", words::NOT_READING));
     }
-    if let Some(trouble) = &standing.trouble {
-        lines.push(format!("• The last words could not be posted here ({}): {}", when(trouble.at), trouble.why));
-        if let Some(at) = trouble.tried_again_at {
+    if let Some(delivery_error) = &status.delivery_error {
+        lines.push(format!(
+            "• The last statement could not be posted here ({}): {}",
+            when(delivery_error.at),
+            delivery_error.why
+        ));
+        if let Some(at) = delivery_error.retry_at {
             lines.push(format!(
                 "• Until permissions change here, companions stay silent without thinking about an answer. They try again {}.",
                 when(at)
             ));
         }
     }
-    if let Some((what, until)) = standing.rests_until {
+    if let Some((scope, until)) = status.quarantined_until {
         lines.push(format!(
-            "• Something is wrong here that keeps companions of this {what} from going on. They try again {}; whoever runs the bot can see what \
-             it is, and let them try sooner.",
+            "• Companions of this {scope} are stopped after repeated failures. They try again {}; the operator of the bot can see the reason, \
+and let them try sooner.",
             when(until)
         ));
     }
-    if !standing.is_kept {
-        lines.push("• What is said cannot be taken in at the moment. Whoever runs the bot finds why in its log.".to_owned());
+    if !status.store_is_ready {
+        lines.push("• Messages cannot be stored at the moment. The operator of the bot finds the reason in its log.".to_owned());
     }
-    if !standing.is_answered {
+    if !status.models_are_ready {
         lines.push(
             "• The AI model behind the companions does not answer at the moment, so they stay silent until it does.".to_owned(),
         );
     }
     if !lines.is_empty() {
-        let is_blocked =
-            !standing.is_kept || !standing.is_answered || standing.trouble.is_some() || standing.rests_until.is_some();
+        let is_blocked = !status.store_is_ready
+            || !status.models_are_ready
+            || status.delivery_error.is_some()
+            || status.quarantined_until.is_some();
         let vital = is_blocked || missing.iter().any(|need| need.is_vital());
-        lines.insert(0, if vital { "**In the way**" } else { "**It works, but not everything does**" }.to_owned());
-    } else if standing.missing.is_none() {
-        lines.push("Nothing is known to be in the way.".to_owned());
+        lines.insert(0, if vital { "**Problems**" } else { "**It works, with restrictions**" }.to_owned());
+    } else if status.missing.is_none() {
+        lines.push("No problem is known.".to_owned());
     } else {
-        lines.push("Everything is in place: companions can hear and speak here.".to_owned());
+        lines.push("Everything works: companions can read and speak here.".to_owned());
     }
     lines
 }

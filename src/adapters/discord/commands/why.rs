@@ -1,82 +1,82 @@
-//! Why companions spoke in a channel, or did not: their last decisions, and what they wait for.
+//! `/tertulia why`: why companions spoke in a channel, or did not, and what they wait for.
 
 #[cfg(test)]
 mod tests;
 
-use super::choosing::called;
-use super::interaction::Where;
+use super::choosing::find;
+use super::interaction::ChannelContext;
 use super::words::{name, verbatim, when, without_settings};
-use super::{Desk, Said};
+use super::{Answer, CommandHandler};
 use crate::domain::trigger::Trigger;
 use crate::ports::backend::decisions::{DecisionQuery, DecisionRecord, WaitingFor, WhyQuery};
 use crate::ports::backend::room::{Room, RoomCompanion};
 
-/// Decisions that are told of.
+/// The most decisions that an answer lists.
 const MOST_DECISIONS: usize = 8;
-/// Companions of whom it is told what they wait for.
+/// The most companions whose waiting is described.
 const MOST_WAITING: usize = 4;
-/// A model's own reason is shown up to so many characters.
+/// The most characters of a model's own reason.
 const LONGEST_REASON: usize = 120;
 
-impl Desk {
-    /// Of this channel alone: whoever asks sees it, and need not see any other.
-    pub(super) async fn why(&self, typed: Option<&str>, here: &Where) -> Result<String, Said> {
+impl CommandHandler {
+    /// Describes this channel only: the user can see it, but perhaps no other.
+    pub(super) async fn why(&self, typed: Option<&str>, here: &ChannelContext) -> Result<String, Answer> {
         let Some(room) = self.room(here).await? else {
-            return Ok("Nothing was decided here yet. `/tertulia status` tells who is here.".to_owned());
+            return Ok("Nothing was decided here yet. `/tertulia status` shows who is here.".to_owned());
         };
-        let whom = match typed {
-            // One that left has a past here, too.
-            Some(typed) => match called(&room.companions, typed) {
-                Some(one) => Some(one.id.clone()),
+        let selected = match typed {
+            // A companion that left has decisions here, too.
+            Some(typed) => match find(&room.companions, typed) {
+                Some(member) => Some(member.id.clone()),
                 None => Some(self.configured(typed).await?.id),
             },
             None => None,
         };
-        let query = DecisionQuery { room: Some(room.id.clone()), companion: whom.clone(), after: None, limit: MOST_DECISIONS };
+        let query =
+            DecisionQuery { room: Some(room.id.clone()), companion: selected.clone(), after: None, limit: MOST_DECISIONS };
         let decisions = self.backend.decisions(query).await?.decisions;
-        let present = room.companions.iter().filter(|one| whom.as_ref().is_none_or(|whom| one.id == *whom));
+        let present = room.companions.iter().filter(|member| selected.as_ref().is_none_or(|selected| member.id == *selected));
         let mut waiting = Vec::new();
-        for one in present.take(MOST_WAITING) {
-            let query = WhyQuery { room: room.id.clone(), companion: Some(one.id.as_str().into()), at: None };
-            // Whoever cannot be told of is left out.
+        for member in present.take(MOST_WAITING) {
+            let query = WhyQuery { room: room.id.clone(), companion: Some(member.id.as_str().into()), at: None };
+            // A companion that cannot be queried is left out.
             let waits = self.backend.why(query).await.ok().and_then(|why| why.waiting_for);
-            waiting.extend(waits.map(|waits| (one, waits)));
+            waiting.extend(waits.map(|waits| (member, waits)));
         }
-        Ok(told(&room, &decisions, &waiting))
+        Ok(describe(&room, &decisions, &waiting))
     }
 }
 
-/// What was decided, the newest first, and what is waited for.
-fn told(room: &Room, decisions: &[DecisionRecord], waiting: &[(&RoomCompanion, WaitingFor)]) -> String {
+/// Describes the decisions, the newest first, and what the companions wait for.
+fn describe(room: &Room, decisions: &[DecisionRecord], waiting: &[(&RoomCompanion, WaitingFor)]) -> String {
     let mut lines = Vec::new();
     if !waiting.is_empty() {
         lines.push("**What they wait for now**".to_owned());
-        lines.extend(waiting.iter().map(|(one, waits)| waits_for(one, waits)));
+        lines.extend(waiting.iter().map(|(member, waits)| waits_for(member, waits)));
     }
     if decisions.is_empty() {
         lines.push("Nothing was decided here yet: nobody was named, and not enough was said.".to_owned());
     } else {
         lines.push("**What was decided here**, the newest first".to_owned());
-        lines.extend(decisions.iter().rev().map(|decision| decided(room, decision)));
+        lines.extend(decisions.iter().rev().map(|decision| decision_line(room, decision)));
     }
     lines.join("\n")
 }
 
-fn waits_for(one: &RoomCompanion, waits: &WaitingFor) -> String {
-    format!("• {} considers to speak after: {}.", name(&one.name), verbatim(&without_settings(&waits.text)))
+fn waits_for(member: &RoomCompanion, waits: &WaitingFor) -> String {
+    format!("• {} considers speaking after: {}.", name(&member.name), verbatim(&without_settings(&waits.text)))
 }
 
-/// One decision in one line.
-fn decided(room: &Room, decision: &DecisionRecord) -> String {
-    let known = room.companions.iter().find(|one| one.id == decision.companion);
-    let who = known.map_or_else(|| name(decision.companion.as_str()), |one| name(&one.name));
+fn decision_line(room: &Room, decision: &DecisionRecord) -> String {
+    let companion = room.companions.iter().find(|member| member.id == decision.companion);
+    let name_text = companion.map_or_else(|| name(decision.companion.as_str()), |member| name(&member.name));
     let trigger = match decision.trigger {
-        Trigger::DirectAddress => "somebody turned to it",
+        Trigger::DirectAddress => "somebody addressed it",
         Trigger::Turn => "another companion had spoken",
         Trigger::Interjection => "enough had been said without it",
         Trigger::Lull => "it had become quiet",
     };
-    let what = match (&*decision.decision, &*decision.reason) {
+    let outcome = match (&*decision.decision, &*decision.reason) {
         ("YES", _) => match decision.more.get("floor").and_then(|floor| floor.as_str()) {
             Some("lost") => format!("wanted to speak ({trigger}), but another companion went first"),
             _ => format!("decided to speak ({trigger})"),
@@ -84,8 +84,8 @@ fn decided(room: &Room, decision: &DecisionRecord) -> String {
         (_, "model_no" | "external") => format!("was asked ({trigger}), and stayed silent"),
         (_, "unreadable") => format!("was asked ({trigger}), but its model's answer made no sense, so it stayed silent"),
         (_, "other_addressed") => "stayed silent: what was said was meant for somebody else".to_owned(),
-        (_, "budget") => "stayed silent: it, or this server, has used up what is allowed for now".to_owned(),
-        (_, "unpostable") => "stayed silent: nothing can be posted here at the moment (`/tertulia status` tells why)".to_owned(),
+        (_, "budget") => "stayed silent: it, or this server, has used up its budget for now".to_owned(),
+        (_, "unpostable") => "stayed silent: nothing can be posted here at the moment (`/tertulia status` says why)".to_owned(),
         (_, "loop_guard") => "stayed silent: companions had talked long enough among themselves".to_owned(),
         (_, "closed") => "stayed silent: it had ended the conversation".to_owned(),
         (_, "paused") => "stayed silent: it is paused".to_owned(),
@@ -93,9 +93,9 @@ fn decided(room: &Room, decision: &DecisionRecord) -> String {
         (_, "stale") => "passed over messages that were too old to be answered".to_owned(),
         (_, reason) => format!("stayed silent ({})", verbatim(reason)),
     };
-    let own = decision.more.get("why").and_then(|why| why.as_str()).map(shortened).filter(|own| !own.is_empty());
-    let own = own.map(|own| format!(" – “{own}”")).unwrap_or_default();
-    format!("• {} {who} {what}{own}", when(decision.at.0))
+    let reason = decision.more.get("why").and_then(|why| why.as_str()).map(shortened).filter(|reason| !reason.is_empty());
+    let reason = reason.map(|reason| format!(" – “{reason}”")).unwrap_or_default();
+    format!("• {} {name_text} {outcome}{reason}", when(decision.at.0))
 }
 
 fn shortened(text: &str) -> String {

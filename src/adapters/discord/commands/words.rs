@@ -1,79 +1,74 @@
-//! Sentences that several answers share: short, for people who know nothing of what is behind them.
+//! Sentences that several answers share: short, for people who do not know how the server works.
 
 use std::sync::Arc;
 
-use super::interaction::Where;
+use super::interaction::ChannelContext;
 use crate::adapters::discord::names;
 use crate::adapters::discord::permissions::Need;
 use crate::domain::moment::Moment;
 use crate::ports::backend::Refused;
 
-/// The longest message that Discord takes, in characters.
+/// The longest message that Discord accepts, in characters.
 pub(super) const LONGEST: usize = 2_000;
-/// What somebody else worded is shown up to so many characters.
+/// The most characters of a text that somebody else wrote.
 const LONGEST_QUOTE: usize = 300;
 
-/// Too many ask at once.
 pub(super) const BUSY: &str = "Too many commands at once. Please try again in a few seconds.";
-/// The command is newer or older than this server.
-pub(super) const UNKNOWN: &str = "This command has changed in the meantime. Restart Discord (Ctrl+R) or wait a little, then try again. `/tertulia help` tells what there is.";
-/// It was not found out in time who is meant.
-pub(super) const NOT_SAID: &str = "That could not be passed on: this takes longer than it should. Please try again.";
-/// Something broke.
-pub(super) const BROKEN: &str = "Something went wrong here, and it is not your fault. Please try again; if it stays so, tell whoever runs the bot to look at its log.";
-/// It takes too long.
-pub(super) const TOO_LONG: &str = "This takes longer than it should. It may still be done: look again in a few minutes.";
+/// For a command that is newer or older than this server.
+pub(super) const UNKNOWN: &str = "This command has changed in the meantime. Restart Discord (Ctrl+R) or wait a little, then try again. `/tertulia help` lists the commands.";
+/// The companion was not determined in time.
+pub(super) const NOT_SAID: &str = "Your message could not be passed on: this takes too long. Please try again.";
+pub(super) const BROKEN: &str = "Something went wrong here, and it is not your fault. Please try again; if it happens again, tell the operator of the bot to look at its log.";
+pub(super) const TOO_LONG: &str = "This takes too long. It may still be done: look again in a few minutes.";
 
-/// What one can do here.
 pub(super) const HELP: &str = "\
-**Companions** are AI characters that live in channels. They read along, and decide by themselves when to say something. \
-Say a companion's name, or reply to it, and it considers an answer at once. Where they do not read along, begin with a mention of the bot \
+**Companions** are AI characters in channels. They read along, and decide on their own when to say something. \
+Say a companion's name, or reply to it, and it considers an answer at once. ChannelContext they do not read along, begin with a mention of the bot \
 and the companion's name, or use `/tertulia say`.
 
 For everybody:
 `/tertulia say` – say something to a companion; everybody here sees it
 *Apps > Ask a companion about this*, in the menu of a message
-`/tertulia status` – who is here, and whether something is in the way
+`/tertulia status` – who is here, and whether there is a problem
 `/tertulia why` – why they spoke, or did not
-`/tertulia ignore me` – they stop listening to you, until you take it back
+`/tertulia ignore me` – they stop listening to you, until you switch it off
 `/tertulia forget me` – what you said is removed from their memory
 
-For whoever may manage the channel:
-`/tertulia join` and `/tertulia leave` – who lives here
+For people who may manage the channel:
+`/tertulia join` and `/tertulia leave` – add and remove companions
 `/tertulia talkativeness` – how readily they speak up
 `/tertulia pause` – silence, for a while
 
-But for what you say to a companion, only you see the answers to these commands.";
+Only you see the answers to these commands, except for what you say to a companion.";
 
-/// The bot is not told what is said, unless it is mentioned.
-pub(super) const NOT_READING: &str = "Companions see only messages that mention the bot: Discord does not show them the others, nor replies to \
-them. To be heard, mention the bot and name a companion, use `/tertulia say`, or in the menu of a message *Apps > Ask a companion about this*. \
-Whoever runs the bot can change that: Developer Portal > the application > Bot > Message Content Intent > on, then start the bot again.";
+/// For a bot without the Message Content intent.
+pub(super) const NOT_READING: &str = "Companions see only messages that mention the bot. Discord does not show them other messages, or replies to \
+them. To reach them, mention the bot and name a companion, use `/tertulia say`, or in the menu of a message *Apps > Ask a companion about this*. \
+The operator of the bot can change that: Developer Portal > the application > Bot > Message Content Intent > on, then restart the bot.";
 
-/// Where a channel is, for whoever asks from there or from elsewhere.
-pub(super) fn place(at: &Where, here: &Where) -> String {
+/// Names a channel, as seen from the channel of the user.
+pub(super) fn place(at: &ChannelContext, here: &ChannelContext) -> String {
     if at.channel == here.channel {
         return "here".to_owned();
     }
     format!("in {}", channel(at.channel.get()))
 }
 
-/// A channel that can be clicked.
+/// A link to a channel.
 pub(super) fn channel(id: u64) -> String {
     format!("<#{id}>")
 }
 
-/// A time that Discord shows to everybody in their own words: *two minutes ago*.
+/// A time that Discord shows in each reader's language: *two minutes ago*.
 pub(super) fn when(at: Moment) -> String {
     format!("<t:{}:R>", at.as_micros() / 1_000_000)
 }
 
-/// A name that is shown as it is, whatever is in it.
+/// A name in bold, with its markup escaped.
 pub(super) fn name(name: &str) -> String {
     format!("**{}**", verbatim(name))
 }
 
-/// Names in a sentence.
 pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a Arc<str>>) -> String {
     let names: Vec<_> = names.into_iter().map(|name| verbatim(name)).collect();
     match names.as_slice() {
@@ -83,10 +78,10 @@ pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a Arc<str>>) -> Strin
     }
 }
 
-/// What somebody else worded, shown as it is: in one line, marks without effect, nobody called.
+/// Escapes a text that somebody else wrote: one line, without markup and without mentions.
 pub(super) fn verbatim(text: &str) -> String {
     let cut: String = text.chars().take(LONGEST_QUOTE).collect();
-    // Word by word: a name is shorter than a sentence.
+    // Word by word, because `names::plain` cuts to the length of a name.
     let words: Vec<_> = cut.split_whitespace().map(names::plain).filter(|word| !word.is_empty()).collect();
     let plain = words.join(" ");
     let mut shown = String::with_capacity(plain.len());
@@ -99,38 +94,38 @@ pub(super) fn verbatim(text: &str) -> String {
     shown
 }
 
-/// A sentence of ours about what is asked for, without what only operators understand: names of settings, in brackets.
+/// Removes names of settings in brackets, which only operators understand, from a sentence of ours.
 pub(super) fn without_settings(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once(" (") {
-        let Some((inside, behind)) = after.split_once(')') else { break };
+        let Some((inside, remainder)) = after.split_once(')') else { break };
         shown.push_str(before);
         if !inside.contains(['.', '_', '/', '=']) {
             shown.push_str(" (");
             shown.push_str(inside);
             shown.push(')');
         }
-        rest = behind;
+        rest = remainder;
     }
     shown.push_str(rest);
     shown
 }
 
-/// What is missing, as lines with what to click.
+/// The missing permissions, as lines that say what to click.
 pub(super) fn needs(missing: &[Need]) -> Vec<String> {
-    let told = missing.iter().map(|need| need.told());
-    told.map(|(what, click)| format!("• {what} *What to do:* {click}")).collect()
+    let needs = missing.iter().map(|need| need.explanation());
+    needs.map(|(problem, click)| format!("• {problem} *What to do:* {click}")).collect()
 }
 
-/// Why the core does not do it, for whoever asked.
-pub(super) fn sorry(refused: &Refused) -> String {
+/// Explains to the user why the backend refused.
+pub(super) fn refusal_text(refused: &Refused) -> String {
     let in_secs = |after: &Option<std::time::Duration>| {
         after.map_or_else(|| "in a minute".to_owned(), |after| format!("in {} seconds", after.as_secs().max(1)))
     };
     match refused {
-        Refused::NotFound(_) => "That is not there any more. `/tertulia status` tells what is.".to_owned(),
-        // Whatever names ids is for operators, and may be of another guild.
+        Refused::NotFound(_) => "That does not exist any more. `/tertulia status` shows what does.".to_owned(),
+        // A text with ids is for operators, and may name another guild.
         Refused::Conflict(detail) | Refused::Invalid { detail, .. } | Refused::TooLarge(detail)
             if detail.contains("discord:") =>
         {
@@ -140,7 +135,7 @@ pub(super) fn sorry(refused: &Refused) -> String {
             format!("That cannot be done: {}.", verbatim(&without_settings(detail)).trim_end_matches('.'))
         }
         Refused::TooMany { retry_after, .. } => {
-            format!("That was asked too often. Please try again {}.", in_secs(&Some(*retry_after)))
+            format!("Too many requests. Please try again {}.", in_secs(&Some(*retry_after)))
         }
         Refused::Unavailable { retry_after, .. } => {
             format!(
@@ -153,7 +148,7 @@ pub(super) fn sorry(refused: &Refused) -> String {
     }
 }
 
-/// As much of a text as Discord takes, in whole lines where they are short enough.
+/// Cuts a text to the length that Discord accepts, at the end of a line if possible.
 pub(super) fn fitted(text: &str) -> String {
     if text.chars().count() <= LONGEST {
         return text.to_owned();
@@ -170,14 +165,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_worded_has_no_effect() {
+    fn markup_of_others_has_no_effect() {
         assert_eq!(verbatim("Aria"), "Aria");
         assert_eq!(name("**@everyone** <@1>\nx"), "**\\*\\*\\@everyone\\*\\* \\<\\@1\\> x**");
         assert_eq!(verbatim("[a](https://b)"), "\\[a\\](https\\://b)");
     }
 
     #[test]
-    fn operators_words_are_left_out() {
+    fn names_of_settings_are_left_out() {
         for (text, expected) in [
             ("9 more messages, 7 s of quiet, or its name", "9 more messages, 7 s of quiet, or its name"),
             (
@@ -192,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_to_do_and_nothing_of_the_inside() {
+    fn a_refusal_says_what_to_do_without_internal_details() {
         let hidden = "discord:1 /var/lib";
         for refused in [
             Refused::NotFound(hidden.into()),
@@ -203,16 +198,16 @@ mod tests {
             Refused::Unavailable { detail: hidden.into(), retry_after: None },
             Refused::TooMany { detail: hidden.into(), retry_after: std::time::Duration::from_secs(7) },
         ] {
-            let told = sorry(&refused);
-            assert!(!told.contains("/var") && !told.contains("discord:") && told.ends_with('.'), "{told}");
+            let text = refusal_text(&refused);
+            assert!(!text.contains("/var") && !text.contains("discord:") && text.ends_with('.'), "{text}");
         }
         let shared =
             Refused::Conflict("Aria and Ari share the name \"ari\"; two companions of one guild cannot share a name".into());
-        assert!(sorry(&shared).contains("cannot share a name"));
+        assert!(refusal_text(&shared).contains("cannot share a name"));
     }
 
     #[test]
-    fn the_help_fits_into_a_message() {
+    fn the_help_fits_into_one_message() {
         assert_eq!(fitted(HELP), HELP);
     }
 
@@ -225,7 +220,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_shown_stays_in_its_line(text in any::<String>()) {
+        fn escaped_text_stays_in_one_line(text in any::<String>()) {
             let shown = verbatim(&text);
 
             let leaves = shown.contains(['\n', '\r', '\u{202e}']);

@@ -1,4 +1,4 @@
-//! One connection to the gateway, from its first byte to its last.
+//! Runs one connection to the gateway from start to end.
 
 use std::future::pending;
 use std::time::Duration;
@@ -12,52 +12,48 @@ use super::super::platform::Bot;
 use super::Shared;
 use super::commands::Queue;
 use super::end::{End, Ended};
+use super::forwarder::Forwarder;
 use super::frame::{self, Frame};
-use super::keeper::Keeper;
 use super::ledger::{Entries, Ledger};
-use super::line::{Line, Said};
-use super::passing::Passing;
 use super::payload;
-use super::session::{Session, Shelf};
-use super::starts::Turn;
-use super::told::Doing;
+use super::session::{Session, SessionStore};
+use super::session_writer::SessionWriter;
+use super::socket::{GatewaySocket, Received};
+use super::starts::Slot;
+use super::status::ShardStatus;
 use crate::domain::moment::Moment;
 use crate::ports::gateway::{Disconnected, Shard};
 use crate::telemetry::gateway::{Absence, Attempt};
 use crate::telemetry::instruments::{NONE, gateway_event_label};
 
-/// What HELLO may announce as the time between heartbeats; Discord announces some 41 s.
+/// The bounds for the heartbeat interval in HELLO. Discord announces about 41 s.
 const INTERVALS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(600));
 
-/// An identify that waits for its leave.
-type Leaving<'a> = BoxFuture<'a, Result<(), Disconnected>>;
+/// An identify that waits for permission.
+type IdentifyPermit<'a> = BoxFuture<'a, Result<(), Disconnected>>;
 
-/// How a connection begins.
 pub struct Plan<'a> {
-    /// Where to.
     pub url: String,
-    /// What is resumed; none: it identifies.
+    /// The session to resume. `None`: it identifies.
     pub session: Option<Session>,
-    /// What an identify asks for.
+    /// The intents of an identify.
     pub intents: u64,
-    /// The leave to be the next to identify.
-    pub turn: Option<Turn<'a>>,
-    /// The connection before, if there was one.
+    /// The slot for an identify.
+    pub slot: Option<Slot<'a>>,
+    /// The last connection with a session, if it is lost.
     pub lost: Option<Lost>,
 }
 
-/// A connection that was heard on, and ended.
+/// A connection that had a session and was lost.
 #[derive(Clone, Copy, Debug)]
 pub struct Lost {
-    /// Why.
     pub cause: &'static str,
-    /// When.
     pub at: Moment,
-    /// How many connections there were since.
+    /// Connection attempts since.
     pub attempts: u32,
 }
 
-/// A connection as it is lived.
+/// The state of a running connection.
 pub struct Connection<'a> {
     shared: &'a Shared,
     shard: Shard,
@@ -67,22 +63,21 @@ pub struct Connection<'a> {
     session: watch::Sender<Option<Session>>,
     began: Moment,
     lost: Option<Lost>,
-    /// When what is awaited next has to be there.
+    /// When the next expected frame must have arrived.
     deadline: Option<Instant>,
-    /// HELLO came.
-    has_greeted: bool,
-    /// Since when there is a session on it.
+    has_hello: bool,
+    /// When the session began or was resumed on this connection.
     established: Option<Instant>,
-    /// What is to be sent on it, once there is a session.
+    /// The queue of commands to send, once there is a session.
     commands: Option<Queue<'a>>,
-    /// An event came besides READY and RESUMED.
-    has_heard: bool,
+    /// An event other than READY and RESUMED arrived.
+    has_received_event: bool,
     has_identified: bool,
 }
 
 impl<'a> Connection<'a> {
-    /// Lives a connection to its end. What it was told is with the intake by then, or will be told again.
-    pub async fn live(shared: &'a Shared, shard: Shard, shelf: &Shelf, plan: Plan<'a>) -> Ended {
+    /// Runs a connection until it ends. Then every event was handled by the intake, or will be sent again by Discord.
+    pub async fn run(shared: &'a Shared, shard: Shard, sessions: &SessionStore, plan: Plan<'a>) -> Ended {
         let (times, instruments) = (&shared.times, shared.recorder.instruments());
         let mut connection = Self {
             shared,
@@ -94,111 +89,111 @@ impl<'a> Connection<'a> {
             began: shared.clock.now(),
             lost: plan.lost,
             deadline: Some(Instant::now() + times.hello),
-            has_greeted: false,
+            has_hello: false,
             established: None,
             commands: None,
-            has_heard: false,
+            has_received_event: false,
             has_identified: false,
         };
         let (session, ledger) = (connection.session.subscribe(), connection.ledger.clone());
-        let keeper = Keeper::new(shelf.clone(), session, ledger, times.notes, instruments);
-        let passing = Passing::new((shared.make_intake)(shard));
-        let end = connection.hear(plan, &passing).await;
+        let writer = SessionWriter::new(sessions.clone(), session, ledger, times.notes, instruments);
+        let forwarder = Forwarder::new((shared.make_intake)(shard));
+        let end = connection.receive(plan, &forwarder).await;
         connection.commands = None;
         connection.attempt_failed(&end);
-        let carries_on = !matches!(end, End::Lost | End::Stuck);
-        if !passing.finish(&connection.ledger, times.receipts, carries_on).await {
+        let keeps_running = !matches!(end, End::Lost | End::Stuck);
+        if !forwarder.finish(&connection.ledger, times.receipts, keeps_running).await {
             tracing::warn!(
                 platform = "discord",
                 shard = shard.number,
-                "what was heard was not all taken in: it will be told again"
+                "not all events were handled in time: Discord sends the others again"
             );
         }
-        keeper.stop().await;
+        writer.stop().await;
         let accepted = connection.ledger.accepted();
         let session = connection.session.borrow().clone();
         Ended {
             end,
             session: session.map(|session| Session { accepted, ..session }),
-            lived: connection.established.map(|since| since.elapsed()),
-            has_heard: connection.has_heard,
-            has_greeted: connection.has_greeted,
+            session_lasted: connection.established.map(|since| since.elapsed()),
+            has_received_event: connection.has_received_event,
+            has_hello: connection.has_hello,
             has_identified: connection.has_identified,
         }
     }
 
-    /// Hears until there is nothing more to hear.
-    async fn hear(&mut self, plan: Plan<'a>, passing: &Passing) -> End {
-        let Plan { url, session, mut turn, .. } = plan;
-        let mut line = match timeout(self.shared.times.hello, Line::open(&url, &self.shared.connector)).await {
-            Ok(Ok(line)) => line,
+    /// Receives frames until the connection ends.
+    async fn receive(&mut self, plan: Plan<'a>, forwarder: &Forwarder) -> End {
+        let Plan { url, session, mut slot, .. } = plan;
+        let mut socket = match timeout(self.shared.times.hello, GatewaySocket::open(&url, &self.shared.connector)).await {
+            Ok(Ok(socket)) => socket,
             Ok(Err(why)) => return End::Unreachable(why),
             Err(_) => return End::Silent,
         };
         let (mut entries, mut lost) = (self.ledger.watch(), self.ledger.watch());
-        let mut leaving: Option<Leaving<'a>> = None;
+        let mut permit: Option<IdentifyPermit<'a>> = None;
         let mut has_begun = false;
         loop {
             let deadline = self.deadline.unwrap_or_else(Instant::now);
             tokio::select! {
-                said = line.next() => {
-                    let text = match said {
-                        Said::Frame(text) => text,
-                        Said::Closed(code) => return End::Closed(code),
-                        Said::Zombie => return End::Zombie,
-                        Said::Garbled => return End::Confused,
+                received = socket.next() => {
+                    let text = match received {
+                        Received::Frame(text) => text,
+                        Received::Closed(code) => return End::Closed(code),
+                        Received::Zombie => return End::Zombie,
+                        Received::Garbled => return End::InvalidData,
                     };
-                    if let Some(end) = self.heard(&text, &mut line, passing, &mut entries).await {
+                    if let Some(end) = self.handle_frame(&text, &mut socket, forwarder, &mut entries).await {
                         return end;
                     }
-                    if self.has_greeted && !has_begun {
+                    if self.has_hello && !has_begun {
                         has_begun = true;
                         match &session {
                             Some(session) => {
-                                line.came(session.accepted);
-                                line.say(&payload::resume(&self.shared.token, session));
+                                socket.set_newest(session.accepted);
+                                socket.send(&payload::resume(&self.shared.token, session));
                             }
-                            None => leaving = Some(Box::pin(self.shared.starts.leave(self.shard.number))),
+                            None => permit = Some(Box::pin(self.shared.starts.reserve_identify(self.shard.number))),
                         }
                     }
                 }
-                left = async { match &mut leaving { Some(leaving) => leaving.await, None => pending().await } } => {
-                    leaving = None;
-                    if let Err(why) = left {
-                        return End::NoLeave(why);
+                granted = async { match &mut permit { Some(permit) => permit.await, None => pending().await } } => {
+                    permit = None;
+                    if let Err(why) = granted {
+                        return End::NotPermitted(why);
                     }
-                    // Whoever is next waits for the time between two, and for nothing else.
-                    drop(turn.take());
+                    // The next shard waits only for the interval between two identifies.
+                    drop(slot.take());
                     self.has_identified = true;
                     self.deadline = Some(Instant::now() + self.shared.times.session);
                     let presence = self.shared.presence.as_deref();
-                    line.say(&payload::identify(&self.shared.token, self.shard, self.intents, presence));
+                    socket.send(&payload::identify(&self.shared.token, self.shard, self.intents, presence));
                 }
                 command = async { match &mut self.commands { Some(commands) => commands.next().await, None => pending().await } } => {
-                    line.say(&command);
+                    socket.send(&command);
                 }
                 () = has_lost(&mut lost) => return End::Lost,
                 () = sleep_until(deadline), if self.deadline.is_some() => {
-                    return if self.has_greeted { End::NoSession } else { End::Silent };
+                    return if self.has_hello { End::NoSession } else { End::Silent };
                 }
             }
         }
     }
 
-    /// Takes a frame. Returns how the connection ends, if it does.
-    async fn heard(
+    /// Handles a frame. Returns how the connection ends, if it does.
+    async fn handle_frame(
         &mut self,
         text: &str,
-        line: &mut Line,
-        passing: &Passing,
+        socket: &mut GatewaySocket,
+        forwarder: &Forwarder,
         entries: &mut watch::Receiver<Entries>,
     ) -> Option<End> {
         let instruments = self.shared.recorder.instruments();
-        let frame = match frame::read(text) {
+        let frame = match frame::parse(text) {
             Ok(frame) => frame,
             Err(why) => {
                 instruments.discord_frames_unreadable.add(1, [why.as_str()]);
-                self.shared.unreadable(self.shard, why);
+                self.shared.log_invalid_frame(self.shard, why);
                 return None;
             }
         };
@@ -207,8 +202,8 @@ impl<'a> Connection<'a> {
                 instruments.discord_dispatches.add(1, [gateway_event_label(&kind)]);
                 match kind.as_str() {
                     "READY" => {
-                        let Some(ready) = frame::ready(&data) else { return Some(End::Confused) };
-                        self.shared.discord.is(Bot { application: ready.application, user: ready.user });
+                        let Some(ready) = frame::parse_ready(&data) else { return Some(End::InvalidData) };
+                        self.shared.discord.set_bot(Bot { application: ready.application, user: ready.user });
                         self.session.send_replace(Some(Session {
                             id: ready.session,
                             resume_url: ready.resume_url,
@@ -221,35 +216,35 @@ impl<'a> Connection<'a> {
                         self.established();
                     }
                     "RESUMED" => {
-                        self.update_presence(line);
+                        self.update_presence(socket);
                         self.established();
                     }
                     _ => {
-                        self.has_heard = true;
-                        // As long as something is replayed there is hope.
+                        self.has_received_event = true;
+                        // Replayed events show that the session is still being resumed.
                         if self.established.is_none() {
                             self.deadline = Some(Instant::now() + self.shared.times.session);
                         }
                     }
                 }
-                line.came(sequence);
+                socket.set_newest(sequence);
                 let receipt = self.ledger.receive(sequence);
-                return self.pass(Dispatch { kind, data, receipt }, line, passing, entries).await;
+                return self.forward(Dispatch { kind, data, receipt }, socket, forwarder, entries).await;
             }
-            Frame::Reconnect => return Some(End::AskedToReconnect),
+            Frame::Reconnect => return Some(End::ReconnectRequested),
             Frame::InvalidSession(is_resumable) => return Some(End::InvalidSession { is_resumable }),
-            Frame::Hello(None) => return Some(End::Confused),
+            Frame::Hello(None) => return Some(End::InvalidData),
             Frame::Hello(Some(interval)) => {
                 let interval = Duration::from_millis(interval.get()).clamp(INTERVALS.0, INTERVALS.1);
-                line.beat_every(interval, self.shared.rng.fraction());
-                if !self.has_greeted {
+                socket.start_heartbeats(interval, self.shared.rng.fraction());
+                if !self.has_hello {
                     self.deadline = Some(Instant::now() + self.shared.times.session);
                 }
-                self.has_greeted = true;
+                self.has_hello = true;
             }
-            Frame::Heartbeat => line.beat_now(),
+            Frame::Heartbeat => socket.heartbeat_requested(),
             Frame::HeartbeatAcknowledged => {
-                if let Some(latency) = line.acknowledged() {
+                if let Some(latency) = socket.acknowledged() {
                     instruments.discord_heartbeat_latency.record(latency.as_secs_f64(), NONE);
                 }
             }
@@ -258,39 +253,39 @@ impl<'a> Connection<'a> {
         None
     }
 
-    /// Hands an event on. While there is no room nothing more is read, which holds Discord back; heartbeats are still sent.
-    async fn pass(
+    /// Forwards an event to the intake. While there is no room, nothing more is read, which slows Discord down. Heartbeats are still sent.
+    async fn forward(
         &mut self,
         dispatch: Dispatch,
-        line: &mut Line,
-        passing: &Passing,
+        socket: &mut GatewaySocket,
+        forwarder: &Forwarder,
         entries: &mut watch::Receiver<Entries>,
     ) -> Option<End> {
         let began = Instant::now();
         let end = tokio::select! {
-            // A heartbeat whose acknowledgement is overdue is for the next read to judge, unless there is no room now.
+            // An overdue acknowledgement is judged at the next read, unless there is no room now.
             biased;
-            passed = timeout(self.shared.times.stuck, passing.put(dispatch)) => match passed {
+            forwarded = timeout(self.shared.times.stuck, forwarder.forward(dispatch)) => match forwarded {
                 Ok(true) => None,
                 Ok(false) => Some(End::Lost),
                 Err(_) => Some(End::Stuck),
             },
             () = has_lost(entries) => Some(End::Lost),
-            () = line.keep_beating() => None,
+            () = socket.keep_sending_heartbeats() => None,
         };
-        // What came meanwhile was not read.
+        // Frames that arrived meanwhile were not read.
         let waited = began.elapsed();
         self.deadline = self.deadline.map(|deadline| deadline + waited);
-        line.postpone_acknowledgement(waited);
+        socket.postpone_acknowledgement(waited);
         end
     }
 
-    /// A session that began in another process shows what stood below the bot's name then.
-    fn update_presence(&self, line: &mut Line) {
+    /// Updates the custom status if the session began with another one in an earlier process.
+    fn update_presence(&self, socket: &mut GatewaySocket) {
         let presence = &self.shared.presence;
-        let is_other = self.session.borrow().as_ref().is_some_and(|session| session.presence != *presence);
-        if is_other {
-            line.say(&payload::update_presence(presence.as_deref()));
+        let has_changed = self.session.borrow().as_ref().is_some_and(|session| session.presence != *presence);
+        if has_changed {
+            socket.send(&payload::update_presence(presence.as_deref()));
             self.session.send_modify(|session| {
                 if let Some(session) = session {
                     session.presence.clone_from(presence);
@@ -299,7 +294,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// There is a session.
+    /// Handles the beginning of a session on this connection.
     fn established(&mut self) {
         self.deadline = None;
         if self.established.is_some() {
@@ -309,18 +304,18 @@ impl<'a> Connection<'a> {
         self.commands = Some(self.shared.commands.open(self.shard));
         let (Shard { number: shard, of }, recorder) = (self.shard, &self.shared.recorder);
         tracing::info!(platform = "discord", shard, of, resumed = self.is_resume, "connected");
-        self.shared.standing.set(self.shard, Doing::Connected, recorder.instruments());
+        self.shared.statuses.set(self.shard, ShardStatus::Connected, recorder.instruments());
         let attempt = self.attempt();
         recorder.attempted(&attempt);
         if let Some(Lost { cause, at, attempts }) = self.lost.take() {
-            recorder.came_back(&Absence { shard, shards: of.get(), cause, attempts, began: at, ended: attempt.ended });
+            recorder.reconnected(&Absence { shard, shards: of.get(), cause, attempts, began: at, ended: attempt.ended });
         }
     }
 
-    /// A connection that brought no session.
+    /// Records a connection attempt that ended without a session.
     fn attempt_failed(&self, end: &End) {
         if self.established.is_none() {
-            self.shared.recorder.attempted(&Attempt { error: Some(end.told()), ..self.attempt() });
+            self.shared.recorder.attempted(&Attempt { error: Some(end.description()), ..self.attempt() });
         }
     }
 
@@ -337,9 +332,9 @@ impl<'a> Connection<'a> {
     }
 }
 
-/// Waits until something has to be told again.
+/// Waits until an event is lost, so that Discord must send it again.
 async fn has_lost(entries: &mut watch::Receiver<Entries>) {
-    // Nobody is left who could lose anything.
+    // Without senders nothing can be lost any more.
     if entries.wait_for(Entries::has_lost).await.is_err() {
         pending().await
     }

@@ -1,75 +1,70 @@
-//! How connections end, and what an operator is told of it.
+//! The reasons for which a connection ends, and their descriptions for the operator.
 
 use std::time::Duration;
 
-use super::super::identify::{self, Return};
+use super::super::identify::{self, NextStep};
 use super::session::Session;
 use crate::ports::gateway::Disconnected;
 
-/// Why a connection is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// None came about.
     Unreachable(String),
-    /// It came about, or not, and nothing was said on it in time.
+    /// The connection or HELLO did not arrive in time.
     Silent,
-    /// There was no session on it in time.
+    /// There was no session in time.
     NoSession,
-    /// Discord closed it, with this code if it gave one, or it broke.
+    /// Discord closed it, with this code if it sent one, or the connection broke.
     Closed(Option<u16>),
-    /// Heartbeats are not acknowledged any more.
+    /// Heartbeats are no longer acknowledged.
     Zombie,
-    /// Discord wants us on another one.
-    AskedToReconnect,
-    /// Discord does not know the session, or not now.
+    /// Discord requests a new connection.
+    ReconnectRequested,
+    /// Discord does not accept the session, or not now.
     InvalidSession {
-        /// It can be resumed all the same.
+        /// Whether it can still be resumed.
         is_resumable: bool,
     },
-    /// An event that was taken in was lost: it has to be told again.
+    /// An accepted event was lost. Discord must send it again.
     Lost,
-    /// The intake takes nothing in any more.
+    /// The intake accepts no more events.
     Stuck,
-    /// What Discord said makes no sense, and without it there is no going on.
-    Confused,
-    /// It may not identify.
-    NoLeave(Disconnected),
+    /// Discord sent data that cannot be decoded, without which the connection cannot continue.
+    InvalidData,
+    /// An identify is not permitted now.
+    NotPermitted(Disconnected),
 }
 
-/// A connection that is over.
 pub struct Ended {
-    /// Why.
     pub end: End,
-    /// The session that there was on it, or that it was to resume.
+    /// The session that began on it, or that it tried to resume.
     pub session: Option<Session>,
-    /// How long there was a session on it, if there was one.
-    pub lived: Option<Duration>,
-    /// Whether an event came besides READY and RESUMED.
-    pub has_heard: bool,
-    /// Whether the gateway answered at all.
-    pub has_greeted: bool,
-    /// Whether an identify left.
+    /// How long it had a session, if it had one.
+    pub session_lasted: Option<Duration>,
+    /// Whether an event other than READY and RESUMED arrived.
+    pub has_received_event: bool,
+    pub has_hello: bool,
+    /// Whether an identify was sent.
     pub has_identified: bool,
 }
 
 impl Ended {
-    /// One that did not even begin.
-    pub const fn before(end: End) -> Self {
-        Self { end, session: None, lived: None, has_heard: false, has_greeted: false, has_identified: false }
+    /// A connection that was not attempted.
+    pub const fn not_attempted(end: End) -> Self {
+        Self { end, session: None, session_lasted: None, has_received_event: false, has_hello: false, has_identified: false }
     }
 }
 
 impl End {
-    /// How the shard comes back.
-    pub const fn followed_by(&self) -> Return {
+    /// What the shard does next.
+    pub const fn next_step(&self) -> NextStep {
         match self {
             Self::Closed(code) => identify::after_close(*code),
             Self::InvalidSession { is_resumable } => identify::after_invalid_session(*is_resumable),
-            _ => Return::Resume,
+            _ => NextStep::Resume,
         }
     }
 
-    /// A label.
+    /// A metric label.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Unreachable(_) => "unreachable",
@@ -78,30 +73,30 @@ impl End {
             Self::Closed(Some(_)) => "closed",
             Self::Closed(None) => "cut",
             Self::Zombie => "zombie",
-            Self::AskedToReconnect => "asked",
+            Self::ReconnectRequested => "asked",
             Self::InvalidSession { .. } => "invalid_session",
             Self::Lost => "lost",
             Self::Stuck => "stuck",
-            Self::Confused => "confused",
-            Self::NoLeave(_) => "no_leave",
+            Self::InvalidData => "confused",
+            Self::NotPermitted(_) => "no_leave",
         }
     }
 
-    /// In plain words.
-    pub fn told(&self) -> String {
+    /// A description for the operator.
+    pub fn description(&self) -> String {
         match self {
             Self::Unreachable(detail) => format!("Discord's gateway cannot be reached: {detail}"),
             Self::Silent => "Discord's gateway does not answer".to_owned(),
-            Self::NoSession => "Discord's gateway answers, but begins no session".to_owned(),
+            Self::NoSession => "Discord's gateway answers, but no session begins".to_owned(),
             Self::Closed(Some(code)) => format!("Discord closed the connection (code {code})"),
             Self::Closed(None) => "the connection to Discord's gateway was cut".to_owned(),
             Self::Zombie => "Discord does not acknowledge heartbeats any more".to_owned(),
-            Self::AskedToReconnect => "Discord wants a new connection".to_owned(),
+            Self::ReconnectRequested => "Discord requests a new connection".to_owned(),
             Self::InvalidSession { .. } => "Discord does not know the session any more".to_owned(),
-            Self::Lost => "something that was heard could not be put on record".to_owned(),
-            Self::Stuck => "what is heard is not taken in any more: this server is overloaded".to_owned(),
-            Self::Confused => "what Discord's gateway says cannot be understood".to_owned(),
-            Self::NoLeave(why) => why.to_string(),
+            Self::Lost => "an event could not be journaled".to_owned(),
+            Self::Stuck => "events are no longer accepted: this server is overloaded".to_owned(),
+            Self::InvalidData => "Discord's gateway sent invalid data".to_owned(),
+            Self::NotPermitted(why) => why.to_string(),
         }
     }
 }

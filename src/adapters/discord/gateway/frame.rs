@@ -1,4 +1,4 @@
-//! Reads what comes over the gateway, as far as a connection needs it: lenient, bounded, and without a word of it in a log.
+//! Parses frames of the gateway, as far as a connection needs them. It is lenient and bounded, and errors contain nothing of a frame.
 
 #[cfg(test)]
 mod tests;
@@ -12,50 +12,49 @@ use serde_json::value::RawValue;
 
 use super::super::snowflake::Snowflake;
 
-/// A frame longer than this is not read. The longest that Discord sends, a large guild's, has a few million bytes.
+/// The longest frame that is parsed. The longest that Discord sends, a large guild's, has a few million bytes.
 pub const MAX_FRAME_BYTES: usize = 32 * 1024 * 1024;
-/// A session's id is shorter, as is the name of an event.
+/// The longest id of a session, and the longest name of an event.
 const LONGEST_WORD: usize = 128;
-/// An address is shorter.
 const LONGEST_ADDRESS: usize = 512;
 
-/// A frame, as far as the connection itself has to know (Discord's documentation, "Gateway", "Payloads").
+/// A frame, as far as the connection itself needs it (Discord's documentation, "Gateway", "Payloads").
 #[derive(Debug)]
 pub enum Frame {
     /// Opcode 0.
     Dispatch {
-        /// Its number within the session.
+        /// The event's number within the session.
         sequence: u64,
-        /// What it is called.
+        /// The event's name.
         kind: String,
-        /// What it tells.
+        /// The event's data, not parsed yet.
         data: Box<RawValue>,
     },
-    /// Opcode 1: a heartbeat is wanted now.
+    /// Opcode 1: Discord requests a heartbeat now.
     Heartbeat,
-    /// Opcode 7: we are to come back on another connection.
+    /// Opcode 7: Discord requests a new connection.
     Reconnect,
-    /// Opcode 9: whether the session can be resumed all the same.
+    /// Opcode 9: whether the session can still be resumed.
     InvalidSession(bool),
-    /// Opcode 10: how many milliseconds lie between heartbeats, if that can be read and is more than none.
+    /// Opcode 10: milliseconds between heartbeats. `None` if the value is invalid or zero.
     Hello(Option<NonZeroU64>),
     /// Opcode 11.
     HeartbeatAcknowledged,
-    /// Whatever else; nothing is to be done about it.
+    /// Any other opcode. It is ignored.
     Other,
 }
 
-/// Why a frame could not be read.
+/// Why a frame could not be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unreadable {
-    /// It is no JSON, or not of the form that a frame has.
+pub enum InvalidFrame {
+    /// It is not JSON, or does not have the form of a frame.
     Malformed,
     /// It is longer than anything that Discord sends.
     TooLong,
 }
 
-impl Unreadable {
-    /// A label.
+impl InvalidFrame {
+    /// A metric label.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Malformed => "malformed",
@@ -80,28 +79,28 @@ struct Hello {
     heartbeat_interval: NonZeroU64,
 }
 
-/// Reads a frame.
+/// Parses a frame.
 ///
 /// # Errors
-/// It is none. Nothing of it is told.
-pub fn read(text: &str) -> Result<Frame, Unreadable> {
+/// It is invalid. The error contains nothing of it.
+pub fn parse(text: &str) -> Result<Frame, InvalidFrame> {
     if text.len() > MAX_FRAME_BYTES {
-        return Err(Unreadable::TooLong);
+        return Err(InvalidFrame::TooLong);
     }
-    let Envelope { op, s, t, d } = serde_json::from_str(text).map_err(|_| Unreadable::Malformed)?;
+    let Envelope { op, s, t, d } = serde_json::from_str(text).map_err(|_| InvalidFrame::Malformed)?;
     Ok(match op {
         0 => {
-            let (Some(sequence), Some(kind)) = (s, t) else { return Err(Unreadable::Malformed) };
-            // Of RESUMED it is not documented that it tells anything.
+            let (Some(sequence), Some(kind)) = (s, t) else { return Err(InvalidFrame::Malformed) };
+            // Data of RESUMED is not documented.
             let data = d.unwrap_or_else(|| RawValue::NULL.to_owned());
             if kind.is_empty() || kind.len() > LONGEST_WORD {
-                return Err(Unreadable::Malformed);
+                return Err(InvalidFrame::Malformed);
             }
             Frame::Dispatch { sequence, kind, data }
         }
         1 => Frame::Heartbeat,
         7 => Frame::Reconnect,
-        // Whoever does not say that a session can be resumed says that it cannot.
+        // Anything but `true` means that the session cannot be resumed.
         9 => Frame::InvalidSession(d.is_some_and(|d| d.get() == "true")),
         10 => Frame::Hello(d.and_then(|d| serde_json::from_str::<Hello>(d.get()).ok()).map(|hello| hello.heartbeat_interval)),
         11 => Frame::HeartbeatAcknowledged,
@@ -109,50 +108,46 @@ pub fn read(text: &str) -> Result<Frame, Unreadable> {
     })
 }
 
-/// What READY tells that a connection needs (Discord's documentation, "Gateway Events", "Ready").
+/// The fields of READY that a connection needs (Discord's documentation, "Gateway Events", "Ready").
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// The session's id.
     pub session: String,
-    /// Where it can be resumed; none if that is no address that can be used.
+    /// The address for resuming. `None` if it is invalid.
     pub resume_url: Option<String>,
-    /// The bot's user.
     pub user: Snowflake,
-    /// Its application.
     pub application: Snowflake,
 }
 
-/// Reads READY.
-pub fn ready(data: &RawValue) -> Option<Ready> {
+pub fn parse_ready(data: &RawValue) -> Option<Ready> {
     #[derive(Deserialize)]
-    struct Told {
+    struct Fields {
         session_id: String,
         #[serde(default)]
         resume_gateway_url: Option<String>,
-        user: Named,
+        user: WithId,
         #[serde(default)]
-        application: Option<Named>,
+        application: Option<WithId>,
     }
     #[derive(Deserialize)]
-    struct Named {
+    struct WithId {
         id: Snowflake,
     }
-    let told: Told = serde_json::from_str(data.get()).ok()?;
-    let is_word = !told.session_id.is_empty() && told.session_id.len() <= LONGEST_WORD;
-    is_word.then(|| Ready {
-        resume_url: told.resume_gateway_url.as_deref().and_then(address),
-        user: told.user.id,
-        application: told.application.unwrap_or(told.user).id,
-        session: told.session_id,
+    let fields: Fields = serde_json::from_str(data.get()).ok()?;
+    let is_valid = !fields.session_id.is_empty() && fields.session_id.len() <= LONGEST_WORD;
+    is_valid.then(|| Ready {
+        resume_url: fields.resume_gateway_url.as_deref().and_then(address),
+        user: fields.user.id,
+        application: fields.application.unwrap_or(fields.user).id,
+        session: fields.session_id,
     })
 }
 
-/// An address of a gateway, as a client can use it: encrypted, or on this machine; without a slash at the end.
+/// Normalises the address of a gateway. `None` unless it is encrypted or on this machine. The result has no slash at the end.
 pub fn address(text: &str) -> Option<String> {
     let url = Url::parse(text).ok().filter(|_| text.len() <= LONGEST_ADDRESS)?;
     let host = url.host_str()?.trim_matches(['[', ']']);
-    let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-    let is_safe = url.scheme() == "wss" || (url.scheme() == "ws" && is_here);
+    let is_loopback = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    let is_secure = url.scheme() == "wss" || (url.scheme() == "ws" && is_loopback);
     let is_bare = url.username().is_empty() && url.password().is_none() && url.query().is_none() && url.fragment().is_none();
-    (is_safe && is_bare).then(|| url.as_str().trim_end_matches('/').to_owned())
+    (is_secure && is_bare).then(|| url.as_str().trim_end_matches('/').to_owned())
 }

@@ -1,4 +1,4 @@
-//! Hostile frames.
+//! Fuzzes hostile frames, stored sessions and answers about the gateway.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::domain::moment::Moment;
 
 pub(crate) fn frame(text: &str) {
     let _ = frame::address(text).map(|address| {
-        assert_eq!(frame::address(&address).as_ref(), Some(&address), "an address becomes another");
+        assert_eq!(frame::address(&address).as_ref(), Some(&address), "an address changes when it is parsed again");
         assert!(address.starts_with("wss://") || address.starts_with("ws://"), "{address}");
     });
     let session: Option<Session> = serde_json::from_str(text).ok();
@@ -17,13 +17,13 @@ pub(crate) fn frame(text: &str) {
         assert_eq!(serde_json::from_str::<Session>(&serde_json::to_string(&session).unwrap()).unwrap(), session);
     }
     if let Ok(answer) = serde_json::from_str::<starts::Answer>(text) {
-        let told = answer.told(Moment::from_micros(5), Duration::from_secs(5));
-        assert!(told.shards.get() <= 16_000, "{} connections are told", told.shards);
-        assert!(told.announced.resets_at >= told.announced.told_at);
+        let info = answer.gateway_info(Moment::from_micros(5), Duration::from_secs(5));
+        assert!(info.shards.get() <= 16_000, "{} connections are recommended", info.shards);
+        assert!(info.limit.resets_at >= info.limit.received_at);
     }
-    if let Ok(Frame::Dispatch { kind, data, .. }) = frame::read(text) {
+    if let Ok(Frame::Dispatch { kind, data, .. }) = frame::parse(text) {
         assert!(text.len() <= MAX_FRAME_BYTES && !kind.is_empty() && kind.len() <= 1_000);
-        if let Some(ready) = frame::ready(&data) {
+        if let Some(ready) = frame::parse_ready(&data) {
             assert!(!ready.session.is_empty() && ready.session.len() <= 1_000);
             assert!(ready.resume_url.is_none_or(|url| frame::address(&url) == Some(url.clone())));
         }

@@ -1,35 +1,34 @@
-//! Decompresses what the gateway sends: one zlib stream for the whole connection, in frames of bounded length (Discord's documentation,
-//! "Gateway", "Transport Compression").
+//! Decompresses the gateway's messages: one zlib stream per connection, with frames of bounded length (Discord's documentation, "Gateway",
+//! "Transport Compression").
 
 use flate2::{Decompress, FlushDecompress, Status};
 
 use super::frame::MAX_FRAME_BYTES;
 
-/// What ends the last message of a frame (RFC 1951, an empty stored block).
+/// The end of a frame's last message (RFC 1951, an empty stored block).
 const END: [u8; 4] = [0x00, 0x00, 0xff, 0xff];
-/// Room that is made at once.
+/// The buffer grows in steps of this many bytes.
 const ROOM: usize = 32 * 1024;
 
 /// The stream of one connection.
 pub struct Inflate {
     stream: Decompress,
-    /// What came of a frame so far.
+    /// The decompressed part of the current frame.
     frame: Vec<u8>,
-    /// The last bytes that came.
+    /// The last bytes that arrived.
     tail: [u8; 4],
 }
 
-/// The stream makes no sense, or a frame is longer than anything that Discord sends. Nothing can be read of the stream any more.
+/// The stream is invalid, or a frame is too long. The rest of the stream cannot be decompressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Garbled;
 
 impl Inflate {
-    /// A stream that begins.
     pub fn new() -> Self {
         Self { stream: Decompress::new(true), frame: Vec::new(), tail: [0xff; 4] }
     }
 
-    /// Takes a message. None: its frame goes on in the next one.
+    /// Takes a message. `None`: its frame continues in the next message.
     ///
     /// # Errors
     /// See [`Garbled`].
@@ -53,17 +52,17 @@ impl Inflate {
             if self.frame.len() == self.frame.capacity() {
                 self.frame.reserve(ROOM);
             }
-            let (taken_before, made_before) = (self.stream.total_in(), self.frame.len());
+            let (consumed_before, length_before) = (self.stream.total_in(), self.frame.len());
             let status = self.stream.decompress_vec(message, &mut self.frame, FlushDecompress::Sync).map_err(|_| Garbled)?;
-            let taken = usize::try_from(self.stream.total_in() - taken_before).map_err(|_| Garbled)?;
-            message = message.get(taken..).ok_or(Garbled)?;
+            let consumed = usize::try_from(self.stream.total_in() - consumed_before).map_err(|_| Garbled)?;
+            message = message.get(consumed..).ok_or(Garbled)?;
             let is_done = message.is_empty() && self.frame.len() < self.frame.capacity();
-            let stands_still = taken == 0 && self.frame.len() == made_before;
+            let is_stuck = consumed == 0 && self.frame.len() == length_before;
             match status {
                 _ if is_done && !matches!(status, Status::StreamEnd) => return Ok(()),
-                // Discord never ends the stream; what follows its end would be waited for without end.
+                // Discord never ends the stream. A connection whose stream ended would wait forever for the next frame.
                 Status::StreamEnd => return Err(Garbled),
-                Status::Ok | Status::BufError if stands_still => return Err(Garbled),
+                Status::Ok | Status::BufError if is_stuck => return Err(Garbled),
                 Status::Ok | Status::BufError => {}
             }
         }
@@ -78,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_share_one_stream_and_may_come_in_pieces() {
+    fn frames_share_one_stream_and_may_be_split() {
         let (mut sender, mut inflate) = (Compress::new(Compression::default(), true), Inflate::new());
         let [first, second, third] =
             ["{\"op\":10}", "", "{\"op\":10}"].map(|text| deflated(&mut sender, text.as_bytes(), FlushCompress::Sync));
@@ -96,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_ends_is_garbled_and_nobody_waits_for_more() {
+    fn a_stream_that_ends_is_garbled() {
         let mut ended = deflated(&mut Compress::new(Compression::default(), true), b"{\"op\":10}", FlushCompress::Finish);
         ended.extend(END);
 
@@ -104,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_longer_than_any_is_given_up_before_it_fills_the_memory() {
+    fn an_overlong_frame_is_refused_before_it_fills_the_memory() {
         let bomb = deflated(&mut Compress::new(Compression::best(), true), &vec![b'x'; MAX_FRAME_BYTES * 2], FlushCompress::Sync);
         let mut inflate = Inflate::new();
 
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_garbled() {
+    fn invalid_utf8_is_garbled() {
         let bytes = deflated(&mut Compress::new(Compression::default(), true), &[0xff, 0xfe], FlushCompress::Sync);
 
         assert_eq!(Inflate::new().take(&bytes), Err(Garbled));
@@ -121,7 +120,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_comes_is_a_frame_or_none_or_garbled(
+        fn no_input_causes_a_panic_or_an_endless_loop(
             text in ".{0,200}",
             at in any::<prop::sample::Index>(),
             byte in any::<u8>(),
@@ -133,7 +132,7 @@ mod tests {
             message.extend(&noise);
             message.extend(END);
 
-            // It comes to an end.
+            // Both calls return.
             let _ = Inflate::new().take(&message);
             let _ = Inflate::new().take(&noise);
         }

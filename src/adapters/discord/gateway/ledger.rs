@@ -1,4 +1,4 @@
-//! Knows of one connection up to which event everything is kept: what the next one resumes from.
+//! Tracks the receipts of one connection's events. The last accepted event is where the next connection resumes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,49 +7,48 @@ use tokio::sync::watch;
 
 use super::super::dispatch::{Fate, Receipt};
 
-/// The events of one connection. A handle: cloned, it is the same ledger.
+/// The events of one connection. Clones share the ledger.
 #[derive(Clone, Debug)]
 pub struct Ledger(Arc<watch::Sender<Entries>>);
 
-/// How the events stand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entries {
-    /// The newest that came.
+    /// The newest event that arrived.
     received: u64,
-    /// Those that nobody said anything about yet; a replayed one may be there twice.
+    /// The events without a reported fate, with the number of receipts. A replayed event may have two.
     open: BTreeMap<u64, u32>,
-    /// How many those are.
+    /// The number of open receipts.
     waiting: usize,
-    /// The oldest that has to be told again.
+    /// The oldest event that Discord must send again.
     lost: Option<u64>,
 }
 
 impl Entries {
-    /// Everything up to here is kept.
+    /// The event up to which everything is accepted.
     pub fn accepted(&self) -> u64 {
         let open = self.open.first_key_value().map(|(sequence, _)| *sequence);
         let before = open.into_iter().chain(self.lost).min();
         before.map_or(self.received, |oldest| oldest.saturating_sub(1))
     }
 
-    /// How many nobody said anything about yet.
+    /// The number of open receipts.
     pub const fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Whether one has to be told again.
+    /// Whether Discord must send an event again.
     pub const fn has_lost(&self) -> bool {
         self.lost.is_some()
     }
 }
 
 impl Ledger {
-    /// Everything up to here was kept before.
+    /// Creates the ledger of a connection that resumes after `accepted`.
     pub fn new(accepted: u64) -> Self {
         Self(Arc::new(watch::Sender::new(Entries { received: accepted, ..Entries::default() })))
     }
 
-    /// An event came: its receipt.
+    /// Notes that an event arrived, and returns its receipt.
     pub fn receive(&self, sequence: u64) -> Receipt {
         self.0.send_modify(|entries| {
             entries.received = entries.received.max(sequence);
@@ -57,20 +56,19 @@ impl Ledger {
             entries.waiting += 1;
         });
         let ledger = self.clone();
-        Receipt::new(move |fate| ledger.told(sequence, fate))
+        Receipt::new(move |fate| ledger.set_fate(sequence, fate))
     }
 
-    /// Sees every change.
     pub fn watch(&self) -> watch::Receiver<Entries> {
         self.0.subscribe()
     }
 
-    /// Everything up to here is kept.
+    /// The event up to which everything is accepted.
     pub fn accepted(&self) -> u64 {
         self.0.borrow().accepted()
     }
 
-    fn told(&self, sequence: u64, fate: Fate) {
+    fn set_fate(&self, sequence: u64, fate: Fate) {
         self.0.send_modify(|entries| {
             entries.waiting -= 1;
             if let Some(count) = entries.open.get_mut(&sequence) {
@@ -91,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_accepted_ends_before_the_oldest_open_event() {
+    fn accepted_events_end_before_the_oldest_open_one() {
         let ledger = Ledger::new(10);
         let [eleven, twelve, fifteen] = [11, 12, 15].map(|sequence| ledger.receive(sequence));
 
@@ -104,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_event_stays_before_what_is_accepted_whatever_is_kept_later() {
+    fn later_receipts_do_not_move_the_position_past_a_lost_event() {
         let ledger = Ledger::new(0);
         let [one, two, three] = [1, 2, 3].map(|sequence| ledger.receive(sequence));
 
@@ -118,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_told_twice_is_kept_once_both_are() {
+    fn a_repeated_event_is_accepted_after_both_receipts() {
         let ledger = Ledger::new(0);
         let (first, second) = (ledger.receive(1), ledger.receive(1));
 
@@ -129,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_nobody_counts_up_to_break_nothing() {
+    fn extreme_numbers_are_handled() {
         let ledger = Ledger::new(5);
         let (zero, most) = (ledger.receive(0), ledger.receive(u64::MAX));
 

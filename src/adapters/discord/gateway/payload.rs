@@ -1,4 +1,4 @@
-//! What is said on a connection (Discord's documentation, "Gateway Events", "Send Events").
+//! The payloads that are sent on a connection (Discord's documentation, "Gateway Events", "Send Events").
 
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
@@ -7,13 +7,13 @@ use super::super::snowflake::Snowflake;
 use super::session::Session;
 use crate::ports::gateway::Shard;
 
-/// Opcode 1: a heartbeat, with the newest event that came.
+/// Opcode 1: a heartbeat, with the newest event that arrived.
 pub fn heartbeat(newest: Option<u64>) -> Value {
     json!({ "op": 1, "d": newest })
 }
 
-/// Opcode 2: a new session for a shard, told of these intents.
-pub fn identify(token: &SecretString, shard: Shard, intents: u64, presence_words: Option<&str>) -> Value {
+/// Opcode 2: starts a session for a shard with these intents.
+pub fn identify(token: &SecretString, shard: Shard, intents: u64, custom_status: Option<&str>) -> Value {
     let properties = json!({ "os": std::env::consts::OS, "browser": "tertulia", "device": "tertulia" });
     let mut data = json!({
         "token": token.expose_secret(),
@@ -21,31 +21,31 @@ pub fn identify(token: &SecretString, shard: Shard, intents: u64, presence_words
         "intents": intents,
         "shard": [shard.number, shard.of],
     });
-    if presence_words.is_some() {
-        data["presence"] = presence(presence_words);
+    if custom_status.is_some() {
+        data["presence"] = presence(custom_status);
     }
     json!({ "op": 2, "d": data })
 }
 
-/// Opcode 6: a session goes on after the last event that was accepted.
+/// Opcode 6: resumes a session after the last accepted event.
 pub fn resume(token: &SecretString, session: &Session) -> Value {
     json!({ "op": 6, "d": { "token": token.expose_secret(), "session_id": session.id, "seq": session.accepted } })
 }
 
-/// Opcode 3: what stands below the bot's name from now on.
-pub fn update_presence(words: Option<&str>) -> Value {
-    json!({ "op": 3, "d": presence(words) })
+/// Opcode 3: sets the bot's custom status, or removes it.
+pub fn update_presence(custom_status: Option<&str>) -> Value {
+    json!({ "op": 3, "d": presence(custom_status) })
 }
 
-/// Opcode 4: the bot is in this voice channel of a guild, or in none.
+/// Opcode 4: moves the bot to this voice channel of a guild, or out of voice.
 pub fn voice_state(guild: Snowflake, channel: Option<Snowflake>, is_muted: bool, is_deafened: bool) -> Value {
     json!({ "op": 4, "d": { "guild_id": guild, "channel_id": channel, "self_mute": is_muted, "self_deaf": is_deafened } })
 }
 
-/// What stands below the bot's name: a custom status, or nothing.
-fn presence(words: Option<&str>) -> Value {
+/// A presence with a custom status, or without one.
+fn presence(custom_status: Option<&str>) -> Value {
     const CUSTOM: u8 = 4;
-    // Discord shows the state alone, but demands a name (Discord's documentation, "Gateway Events", "Activity Object").
-    let activity = words.map(|words| json!({ "name": "Custom Status", "type": CUSTOM, "state": words }));
+    // Discord shows only the state, but requires a name (Discord's documentation, "Gateway Events", "Activity Object").
+    let activity = custom_status.map(|text| json!({ "name": "Custom Status", "type": CUSTOM, "state": text }));
     json!({ "since": null, "activities": activity.into_iter().collect::<Vec<_>>(), "status": "online", "afk": false })
 }

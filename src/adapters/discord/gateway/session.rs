@@ -1,4 +1,4 @@
-//! What is remembered of a shard's session, so that the next connection goes on where this one was, in another process too.
+//! The stored session of a shard, with which the next connection resumes, also in another process.
 
 use std::sync::Arc;
 
@@ -7,58 +7,56 @@ use serde::{Deserialize, Serialize};
 use super::super::snowflake::Snowflake;
 use super::frame;
 use crate::ports::gateway::Shard;
-use crate::ports::notes::{Notes, Unkept};
+use crate::ports::notes::{NoteError, Notes};
 
 /// A session that can be resumed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
-    /// Its id. Whoever has it and the token can resume it.
+    /// The session's id. With it and the token, anybody can resume the session.
     pub id: String,
-    /// Where Discord wants it resumed.
+    /// The address at which Discord expects the resume.
     pub resume_url: Option<String>,
-    /// Everything up to this event is kept.
+    /// Everything up to this event is accepted.
     pub accepted: u64,
-    /// How many shards there were when it began.
+    /// The number of shards when the session began.
     pub shards: u32,
-    /// The application that it belongs to.
     pub application: Snowflake,
-    /// What it is told of.
+    /// The intents of the session.
     pub intents: u64,
-    /// What stands below the bot's name since it began.
+    /// The custom status that was last sent in the session.
     #[serde(default)]
     pub presence: Option<String>,
 }
 
-/// Where the session of one shard is kept.
+/// Stores the session of one shard.
 #[derive(Clone)]
-pub struct Shelf {
+pub struct SessionStore {
     notes: Arc<dyn Notes>,
     name: String,
 }
 
-impl Shelf {
-    /// The place of this shard's session.
+impl SessionStore {
     pub fn new(notes: Arc<dyn Notes>, shard: Shard) -> Self {
         Self { notes, name: format!("discord/session/{}", shard.number) }
     }
 
-    /// The session that was put there, if it can be read: else the next one begins anew.
+    /// The stored session. `None` if there is none or it cannot be parsed: then the shard identifies.
     ///
     /// # Errors
-    /// Nothing can be read at all.
-    pub async fn find(&self) -> Result<Option<Session>, Unkept> {
+    /// The store of notes cannot be read.
+    pub async fn load(&self) -> Result<Option<Session>, NoteError> {
         let Some(bytes) = self.notes.read(None, &self.name).await? else { return Ok(None) };
         let session: Option<Session> = serde_json::from_slice(&bytes).ok();
-        // What is on the disk may have been written by anybody.
+        // The stored address is checked, because the file may have been changed.
         Ok(session.map(|session| Session { resume_url: session.resume_url.as_deref().and_then(frame::address), ..session }))
     }
 
-    /// Puts a session there, or takes the one that is there away.
+    /// Stores a session, or removes the stored one.
     ///
     /// # Errors
-    /// It was not.
-    pub async fn put(&self, session: Option<&Session>) -> Result<(), Unkept> {
-        let bytes = session.map(serde_json::to_vec).transpose().map_err(|error| Unkept(error.to_string()))?;
+    /// The store of notes cannot be written.
+    pub async fn save(&self, session: Option<&Session>) -> Result<(), NoteError> {
+        let bytes = session.map(serde_json::to_vec).transpose().map_err(|error| NoteError(error.to_string()))?;
         self.notes.write(None, vec![(self.name.clone(), bytes)]).await
     }
 }

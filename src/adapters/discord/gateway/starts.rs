@@ -1,23 +1,23 @@
-//! Lets shards identify: one after the other where Discord wants that, counted over restarts, and never one too many.
+//! Permits shards to identify: one after the other where Discord requires it, counted across restarts, and never more than allowed.
 
-mod turns;
+mod slots;
 
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex as Quick, PoisonError};
+use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
 use std::time::Duration;
 
 use serde::Deserialize;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::sleep;
 
-pub use self::turns::Turn;
-use self::turns::Turns;
-use super::super::identify::{Announced, Leave, Spent, Stopped};
+pub use self::slots::Slot;
+use self::slots::Slots;
+use super::super::identify::{IdentifyHistory, IdentifyLimit, Permission, StopReason};
 use super::super::platform::Discord;
 use super::super::rest::{Failed, Request};
 use super::Times;
 use super::frame;
-use super::told::when;
+use super::status::timestamp;
 use crate::domain::moment::Moment;
 use crate::ports::clock::Clock;
 use crate::ports::gateway::Disconnected;
@@ -25,12 +25,12 @@ use crate::ports::notes::Notes;
 use crate::settings::discord::MOST_SHARDS;
 use crate::telemetry::instruments::{Instruments, NONE};
 
-/// Where the identifies are kept.
+/// The note that stores the identifies.
 const NOTE: &str = "discord/identifies";
-/// What Discord says of its limits is asked for again when it is older than this.
-const LASTS: Duration = Duration::from_secs(600);
-/// While there are no identifies left, Discord is asked as often whether there are: the count is a new one when the token was reset.
-const LOOK_AGAIN: Duration = Duration::from_secs(900);
+/// Discord's limits are requested again after this time.
+const LIMITS_VALID_FOR: Duration = Duration::from_secs(600);
+/// How often Discord is asked while no identifies are left: after a reset of the token the count starts again.
+const RETRY_EXHAUSTED_AFTER: Duration = Duration::from_secs(900);
 
 /// The identifies of all shards of this process.
 pub struct Starts {
@@ -39,27 +39,26 @@ pub struct Starts {
     clock: Arc<dyn Clock>,
     instruments: Instruments,
     times: Times,
-    books: Mutex<Books>,
-    turns: Turns,
-    /// Where Discord said that the gateway is: a shard that resumes waits for no answer.
-    url: Quick<Option<String>>,
-    /// Until when there are none, if that is so.
-    exhausted: Quick<Option<Moment>>,
+    state: Mutex<State>,
+    slots: Slots,
+    /// The address that Discord announced. It has its own lock, so that a resuming shard need not wait for a request.
+    url: SyncMutex<Option<String>>,
+    /// Until when no identifies are left, if so.
+    exhausted_until: SyncMutex<Option<Moment>>,
 }
 
 #[derive(Default)]
-struct Books {
-    /// None: not read yet.
-    spent: Option<Spent>,
-    told: Option<Told>,
+struct State {
+    /// `None` until it was read.
+    history: Option<IdentifyHistory>,
+    info: Option<GatewayInfo>,
 }
 
-/// What Discord told.
+/// The parsed answer to `GET /gateway/bot`.
 #[derive(Clone, Debug)]
-pub struct Told {
-    /// Of the limits.
-    pub announced: Announced,
-    /// How many connections there should be.
+pub struct GatewayInfo {
+    pub limit: IdentifyLimit,
+    /// The recommended number of shards.
     pub shards: NonZeroU32,
 }
 
@@ -81,17 +80,17 @@ struct Limit {
 }
 
 impl Answer {
-    /// What it tells, within what may be set: each connection costs something here.
-    pub(super) fn told(&self, told_at: Moment, apart: Duration) -> Told {
+    /// Parses the answer. The number of shards is capped, because each connection has a cost on this side.
+    pub(super) fn gateway_info(&self, received_at: Moment, apart: Duration) -> GatewayInfo {
         let Limit { remaining, reset_after, max_concurrency } = self.session_start_limit;
         let one = NonZeroU32::MIN;
-        Told {
-            announced: Announced {
+        GatewayInfo {
+            limit: IdentifyLimit {
                 remaining,
-                resets_at: told_at + Duration::from_millis(reset_after),
+                resets_at: received_at + Duration::from_millis(reset_after),
                 max_concurrency: NonZeroU32::new(max_concurrency).unwrap_or(one),
                 apart,
-                told_at,
+                received_at,
             },
             shards: NonZeroU32::new(self.shards.min(MOST_SHARDS)).unwrap_or(one),
         }
@@ -99,7 +98,6 @@ impl Answer {
 }
 
 impl Starts {
-    /// Nothing is read or asked yet.
     pub fn new(
         discord: Arc<Discord>,
         notes: Arc<dyn Notes>,
@@ -107,73 +105,83 @@ impl Starts {
         instruments: Instruments,
         times: Times,
     ) -> Self {
-        let (books, turns) = (Mutex::default(), Turns::default());
-        Self { discord, notes, clock, instruments, times, books, turns, url: Quick::default(), exhausted: Quick::default() }
+        let (state, slots) = (Mutex::default(), Slots::default());
+        Self {
+            discord,
+            notes,
+            clock,
+            instruments,
+            times,
+            state,
+            slots,
+            url: SyncMutex::default(),
+            exhausted_until: SyncMutex::default(),
+        }
     }
 
-    /// What Discord tells now.
+    /// Requests the current limits.
     ///
     /// # Errors
-    /// It cannot be asked, or does not know the token.
-    pub async fn ask(&self) -> Result<Told, Disconnected> {
-        let mut books = self.books.lock().await;
-        books.told = None;
-        self.open(&mut books).await.cloned()
+    /// Discord cannot be reached, or it refuses the token.
+    pub async fn refresh(&self) -> Result<GatewayInfo, Disconnected> {
+        let mut state = self.state.lock().await;
+        state.info = None;
+        self.load(&mut state).await.cloned()
     }
 
-    /// Where Discord said that the gateway is, if it was asked.
+    /// The address that Discord announced, if it was requested.
     pub fn url(&self) -> Option<String> {
         self.url.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until this shard may connect in order to identify. The lowest number goes first. What it has to wait long for is told.
+    /// Waits until this shard may connect in order to identify. The lowest shard number is first. `report` gets the reason for a long wait.
     ///
     /// # Errors
-    /// Discord cannot be asked how many identifies are left, or they cannot be read.
-    pub async fn turn(&self, shard: u32, waits: impl Fn(String)) -> Result<Turn<'_>, Disconnected> {
+    /// The limits cannot be requested, or the stored identifies cannot be read.
+    pub async fn wait_for_slot(&self, shard: u32, report: impl Fn(String)) -> Result<Slot<'_>, Disconnected> {
         let max_concurrency = {
-            let mut books = self.books.lock().await;
-            self.open(&mut books).await?.announced.max_concurrency
+            let mut state = self.state.lock().await;
+            self.load(&mut state).await?.limit.max_concurrency
         };
-        let turn = self.turns.take(shard, max_concurrency).await;
+        let slot = self.slots.take(shard, max_concurrency).await;
         loop {
-            let mut books = self.books.lock().await;
-            let announced = self.open(&mut books).await?.announced;
+            let mut state = self.state.lock().await;
+            let limit = self.load(&mut state).await?.limit;
             let now = self.clock.now();
-            let mut spent = books.spent.clone().unwrap_or_default();
-            let leave = spent.ask(shard, &announced, now);
-            self.note_exhausted(&leave);
-            let until = match leave {
-                Leave::Now => return Ok(turn),
-                Leave::At(at) => at.since(now),
-                Leave::Exhausted(until) => {
-                    // Whatever Discord said is older than what it says next time.
-                    books.told = None;
-                    waits(none_left(until));
-                    until.since(now).min(LOOK_AGAIN)
+            let mut history = state.history.clone().unwrap_or_default();
+            let permission = history.request(shard, &limit, now);
+            self.log_exhausted(&permission);
+            let until = match permission {
+                Permission::Now => return Ok(slot),
+                Permission::At(at) => at.since(now),
+                Permission::Exhausted(until) => {
+                    // The next pass must request Discord's limits again.
+                    state.info = None;
+                    report(none_left(until));
+                    until.since(now).min(RETRY_EXHAUSTED_AFTER)
                 }
             };
-            drop(books);
+            drop(state);
             sleep(until).await;
         }
     }
 
-    /// Lets one identify leave, which is counted and stored before.
+    /// Waits until one identify is permitted, and counts and stores it before it is sent.
     ///
     /// # Errors
-    /// It may not, or it could not be stored.
-    pub async fn leave(&self, shard: u32) -> Result<(), Disconnected> {
+    /// No identify is permitted, or it could not be stored.
+    pub async fn reserve_identify(&self, shard: u32) -> Result<(), Disconnected> {
         loop {
-            let mut books = self.books.lock().await;
-            let announced = self.open(&mut books).await?.announced;
+            let mut state = self.state.lock().await;
+            let limit = self.load(&mut state).await?.limit;
             let now = self.clock.now();
-            let spent = books.spent.get_or_insert_default();
-            let leave = spent.ask(shard, &announced, now);
-            self.note_exhausted(&leave);
-            match leave {
-                Leave::Now => {
-                    let left = spent.left(&announced, now);
-                    let bytes = serde_json::to_vec(spent).map_err(|error| later(error.to_string()))?;
+            let history = state.history.get_or_insert_default();
+            let permission = history.request(shard, &limit, now);
+            self.log_exhausted(&permission);
+            match permission {
+                Permission::Now => {
+                    let left = history.left(&limit, now);
+                    let bytes = serde_json::to_vec(history).map_err(|error| later(error.to_string()))?;
                     self.notes
                         .write(None, vec![(NOTE.to_owned(), Some(bytes))])
                         .await
@@ -181,59 +189,59 @@ impl Starts {
                     self.instruments.discord_identifies_left.set(left.into(), NONE);
                     return Ok(());
                 }
-                Leave::At(at) => {
-                    drop(books);
+                Permission::At(at) => {
+                    drop(state);
                     sleep(at.since(now)).await;
                 }
-                Leave::Exhausted(until) => return Err(later(none_left(until))),
+                Permission::Exhausted(until) => return Err(later(none_left(until))),
             }
         }
     }
 
-    /// What Discord told, asked for again if it is old, and what was spent, read if it was not.
-    async fn open<'a>(&self, books: &'a mut MutexGuard<'_, Books>) -> Result<&'a Told, Disconnected> {
-        if books.spent.is_none() {
+    /// Loads the stored identifies unless that is done, and requests Discord's limits if they are old.
+    async fn load<'a>(&self, state: &'a mut MutexGuard<'_, State>) -> Result<&'a GatewayInfo, Disconnected> {
+        if state.history.is_none() {
             let read = self.notes.read(None, NOTE).await.map_err(|error| later(error.to_string()))?;
-            // What cannot be read counts as nothing: Discord's own count holds all the same.
-            let spent: Spent = read.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
-            books.spent = Some(spent);
+            // An invalid note counts as empty. Discord's own count applies anyway.
+            let history: IdentifyHistory = read.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+            state.history = Some(history);
         }
         let now = self.clock.now();
-        let is_old = |told: &Told| now.since(told.announced.told_at) > LASTS || now < told.announced.told_at;
-        if books.told.as_ref().is_none_or(is_old) {
-            let told = self.ask_discord().await?;
-            if let Some(spent) = &books.spent {
-                self.instruments.discord_identifies_left.set(spent.left(&told.announced, now).into(), NONE);
+        let is_old = |info: &GatewayInfo| now.since(info.limit.received_at) > LIMITS_VALID_FOR || now < info.limit.received_at;
+        if state.info.as_ref().is_none_or(is_old) {
+            let info = self.request_gateway().await?;
+            if let Some(history) = &state.history {
+                self.instruments.discord_identifies_left.set(history.left(&info.limit, now).into(), NONE);
             }
-            books.told = Some(told);
+            state.info = Some(info);
         }
-        books.told.as_ref().ok_or_else(|| later("Discord was not asked".to_owned()))
+        state.info.as_ref().ok_or_else(|| later("Discord's limits are unknown".to_owned()))
     }
 
-    async fn ask_discord(&self) -> Result<Told, Disconnected> {
-        let answer: Answer = self.discord.rest().ask(Request::gateway()).await.map_err(unasked)?;
+    async fn request_gateway(&self) -> Result<GatewayInfo, Disconnected> {
+        let answer: Answer = self.discord.rest().ask(Request::gateway()).await.map_err(disconnected)?;
         let url = answer.url.as_deref().and_then(frame::address);
         self.url.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&url);
-        Ok(answer.told(self.clock.now(), self.times.apart))
+        Ok(answer.gateway_info(self.clock.now(), self.times.apart))
     }
 
-    /// Tells once that there are none left, and once that there are again.
-    fn note_exhausted(&self, leave: &Leave) {
-        let mut exhausted = self.exhausted.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = if let Leave::Exhausted(until) = leave { Some(*until) } else { None };
+    /// Logs once when no identifies are left, and once when there are some again.
+    fn log_exhausted(&self, permission: &Permission) {
+        let mut exhausted = self.exhausted_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = if let Permission::Exhausted(until) = permission { Some(*until) } else { None };
         match (*exhausted, now) {
             (None, Some(until)) => tracing::error!(platform = "discord", "{}", none_left(until)),
-            (Some(_), None) => tracing::info!(platform = "discord", "there are identifies again"),
+            (Some(_), None) => tracing::info!(platform = "discord", "identifies are available again"),
             _ => {}
         }
         *exhausted = now;
     }
 }
 
-/// Why nothing can be asked, for the operator.
-pub(super) fn unasked(failed: Failed) -> Disconnected {
+/// Why the gateway's limits cannot be requested, for the operator.
+pub(super) fn disconnected(failed: Failed) -> Disconnected {
     match failed {
-        Failed::Refused(refusal) if refusal.status == 401 => Disconnected::Never(Stopped::BadToken.told().to_owned()),
+        Failed::Refused(refusal) if refusal.status == 401 => Disconnected::Never(StopReason::BadToken.advice().to_owned()),
         Failed::NotNow { after, detail } => Disconnected::Later { after, detail },
         other => later(other.to_string()),
     }
@@ -245,8 +253,8 @@ fn later(detail: String) -> Disconnected {
 
 fn none_left(until: Moment) -> String {
     format!(
-        "so many connections had to begin anew that Discord would reset the token at a few more: no new session before {}. Find out what \
+        "so many new sessions were started that Discord would reset the token after a few more: no new session before {}. Find out what \
          ends the connections; is another program running with the same token?",
-        when(until)
+        timestamp(until)
     )
 }

@@ -4,90 +4,90 @@ use super::*;
 
 #[test]
 fn shards_of_one_bucket_are_five_seconds_apart() {
-    let mut spent = Spent::default();
-    let of_two = Announced { max_concurrency: nonzero(2), ..announced(1_000) };
+    let mut history = IdentifyHistory::default();
+    let of_two = IdentifyLimit { max_concurrency: nonzero(2), ..limit_with(1_000) };
 
-    let asked: Vec<_> = (0..4).map(|shard| spent.ask(shard, &of_two, now())).collect();
+    let permissions: Vec<_> = (0..4).map(|shard| history.request(shard, &of_two, now())).collect();
 
-    let later = Leave::At(now() + APART);
-    assert_eq!(asked, [Leave::Now, Leave::Now, later, later]);
-    assert_eq!(spent.ask(2, &of_two, now() + APART), Leave::Now);
-    assert_eq!(spent.ask(4, &of_two, now() + APART), Leave::At(now() + APART * 2));
+    let later = Permission::At(now() + APART);
+    assert_eq!(permissions, [Permission::Now, Permission::Now, later, later]);
+    assert_eq!(history.request(2, &of_two, now() + APART), Permission::Now);
+    assert_eq!(history.request(4, &of_two, now() + APART), Permission::At(now() + APART * 2));
 }
 
 #[test]
-fn a_restart_forgets_neither_the_count_nor_the_pause() {
-    let mut spent = Spent::default();
-    spent.ask(0, &announced(1_000), now());
+fn a_restart_keeps_the_count_and_the_interval() {
+    let mut history = IdentifyHistory::default();
+    history.request(0, &limit_with(1_000), now());
 
-    let stored = serde_json::to_string(&spent).unwrap();
-    let mut after: Spent = serde_json::from_str(&stored).unwrap();
+    let stored = serde_json::to_string(&history).unwrap();
+    let mut after: IdentifyHistory = serde_json::from_str(&stored).unwrap();
 
-    assert_eq!(after, spent);
-    assert_eq!(after.ask(0, &announced(999), now()), Leave::At(now() + APART));
-    assert_eq!(after.left(&announced(1_000), now()), 1_000 - 1 - RESERVE);
+    assert_eq!(after, history);
+    assert_eq!(after.request(0, &limit_with(999), now()), Permission::At(now() + APART));
+    assert_eq!(after.left(&limit_with(1_000), now()), 1_000 - 1 - RESERVE);
 }
 
 #[test]
 fn discords_count_stops_before_the_token_is_reset() {
-    let mut spent = Spent::default();
-    let few = announced(RESERVE + 2);
+    let mut history = IdentifyHistory::default();
+    let few = limit_with(RESERVE + 2);
 
-    let asked: Vec<_> = (0..4).map(|number| spent.ask(0, &few, now() + APART * number)).collect();
+    let permissions: Vec<_> = (0..4).map(|number| history.request(0, &few, now() + APART * number)).collect();
 
-    let exhausted = Leave::Exhausted(few.resets_at);
-    assert_eq!(asked, [Leave::Now, Leave::Now, exhausted, exhausted]);
-    assert_eq!(spent.ask(0, &few, few.resets_at), Leave::Now);
+    let exhausted = Permission::Exhausted(few.resets_at);
+    assert_eq!(permissions, [Permission::Now, Permission::Now, exhausted, exhausted]);
+    assert_eq!(history.request(0, &few, few.resets_at), Permission::Now);
 }
 
 #[test]
-fn our_count_stops_even_if_discord_tells_of_more() {
-    let mut spent = Spent::default();
+fn our_count_applies_even_if_discord_announces_more() {
+    let mut history = IdentifyHistory::default();
     let mut at = now();
     for _ in 0..MOST_A_DAY - RESERVE {
-        assert_eq!(spent.ask(0, &announced(1_000_000), at), Leave::Now);
+        assert_eq!(history.request(0, &limit_with(1_000_000), at), Permission::Now);
         at = at + APART;
     }
 
     let more_at = now() + DAY;
-    assert_eq!(spent.ask(0, &announced(1_000_000), at), Leave::Exhausted(more_at));
-    assert_eq!(spent.left(&announced(1_000_000), at), 0);
-    assert_eq!(spent.ask(0, &Announced { resets_at: more_at, ..announced(1_000_000) }, more_at), Leave::Now);
+    assert_eq!(history.request(0, &limit_with(1_000_000), at), Permission::Exhausted(more_at));
+    assert_eq!(history.left(&limit_with(1_000_000), at), 0);
+    assert_eq!(history.request(0, &IdentifyLimit { resets_at: more_at, ..limit_with(1_000_000) }, more_at), Permission::Now);
 }
 
 #[test]
-fn a_clock_that_was_set_back_holds_nobody_up_for_long() {
-    let mut spent = Spent::default();
-    spent.ask(0, &announced(1_000), now());
+fn a_clock_that_was_set_back_delays_an_identify_only_briefly() {
+    let mut history = IdentifyHistory::default();
+    history.request(0, &limit_with(1_000), now());
     let before = now() - Duration::from_secs(3_600);
 
-    assert_eq!(spent.ask(0, &announced(1_000), before), Leave::At(before + APART));
+    assert_eq!(history.request(0, &limit_with(1_000), before), Permission::At(before + APART));
 }
 
 #[test]
-fn every_close_code_is_answered() {
+fn every_close_code_has_a_next_step() {
     for (codes, expected) in [
-        (&[4001, 4003, 4005, 4006, 4007, 4009][..], Return::Identify),
-        (&[1000, 1001, 1002, 1005, 1006, 1011, 1012, 4000, 4002, 4008, 4015, 4900, 4999], Return::Resume),
-        (&[4004], Return::Stop(Stopped::BadToken)),
-        (&[4010], Return::Stop(Stopped::BadShard)),
-        (&[4011], Return::Stop(Stopped::TooFewShards)),
-        (&[4012], Return::Stop(Stopped::OldVersion)),
-        (&[4013], Return::Stop(Stopped::BadIntents)),
-        (&[4014], Return::Stop(Stopped::ForbiddenIntents)),
+        (&[4001, 4003, 4005, 4006, 4007, 4009][..], NextStep::Identify),
+        (&[1000, 1001, 1002, 1005, 1006, 1011, 1012, 4000, 4002, 4008, 4015, 4900, 4999], NextStep::Resume),
+        (&[4004], NextStep::Stop(StopReason::BadToken)),
+        (&[4010], NextStep::Stop(StopReason::BadShard)),
+        (&[4011], NextStep::Stop(StopReason::TooFewShards)),
+        (&[4012], NextStep::Stop(StopReason::OldVersion)),
+        (&[4013], NextStep::Stop(StopReason::BadIntents)),
+        (&[4014], NextStep::Stop(StopReason::ForbiddenIntents)),
     ] {
         for code in codes {
             assert_eq!(after_close(Some(*code)), expected, "{code}");
         }
     }
-    assert_eq!(after_close(None), Return::Resume);
-    assert_eq!(after_close(Some(CLOSE_TO_RESUME)), Return::Resume);
-    assert_eq!(after_invalid_session(true), Return::Resume);
-    assert_eq!(after_invalid_session(false), Return::Identify);
+    assert_eq!(after_close(None), NextStep::Resume);
+    assert_eq!(after_close(Some(CLOSE_TO_RESUME)), NextStep::Resume);
+    assert_eq!(after_invalid_session(true), NextStep::Resume);
+    assert_eq!(after_invalid_session(false), NextStep::Identify);
 }
 
 #[test]
-fn pauses_grow_to_a_minute_and_differ_by_chance() {
+fn pauses_grow_to_a_minute_and_are_random() {
     let secs = |failures, jitter| pause(failures, jitter).as_secs_f64();
 
     assert_eq!([0, 1, 2, 3, 4, 5, 6, 99].map(|failures| secs(failures, 1.0)), [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]);
@@ -96,51 +96,51 @@ fn pauses_grow_to_a_minute_and_differ_by_chance() {
 }
 
 #[test]
-fn who_stops_says_what_to_do() {
-    for stopped in [
-        Stopped::BadToken,
-        Stopped::BadShard,
-        Stopped::TooFewShards,
-        Stopped::OldVersion,
-        Stopped::BadIntents,
-        Stopped::ForbiddenIntents,
+fn every_reason_to_stop_has_advice() {
+    for reason in [
+        StopReason::BadToken,
+        StopReason::BadShard,
+        StopReason::TooFewShards,
+        StopReason::OldVersion,
+        StopReason::BadIntents,
+        StopReason::ForbiddenIntents,
     ] {
-        assert!(stopped.told().contains(": "), "{stopped:?}");
+        assert!(reason.advice().contains(": "), "{reason:?}");
     }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// Many shards that lose their sessions over and over for three days, with restarts between.
+    /// Many shards that lose their sessions again and again for three days, with restarts in between.
     #[test]
-    fn whatever_happens_the_token_is_not_reset(
+    fn the_token_is_never_reset(
         shards in 1..33_u32,
         max_concurrency in 1..17_u32,
         gaps in prop::collection::vec(0..3_600_u64, 40..90),
-        lies in any::<bool>(),
+        announces_too_many in any::<bool>(),
     ) {
-        let mut spent = Spent::default();
+        let mut history = IdentifyHistory::default();
         let mut starts: Vec<(Moment, u32)> = Vec::new();
         let mut window = (now(), 0_u32);
         let mut at = now();
         for gap in gaps {
             at = at + Duration::from_secs(gap);
-            spent = serde_json::from_str(&serde_json::to_string(&spent).unwrap()).unwrap();
+            history = serde_json::from_str(&serde_json::to_string(&history).unwrap()).unwrap();
             for shard in 0..shards {
-                // Discord counts from the first identify on for a day; it may also tell of more than there are.
+                // Discord counts for a day from the first identify. It may also announce too many.
                 if at.since(window.0) >= DAY {
                     window = (at, 0);
                 }
-                let remaining = if lies { 5_000 } else { MOST_A_DAY - window.1 };
-                let announced = Announced {
+                let remaining = if announces_too_many { 5_000 } else { MOST_A_DAY - window.1 };
+                let limit = IdentifyLimit {
                     remaining,
                     resets_at: window.0 + DAY,
                     max_concurrency: nonzero(max_concurrency),
                     apart: APART,
-                    told_at: at,
+                    received_at: at,
                 };
-                if spent.ask(shard, &announced, at) == Leave::Now {
+                if history.request(shard, &limit, at) == Permission::Now {
                     starts.push((at, shard));
                     window.1 += 1;
                 }
@@ -158,14 +158,14 @@ proptest! {
 }
 
 #[test]
-fn identifies_in_vain_become_rare() {
+fn failed_identifies_become_rare() {
     assert_eq!(identify_pause(0, 1.0), Duration::ZERO);
     assert_eq!(identify_pause(1, 1.0), Duration::from_secs(5));
     assert_eq!(identify_pause(u32::MAX, 1.0), Duration::from_secs(900));
 
     let mut at = Duration::ZERO;
-    let identifies = (0..).map(|in_vain| {
-        at += identify_pause(in_vain, 0.0);
+    let identifies = (0..).map(|failed| {
+        at += identify_pause(failed, 0.0);
         at
     });
     let a_day = identifies.take_while(|at| *at < DAY).count();
@@ -173,9 +173,9 @@ fn identifies_in_vain_become_rare() {
     assert!(a_day < 210, "{a_day}");
 }
 
-fn announced(remaining: u32) -> Announced {
+fn limit_with(remaining: u32) -> IdentifyLimit {
     let resets_at = now() + Duration::from_secs(12 * 3_600);
-    Announced { remaining, resets_at, max_concurrency: nonzero(1), apart: APART, told_at: now() }
+    IdentifyLimit { remaining, resets_at, max_concurrency: nonzero(1), apart: APART, received_at: now() }
 }
 
 fn nonzero(number: u32) -> NonZeroU32 {
@@ -187,7 +187,7 @@ const fn now() -> Moment {
 }
 
 #[test]
-fn only_a_connection_that_brought_nothing_counts_as_a_failure_to_connect() {
+fn only_a_connection_without_a_result_counts_as_a_failure() {
     let (short, quiet) = (Duration::from_millis(300), Duration::from_secs(20));
 
     assert!(failed_to_connect(None, false));

@@ -1,4 +1,4 @@
-//! Catches up with a channel: reads what was said while nobody listened, hands it over, and records what is left out.
+//! Catches up with a channel: reads the missed messages, hands them over, and records the gap that is not read.
 
 use std::time::Duration;
 
@@ -7,83 +7,83 @@ use tokio::time::sleep;
 use super::super::backfill::{self, Filled, Left};
 use super::super::rest::Failed;
 use super::super::snowflake::Snowflake;
-use super::Ears;
-use super::lanes::{Behind, Told};
+use super::SharedIntake;
+use super::handover::until_accepted;
+use super::lanes::{Behind, ReceivedMessage};
 use super::reader;
-use super::telling::patiently;
 use crate::ports::inbound_events::{ChannelRef, Missed};
 use crate::telemetry::instruments::NONE;
 
-/// How often it is asked what a direct message's newest message is, and how long it takes until it is asked again, the first time.
-const MOST_TRIES: u32 = 4;
-const ASKED_AGAIN: Duration = Duration::from_secs(1);
+/// The attempts to request the newest message of a direct message channel, and the first wait between them. The wait doubles each time.
+const MAX_ATTEMPTS: u32 = 4;
+const FIRST_RETRY: Duration = Duration::from_secs(1);
 
-impl Ears {
-    /// Catches up. False: it could not be found out whether there is anything, and has to be told again.
+impl SharedIntake {
+    /// Catches up with a channel. False: the reader gave no result, and Discord must send the event again.
     pub(super) async fn catch_up(&self, behind: Behind) -> bool {
         let Behind { guild, channel, .. } = behind;
-        let (channel_ref, reading) = match self.missing(behind).await {
+        let (channel_ref, reading) = match self.missed_range(behind).await {
             Ok(Some(missing)) => missing,
             Ok(None) => return true,
-            Err(Gone) => return false,
+            Err(ReaderGone) => return false,
         };
-        let Some((filled, room)) = self.reader.read(reading).await else { return false };
-        self.fill(&channel_ref, guild, filled).await;
-        drop(room);
-        // What was left out is on record as such, and is not looked for again.
+        let Some((filled, permit)) = self.reader.read(reading).await else { return false };
+        self.hand_over(&channel_ref, guild, filled).await;
+        drop(permit);
+        // The gap is on record, so it is not read again.
         self.marks.mark(&channel_ref.guild, channel, reading.newest);
         true
     }
 
-    /// What was said there and not heard, if anything was.
-    async fn missing(&self, behind: Behind) -> Result<Option<(ChannelRef, backfill::Behind)>, Gone> {
+    /// The range of messages that was missed, if there is any.
+    async fn missed_range(&self, behind: Behind) -> Result<Option<(ChannelRef, backfill::Behind)>, ReaderGone> {
         let Behind { guild, channel, newest } = behind;
         let newest = match newest {
             Some(newest) => newest,
-            None => match self.look(channel).await? {
+            None => match self.newest_message(channel).await? {
                 Some(newest) => newest,
                 None => return Ok(None),
             },
         };
-        let _turn = self.looked_up.acquire().await.map_err(|_| Gone)?;
-        let channel_ref = self.discord.known().channel_ref(guild, channel);
+        let _permit = self.lookup_permits.acquire().await.map_err(|_| ReaderGone)?;
+        let channel_ref = self.discord.cache().channel_ref(guild, channel);
         if !self.inbound_events.listens(&channel_ref) {
             return Ok(None);
         }
-        let Some(Some(reached)) = patiently(self, channel, || self.inbound_events.reached(&channel_ref)).await else {
+        let Some(Some(reached)) = until_accepted(self, channel, || self.inbound_events.reached(&channel_ref)).await else {
             return Ok(None);
         };
         let on_record = reached.newest.and_then(|newest| newest.parse().ok());
         let marked = self.marks.read(&channel_ref.guild, channel).await;
-        // What was said before the bot was invited, or invited again, is not for it.
-        let joined = guild.and_then(|guild| self.discord.known().joined(guild));
+        // Messages from before the bot's latest invitation are not for it.
+        let joined = guild.and_then(|guild| self.discord.cache().joined_at(guild));
         let since = Snowflake::at(joined.map_or(reached.since, |joined| joined.max(reached.since)));
         let accepted = on_record.max(marked).map_or(since, |accepted| accepted.max(since));
         let reading = backfill::Behind { channel, guild, newest, accepted };
         Ok((newest > accepted).then_some((channel_ref, reading)))
     }
 
-    /// The newest message of a channel of which nothing was told, if it is still there.
-    async fn look(&self, channel: Snowflake) -> Result<Option<Snowflake>, Gone> {
-        for tries in 0..MOST_TRIES {
-            match self.reader.look(channel).await.ok_or(Gone)? {
+    /// Requests the newest message of a channel, if the channel still exists.
+    async fn newest_message(&self, channel: Snowflake) -> Result<Option<Snowflake>, ReaderGone> {
+        for tries in 0..MAX_ATTEMPTS {
+            match self.reader.newest(channel).await.ok_or(ReaderGone)? {
                 Ok(newest) => return Ok(newest),
                 Err(Failed::Refused(refusal)) => {
-                    tracing::info!(%channel, %refusal, "it cannot be found out what was said in a direct message meanwhile");
+                    tracing::info!(%channel, %refusal, "missed direct messages cannot be read");
                     return Ok(None);
                 }
                 Err(error) => {
-                    tracing::debug!(%channel, %error, "Discord does not say what a channel's newest message is");
-                    sleep(ASKED_AGAIN * 2_u32.pow(tries)).await;
+                    tracing::debug!(%channel, %error, "a channel's newest message cannot be requested");
+                    sleep(FIRST_RETRY * 2_u32.pow(tries)).await;
                 }
             }
         }
-        // There is none newer: it is read as if something had been said just now, and recorded if that fails.
+        // Assume that a message was sent just now: the channel is read, and a failure is recorded as a gap.
         Ok(Some(self.reader.newest_by_now()))
     }
 
-    /// Hands over what was read, the oldest first, and records it.
-    async fn fill(&self, channel_ref: &ChannelRef, guild: Option<Snowflake>, filled: Filled<reader::Told>) {
+    /// Hands over the messages, the oldest first, and then reports the catch-up with its gap.
+    async fn hand_over(&self, channel_ref: &ChannelRef, guild: Option<Snowflake>, filled: Filled<reader::RawMessage>) {
         let Filled { channel, messages, gap } = filled;
         let outcome = gap.map_or("whole", |gap| code(gap.why));
         self.instruments.discord_backfills.add(1, [outcome]);
@@ -93,22 +93,22 @@ impl Ears {
         }
         let mut read = 0;
         for (message, data) in messages {
-            let told = Told { guild, channel, message, data, is_edit: false };
-            read += u32::from(self.message(&told).await);
-            self.discord.known().saw(channel, message);
+            let received = ReceivedMessage { guild, channel, message, data, is_edit: false };
+            read += u32::from(self.message(&received).await);
+            self.discord.cache().message_seen(channel, message);
         }
         let missed = gap.map(|gap| Missed {
             after: gap.after.to_string().into(),
             before: gap.before.to_string().into(),
             why: code(gap.why),
         });
-        tracing::info!(%channel, read, missed = missed.as_ref().map_or("nothing", |missed| missed.why), "read what was said meanwhile");
-        patiently(self, channel, || self.inbound_events.caught_up(channel_ref, read, missed.clone())).await;
+        tracing::info!(%channel, read, missed = missed.as_ref().map_or("nothing", |missed| missed.why), "read missed messages");
+        until_accepted(self, channel, || self.inbound_events.caught_up(channel_ref, read, missed.clone())).await;
     }
 }
 
-/// Whoever reads is gone: everything ends.
-struct Gone;
+/// The reader has ended, because the server is stopping.
+struct ReaderGone;
 
 /// The stable code of a gap.
 const fn code(left: Left) -> &'static str {

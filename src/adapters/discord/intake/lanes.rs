@@ -1,4 +1,4 @@
-//! Lanes: what is to be put on record waits for what came before it in its channel, and for nothing else.
+//! Lanes: work waits for earlier work of its channel, and for nothing else.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,35 +10,43 @@ use tokio::task::JoinSet;
 
 use super::super::dispatch::Receipt;
 use super::super::snowflake::Snowflake;
-use super::Ears;
+use super::SharedIntake;
 use crate::telemetry::instruments::NONE;
 use crate::telemetry::instruments::kinds::Counted;
 
-/// Events of one connection that may be under way; with more, the connection has to wait.
-pub(super) const MOST_UNDER_WAY: usize = 1_024;
-/// Messages that may wait in a channel that catches up; what is said after them is read with what comes next to be caught up with.
-pub(super) const MOST_BEHIND: usize = 64;
-/// The same for all channels of a connection together.
-const MOST_BEHIND_IN_ALL: usize = 4_096;
+/// The most events of one connection in flight. Above this, the connection waits.
+pub(super) const MAX_IN_FLIGHT: usize = 1_024;
+/// The most messages that wait in a channel that catches up. Later messages are left to another backfill of the channel.
+pub(super) const MAX_WAITING_PER_CHANNEL: usize = 64;
+/// The most messages that wait in all catching-up channels of a connection together.
+const MAX_WAITING_TOTAL: usize = 4_096;
 
-/// Something that follows from an event.
+/// Work that follows from an event.
 #[derive(Debug)]
 pub(super) enum Work {
-    /// Somebody said something, or wrote it anew.
-    Message(Told),
-    /// Messages were taken back.
-    Deleted { guild: Option<Snowflake>, channel: Snowflake, messages: Vec<Arc<str>> },
-    /// A channel is gone for good.
-    ChannelGone { guild: Snowflake, channel: Snowflake },
-    /// The bot is in a guild no more.
-    GuildGone { guild: Snowflake },
-    /// More may have been said in a channel than was heard.
+    /// A new or edited message.
+    Message(ReceivedMessage),
+    Deleted {
+        guild: Option<Snowflake>,
+        channel: Snowflake,
+        messages: Vec<Arc<str>>,
+    },
+    /// A channel was deleted.
+    ChannelGone {
+        guild: Snowflake,
+        channel: Snowflake,
+    },
+    /// The bot left a guild.
+    GuildGone {
+        guild: Snowflake,
+    },
+    /// A channel may have missed messages.
     CatchUp(Behind),
 }
 
-/// A message as it was told.
+/// A message event, not parsed yet.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct ReceivedMessage {
     pub guild: Option<Snowflake>,
     pub channel: Snowflake,
     pub message: Snowflake,
@@ -46,68 +54,68 @@ pub(super) struct Told {
     pub is_edit: bool,
 }
 
-/// A channel that may have heard less than was said.
+/// A channel that may have missed messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Behind {
     pub guild: Option<Snowflake>,
     pub channel: Snowflake,
-    /// Its newest message; none: it has to be asked for.
+    /// Its newest message. None: it must be requested.
     pub newest: Option<Snowflake>,
 }
 
-/// The lanes of one connection. Dropped, whatever waits in them was never taken.
+/// The lanes of one connection. Dropping it discards the waiting work, whose receipts are then lost.
 pub(super) struct Lanes {
-    ears: Arc<Ears>,
+    shared: Arc<SharedIntake>,
     open: Arc<Open>,
     tasks: JoinSet<()>,
-    room: Arc<Semaphore>,
-    behind: Arc<Semaphore>,
+    in_flight: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
 }
 
 #[derive(Default)]
 struct Open(Mutex<BTreeMap<Snowflake, Lane>>);
 
-/// There as long as its task runs.
+/// Exists as long as its task runs.
 #[derive(Default)]
 struct Lane {
     waiting: VecDeque<Job>,
-    /// How often it has to catch up, that under way included.
+    /// The number of catch-ups that are waiting or running.
     catching_up: usize,
 }
 
 struct Job {
     work: Work,
-    shares: Vec<Share>,
-    room: Option<OwnedSemaphorePermit>,
+    shares: Vec<ReceiptShare>,
+    permit: Option<OwnedSemaphorePermit>,
     _counted: Counted,
 }
 
-/// One of the things that follow from an event. All have to be kept; one that is dropped loses the event.
+/// One piece of work's share in the receipt of its event. The receipt is stored once all shares are; dropping a share loses the event.
 #[derive(Debug)]
-pub(super) struct Share(Option<Arc<Whole>>);
+pub(super) struct ReceiptShare(Option<Arc<SharedReceipt>>);
 
 #[derive(Debug)]
-struct Whole {
+struct SharedReceipt {
     left: AtomicUsize,
     receipt: Mutex<Option<Receipt>>,
 }
 
 impl Work {
-    /// Whose lane it belongs into.
+    /// The key of its lane: a channel, or a guild that the bot left.
     const fn lane(&self) -> Snowflake {
         match self {
-            Self::Message(told) => told.channel,
+            Self::Message(received) => received.channel,
             Self::CatchUp(behind) => behind.channel,
             Self::Deleted { channel, .. } | Self::ChannelGone { channel, .. } => *channel,
             Self::GuildGone { guild } => *guild,
         }
     }
 
-    /// The message that can as well be read later.
-    const fn readable_later(&self) -> Option<Behind> {
+    /// The backfill that can replace this work: only new messages can be read later.
+    const fn as_catch_up(&self) -> Option<Behind> {
         match self {
-            Self::Message(told) if !told.is_edit => {
-                Some(Behind { guild: told.guild, channel: told.channel, newest: Some(told.message) })
+            Self::Message(received) if !received.is_edit => {
+                Some(Behind { guild: received.guild, channel: received.channel, newest: Some(received.message) })
             }
             _ => None,
         }
@@ -115,47 +123,47 @@ impl Work {
 }
 
 impl Lanes {
-    pub fn new(ears: &Arc<Ears>) -> Self {
+    pub fn new(shared: &Arc<SharedIntake>) -> Self {
         Self {
-            ears: Arc::clone(ears),
+            shared: Arc::clone(shared),
             open: Arc::default(),
             tasks: JoinSet::new(),
-            room: Arc::new(Semaphore::new(MOST_UNDER_WAY)),
-            behind: Arc::new(Semaphore::new(MOST_BEHIND_IN_ALL)),
+            in_flight: Arc::new(Semaphore::new(MAX_IN_FLIGHT)),
+            waiting: Arc::new(Semaphore::new(MAX_WAITING_TOTAL)),
         }
     }
 
-    /// Puts something at the end of its lane. Waits while too much is under way.
-    pub async fn put(&mut self, work: Work, share: Share) {
+    /// Adds work to the end of its lane. Waits while too much is in flight.
+    pub async fn put(&mut self, work: Work, share: ReceiptShare) {
         while self.tasks.try_join_next().is_some() {}
-        let counted = self.ears.instruments.discord_under_way.one(NONE);
-        let mut job = Job { work, shares: vec![share], room: None, _counted: counted };
-        // Of those there are no more than channels.
+        let counted = self.shared.instruments.discord_under_way.one(NONE);
+        let mut job = Job { work, shares: vec![share], permit: None, _counted: counted };
+        // Catch-ups need no permit: there are at most as many as channels.
         if !matches!(job.work, Work::CatchUp(_)) {
-            let Some(given_back) = self.put_behind(job) else { return };
-            job = given_back;
-            job.room = Arc::clone(&self.room).acquire_owned().await.ok();
+            let Some(returned) = self.queue_behind_catch_up(job) else { return };
+            job = returned;
+            job.permit = Arc::clone(&self.in_flight).acquire_owned().await.ok();
         }
         let key = job.work.lane();
         if self.open.push(key, job) {
-            let (ears, open) = (Arc::clone(&self.ears), Arc::clone(&self.open));
-            self.tasks.spawn(async move { run(&ears, &open, key).await });
+            let (shared, open) = (Arc::clone(&self.shared), Arc::clone(&self.open));
+            self.tasks.spawn(async move { run(&shared, &open, key).await });
         }
     }
 
-    /// Has something wait in a lane that catches up, which may take minutes: there it takes no room from other channels. Where too much
-    /// waits already, a message is left to be read. Gives back what goes the usual way.
-    fn put_behind(&self, mut job: Job) -> Option<Job> {
+    /// Lets work wait in a lane that catches up, which may take minutes. There it does not count against the connection's limit. If too much
+    /// waits already, a message is left to another backfill. Returns the job if it must be queued in the usual way.
+    fn queue_behind_catch_up(&self, mut job: Job) -> Option<Job> {
         let mut open = self.open.lock();
         let Some(lane) = open.get_mut(&job.work.lane()).filter(|lane| lane.catching_up > 0) else { return Some(job) };
-        if lane.waiting.len() < MOST_BEHIND
-            && let Ok(room) = Arc::clone(&self.behind).try_acquire_owned()
+        if lane.waiting.len() < MAX_WAITING_PER_CHANNEL
+            && let Ok(permit) = Arc::clone(&self.waiting).try_acquire_owned()
         {
-            job.room = Some(room);
+            job.permit = Some(permit);
             lane.waiting.push_back(job);
             return None;
         }
-        let Some(behind) = job.work.readable_later().filter(|_| self.ears.reads) else { return Some(job) };
+        let Some(behind) = job.work.as_catch_up().filter(|_| self.shared.backfills) else { return Some(job) };
         match lane.waiting.back_mut() {
             Some(Job { work: Work::CatchUp(last), shares, .. }) => {
                 last.newest = last.newest.max(behind.newest);
@@ -177,14 +185,14 @@ impl Drop for Lanes {
     }
 }
 
-/// Does what waits in a lane until nothing does.
-async fn run(ears: &Arc<Ears>, open: &Open, key: Snowflake) {
-    while let Some(Job { work, shares, room, _counted }) = open.next(key) {
+/// Works through a lane until it is empty.
+async fn run(shared: &Arc<SharedIntake>, open: &Open, key: Snowflake) {
+    while let Some(Job { work, shares, permit, _counted }) = open.next(key) {
         let is_catching_up = matches!(work, Work::CatchUp(_));
-        if ears.unless_it_panics(key, ears.carry_out(work)).await.unwrap_or(true) {
-            shares.into_iter().for_each(Share::kept);
+        if shared.catch_panic(key, shared.carry_out(work)).await.unwrap_or(true) {
+            shares.into_iter().for_each(ReceiptShare::kept);
         }
-        drop(room);
+        drop(permit);
         if is_catching_up && let Some(lane) = open.lock().get_mut(&key) {
             lane.catching_up -= 1;
         }
@@ -192,7 +200,7 @@ async fn run(ears: &Arc<Ears>, open: &Open, key: Snowflake) {
 }
 
 impl Open {
-    /// Puts something at the end of a lane. True: the lane is new, and needs somebody who runs it.
+    /// Adds a job to the end of a lane. True: the lane is new and needs a task.
     fn push(&self, key: Snowflake, job: Job) -> bool {
         let mut open = self.lock();
         let is_new = !open.contains_key(&key);
@@ -202,7 +210,7 @@ impl Open {
         is_new
     }
 
-    /// What comes next in a lane; none, and the lane is closed.
+    /// Takes the next job of a lane. If there is none, closes the lane.
     fn next(&self, key: Snowflake) -> Option<Job> {
         let mut open = self.lock();
         let next = open.get_mut(&key).and_then(|lane| lane.waiting.pop_front());
@@ -212,20 +220,20 @@ impl Open {
         next
     }
 
-    // Nothing in here is half done when somebody panics.
+    // A poisoned lock is safe to use: no update here can stop half way.
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Snowflake, Lane>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Share {
-    /// So many shares of an event.
+impl ReceiptShare {
+    /// Splits a receipt into `count` shares.
     pub fn split(receipt: Receipt, count: usize) -> Vec<Self> {
-        let whole = Arc::new(Whole { left: AtomicUsize::new(count), receipt: Mutex::new(Some(receipt)) });
+        let whole = Arc::new(SharedReceipt { left: AtomicUsize::new(count), receipt: Mutex::new(Some(receipt)) });
         (0..count).map(|_| Self(Some(Arc::clone(&whole)))).collect()
     }
 
-    /// What follows is on record.
+    /// Reports that this piece of work is on record.
     pub fn kept(mut self) {
         let Some(whole) = self.0.take() else { return };
         if whole.left.fetch_sub(1, Ordering::AcqRel) == 1
@@ -236,7 +244,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for ReceiptShare {
     fn drop(&mut self) {
         if let Some(whole) = self.0.take() {
             drop(whole.take());
@@ -244,7 +252,7 @@ impl Drop for Share {
     }
 }
 
-impl Whole {
+impl SharedReceipt {
     fn take(&self) -> Option<Receipt> {
         self.receipt.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -1,6 +1,6 @@
-//! Marks: how far a channel was heard where nothing of it is on record, as with bots that are ignored.
+//! Marks: how far a channel was received. They matter where messages are not journaled, such as those of ignored bots.
 //!
-//! They save questions after a downtime, no more: one that is lost costs reading the same again.
+//! They only save requests after a downtime. If a mark is lost, the same messages are read again.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,28 +16,28 @@ use super::super::snowflake::Snowflake;
 use crate::domain::id::GuildId;
 use crate::ports::notes::Notes;
 
-/// What the names of these notes begin with; the channel's id follows.
-const BEGINNING: &str = "discord/heard/";
-/// Marks are gathered for so long.
-const GATHERED: Duration = Duration::from_secs(1);
-/// After a failure they are gathered for so long.
-const TRIED_AGAIN: Duration = Duration::from_secs(10);
-/// Guilds whose notes are written at once.
-const AT_ONCE: usize = 8;
+/// The prefix of the notes' names. The channel's id follows.
+const NAME_PREFIX: &str = "discord/incoming/";
+/// How long marks are collected before they are written.
+const BATCH_INTERVAL: Duration = Duration::from_secs(1);
+/// The wait after a failed write.
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
+/// The number of guilds whose notes are written concurrently.
+const CONCURRENT_WRITES: usize = 8;
 
-/// Where they are. What writes them ends when it is dropped.
+/// The task that writes the marks ends when this is dropped.
 pub(super) struct Marks {
     inner: Arc<Inner>,
     _task: JoinSet<()>,
 }
 
-/// By channel; none: the channel is gone, and its mark goes.
-type OfGuild = BTreeMap<Snowflake, Option<Snowflake>>;
+/// The marks of a guild by channel. None: the channel is gone, and its mark must be deleted.
+type GuildMarks = BTreeMap<Snowflake, Option<Snowflake>>;
 
 struct Inner {
     notes: Arc<dyn Notes>,
-    /// Those that are not written yet.
-    unwritten: Mutex<BTreeMap<GuildId, OfGuild>>,
+    /// Marks that are not written yet.
+    unwritten: Mutex<BTreeMap<GuildId, GuildMarks>>,
     changed: Notify,
 }
 
@@ -46,11 +46,11 @@ impl Marks {
         let inner = Arc::new(Inner { notes, unwritten: Mutex::default(), changed: Notify::new() });
         let mut task = JoinSet::new();
         let writer = Arc::clone(&inner);
-        task.spawn(async move { writer.write_on().await });
+        task.spawn(async move { writer.write_loop().await });
         Self { inner, _task: task }
     }
 
-    /// A channel was heard up to this message.
+    /// Records that a channel was received up to this message.
     pub fn mark(&self, guild: &GuildId, channel: Snowflake, message: Snowflake) {
         let mut unwritten = self.inner.lock();
         let mark = unwritten.entry(guild.clone()).or_default().entry(channel).or_default();
@@ -59,13 +59,13 @@ impl Marks {
         self.inner.changed.notify_one();
     }
 
-    /// A channel is gone.
+    /// Deletes the mark of a channel that is gone.
     pub fn forget(&self, guild: &GuildId, channel: Snowflake) {
         self.inner.lock().entry(guild.clone()).or_default().insert(channel, None);
         self.inner.changed.notify_one();
     }
 
-    /// How far a channel was heard. What cannot be read is none.
+    /// The newest received message of a channel. None if there is no readable mark.
     pub async fn read(&self, guild: &GuildId, channel: Snowflake) -> Option<Snowflake> {
         let unwritten = self.inner.lock().get(guild).and_then(|marks| marks.get(&channel)).copied();
         if let Some(unwritten) = unwritten {
@@ -74,7 +74,7 @@ impl Marks {
         match self.inner.notes.read(Some(guild), &name(channel)).await {
             Ok(note) => std::str::from_utf8(&note?).ok()?.parse().ok(),
             Err(error) => {
-                tracing::warn!(%channel, %error, "how far a channel was heard cannot be read; more of it may be read again");
+                tracing::warn!(%channel, %error, "the mark of a channel cannot be read; messages may be read again");
                 None
             }
         }
@@ -82,32 +82,32 @@ impl Marks {
 }
 
 impl Inner {
-    async fn write_on(&self) {
+    async fn write_loop(&self) {
         loop {
             self.changed.notified().await;
-            sleep(GATHERED).await;
+            sleep(BATCH_INTERVAL).await;
             while !self.write().await {
-                sleep(TRIED_AGAIN).await;
+                sleep(RETRY_INTERVAL).await;
             }
         }
     }
 
-    /// Writes what is not written yet. False: some of it could not be.
+    /// Writes all pending marks. False: some could not be written.
     async fn write(&self) -> bool {
-        let gathered = self.lock().clone();
-        let written = stream::iter(gathered).map(|(guild, marks)| async move {
+        let pending = self.lock().clone();
+        let written = stream::iter(pending).map(|(guild, marks)| async move {
             let notes = marks.iter().map(|(channel, mark)| (name(*channel), mark.map(|mark| mark.to_string().into_bytes())));
             let outcome = self.notes.write(Some(&guild), notes.collect()).await;
             (guild, marks, outcome)
         });
-        let mut written = written.buffer_unordered(AT_ONCE);
+        let mut written = written.buffer_unordered(CONCURRENT_WRITES);
         let mut is_done = true;
         while let Some((guild, marks, outcome)) = written.next().await {
             match outcome {
-                Ok(()) => self.is_written(&guild, &marks),
+                Ok(()) => self.remove_written(&guild, &marks),
                 Err(error) => {
                     if is_done {
-                        tracing::warn!(%error, "how far channels were heard cannot be kept; it is tried again");
+                        tracing::warn!(%error, "the marks of channels cannot be written; retrying");
                     }
                     is_done = false;
                 }
@@ -116,8 +116,8 @@ impl Inner {
         is_done
     }
 
-    /// What changed meanwhile stays.
-    fn is_written(&self, guild: &GuildId, written: &OfGuild) {
+    /// Removes written marks from the pending ones, except those that changed meanwhile.
+    fn remove_written(&self, guild: &GuildId, written: &GuildMarks) {
         let mut unwritten = self.lock();
         let Some(marks) = unwritten.get_mut(guild) else { return };
         marks.retain(|channel, mark| written.get(channel) != Some(&*mark));
@@ -126,12 +126,12 @@ impl Inner {
         }
     }
 
-    // Nothing in here is half done when somebody panics.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<GuildId, OfGuild>> {
+    // A poisoned lock is safe to use: no update here can stop half way.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<GuildId, GuildMarks>> {
         self.unwritten.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn name(channel: Snowflake) -> String {
-    format!("{BEGINNING}{channel}")
+    format!("{NAME_PREFIX}{channel}")
 }

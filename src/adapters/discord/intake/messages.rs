@@ -1,4 +1,4 @@
-//! Messages: whether anybody listens, and what becomes of them.
+//! Handles messages: checks whether a channel has companions, and hands its messages over.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -6,51 +6,49 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout};
 
-use super::super::heard::{Heard, Why};
+use super::super::incoming::{IgnoreReason, Incoming};
 use super::super::rest::Request;
 use super::super::snowflake::Snowflake;
 use super::super::wire;
-use super::lanes::{Told, Work};
-use super::telling::patiently;
-use super::wording;
-use super::{Ears, Intake};
+use super::conversion;
+use super::handover::until_accepted;
+use super::lanes::{ReceivedMessage, Work};
+use super::{Intake, SharedIntake};
 use crate::domain::message::Role;
 use crate::ports::inbound_events::{Acceptance, ChannelRef};
 
-/// If Discord did not tell the time, it is asked again after this.
-const TIME_ASKED_AGAIN: Duration = Duration::from_secs(30);
-/// A message waits so long for the time at most.
-const TIME_AWAITED: Duration = Duration::from_secs(3);
+/// The wait before Discord's time is requested again.
+const CLOCK_RETRY: Duration = Duration::from_secs(30);
+/// The longest time that a message waits for Discord's time.
+const CLOCK_WAIT: Duration = Duration::from_secs(3);
 
 impl Intake {
-    /// Somebody said something.
-    pub(super) fn said(&self, at: wire::Whereabouts, data: Box<RawValue>) -> Vec<Work> {
+    pub(super) fn message_created(&self, at: wire::MessageLocation, data: Box<RawValue>) -> Vec<Work> {
         let (channel, message) = (at.channel_id.0, at.id.0);
-        let work = self.told(at, data, false);
-        if !work.is_empty() || self.ears.discord.known().knows_channel(channel) {
-            self.ears.discord.known().saw(channel, message);
+        let work = self.received(at, data, false);
+        if !work.is_empty() || self.shared.discord.cache().has_channel(channel) {
+            self.shared.discord.cache().message_seen(channel, message);
         }
         work
     }
 
-    /// Somebody wrote a message anew.
-    pub(super) fn edited(&self, at: wire::Whereabouts, data: Box<RawValue>) -> Vec<Work> {
-        self.told(at, data, true)
+    pub(super) fn message_edited(&self, at: wire::MessageLocation, data: Box<RawValue>) -> Vec<Work> {
+        self.received(at, data, true)
     }
 
-    fn told(&self, at: wire::Whereabouts, data: Box<RawValue>, is_edit: bool) -> Vec<Work> {
+    fn received(&self, at: wire::MessageLocation, data: Box<RawValue>, is_edit: bool) -> Vec<Work> {
         let (guild, channel, message) = (at.guild_id.map(|id| id.0), at.channel_id.0, at.id.0);
-        if !self.ears.may_listen(guild, channel) {
+        if !self.shared.may_listen(guild, channel) {
             if !is_edit {
-                self.ears.count("elsewhere");
+                self.shared.count("elsewhere");
             }
             return Vec::new();
         }
-        vec![Work::Message(Told { guild, channel, message, data, is_edit })]
+        vec![Work::Message(ReceivedMessage { guild, channel, message, data, is_edit })]
     }
 
-    /// Messages were taken back. That is told wherever it was: what is on record goes, also where nobody lives any more.
-    pub(super) fn deleted(&self, guild: Option<wire::Id>, channel: wire::Id, messages: &[wire::Id]) -> Vec<Work> {
+    /// Deletions are handed over for every channel. The record of a deleted message is deleted even where there are no companions any more.
+    pub(super) fn messages_deleted(&self, guild: Option<wire::Id>, channel: wire::Id, messages: &[wire::Id]) -> Vec<Work> {
         if messages.is_empty() {
             return Vec::new();
         }
@@ -59,109 +57,116 @@ impl Intake {
     }
 }
 
-impl Ears {
-    /// Takes in what was said, or written anew. Returns whether it was handed over.
-    pub(super) async fn message(&self, told: &Told) -> bool {
-        self.unless_it_panics(told.channel, self.take_in(told)).await.unwrap_or(false)
+impl SharedIntake {
+    /// Handles a new or edited message. Returns whether it was handed over.
+    pub(super) async fn message(&self, received: &ReceivedMessage) -> bool {
+        self.catch_panic(received.channel, self.process(received)).await.unwrap_or(false)
     }
 
-    async fn take_in(&self, told: &Told) -> bool {
-        let points_at_something = ["<@&", "<#"].iter().any(|mark| told.data.get().contains(mark));
-        self.get_acquainted(told.guild, told.channel, points_at_something).await;
-        let channel_ref = self.discord.known().channel_ref(told.guild, told.channel);
+    async fn process(&self, received: &ReceivedMessage) -> bool {
+        let has_references = ["<@&", "<#"].iter().any(|mark| received.data.get().contains(mark));
+        self.look_up_missing(received.guild, received.channel, has_references).await;
+        let channel_ref = self.discord.cache().channel_ref(received.guild, received.channel);
         if !self.inbound_events.listens(&channel_ref) {
-            if !told.is_edit {
+            if !received.is_edit {
                 self.count("elsewhere");
             }
             return false;
         }
-        let bot = self.who().await;
-        self.know_the_time().await;
-        let message: wire::Message = match serde_json::from_str(told.data.get()) {
+        let bot = self.bot_ids().await;
+        self.refresh_clock().await;
+        let message: wire::Message = match serde_json::from_str(received.data.get()) {
             Ok(message) => message,
             Err(error) => {
-                self.unreadable(if told.is_edit { "MESSAGE_UPDATE" } else { "MESSAGE_CREATE" }, &error);
-                self.marks.mark(&channel_ref.guild, told.channel, told.message);
+                self.unreadable(if received.is_edit { "MESSAGE_UPDATE" } else { "MESSAGE_CREATE" }, &error);
+                self.marks.mark(&channel_ref.guild, received.channel, received.message);
                 return false;
             }
         };
-        let heard = wording::read(&message, bot, self.discord.known().names(told.guild));
-        if told.is_edit {
-            self.edited(told, &channel_ref, heard).await
+        let incoming = conversion::classify_message(&message, bot, self.discord.cache().names(received.guild));
+        if received.is_edit {
+            self.hand_over_edit(received, &channel_ref, incoming).await
         } else {
-            self.said(told, &channel_ref, &message, heard).await
+            self.hand_over_new(received, &channel_ref, &message, incoming).await
         }
     }
 
-    async fn edited(&self, told: &Told, channel_ref: &ChannelRef, heard: Heard) -> bool {
-        let Heard::Said(said) = heard else { return false };
-        let (id, text) = (said.id.to_string(), said.text.into());
+    async fn hand_over_edit(&self, received: &ReceivedMessage, channel_ref: &ChannelRef, incoming: Incoming) -> bool {
+        let Incoming::Message(message) = incoming else { return false };
+        let (id, text) = (message.id.to_string(), message.text.into());
         let edited = || self.inbound_events.edited(channel_ref, &id, std::sync::Arc::clone(&text));
-        patiently(self, told.channel, edited).await.is_some()
+        until_accepted(self, received.channel, edited).await.is_some()
     }
 
-    async fn said(&self, told: &Told, channel_ref: &ChannelRef, message: &wire::Message, heard: Heard) -> bool {
-        let said = match heard {
-            Heard::Said(said) => said,
-            Heard::Ours(_) => return self.left_out(told, channel_ref, "ours"),
-            Heard::Not(Why::NoTalk) => return self.left_out(told, channel_ref, "no_talk"),
-            Heard::Not(Why::NotForAll) => return self.left_out(told, channel_ref, "not_for_all"),
-            Heard::Not(Why::Empty) => return self.left_out(told, channel_ref, "empty"),
+    async fn hand_over_new(
+        &self,
+        received: &ReceivedMessage,
+        channel_ref: &ChannelRef,
+        message: &wire::Message,
+        incoming: Incoming,
+    ) -> bool {
+        let message_in = match incoming {
+            Incoming::Message(message_in) => message_in,
+            Incoming::Ours(_) => return self.skip(received, channel_ref, "ours"),
+            Incoming::Ignored(IgnoreReason::NotConversation) => return self.skip(received, channel_ref, "no_talk"),
+            Incoming::Ignored(IgnoreReason::NotPublic) => return self.skip(received, channel_ref, "not_for_all"),
+            Incoming::Ignored(IgnoreReason::Empty) => return self.skip(received, channel_ref, "empty"),
         };
-        let known = self.discord.known();
-        let from = said.from.clone();
+        let cache = self.discord.cache();
+        let from = message_in.from.clone();
         let person = Snowflake::of_person(&from.id).filter(|_| from.role == Role::Person);
-        let own_role = told.guild.and_then(|guild| known.own_role(guild));
-        let to_all = told.guild.is_none() || own_role.is_some_and(|role| message.mentions_role(role));
-        if told.guild.is_none() && person.is_some() {
-            known.is_direct(told.channel, &from.name);
+        let own_role = received.guild.and_then(|guild| cache.own_role(guild));
+        let to_all = received.guild.is_none() || own_role.is_some_and(|role| message.mentions_role(role));
+        if received.guild.is_none() && person.is_some() {
+            cache.set_direct(received.channel, &from.name);
         }
-        let inbound_message = wording::worded(said, to_all, self.discord.clocks());
-        let taken = patiently(self, told.channel, || self.inbound_events.said(channel_ref, inbound_message.clone())).await;
-        match taken {
-            Some(Acceptance::New(_) | Acceptance::Known(_)) => {
+        let inbound_message = conversion::to_inbound(message_in, to_all, self.discord.clocks());
+        let accepted =
+            until_accepted(self, received.channel, || self.inbound_events.said(channel_ref, inbound_message.clone())).await;
+        match accepted {
+            Some(Acceptance::New(_) | Acceptance::Duplicate(_)) => {
                 if let Some(person) = person {
-                    known.spoke(told.guild, told.channel, person, &from.name);
+                    cache.person_spoke(received.guild, received.channel, person, &from.name);
                 }
-                self.count(if matches!(taken, Some(Acceptance::New(_))) { "taken" } else { "known" });
+                self.count(if matches!(accepted, Some(Acceptance::New(_))) { "taken" } else { "known" });
             }
-            Some(Acceptance::Not) => {
+            Some(Acceptance::Ignored) => {
                 if let Some(person) = person {
-                    known.hushed(told.channel, person);
+                    cache.person_opted_out(received.channel, person);
                 }
-                self.left_out(told, channel_ref, "not_taken");
+                self.skip(received, channel_ref, "not_taken");
             }
             None => {
-                self.left_out(told, channel_ref, "broken");
+                self.skip(received, channel_ref, "broken");
             }
         }
-        taken.is_some()
+        accepted.is_some()
     }
 
-    /// Has Discord tell the time, if this machine's clock was set since it told it last: else the age of what is said is not known.
-    /// One message waits for that, at most [`TIME_AWAITED`]. The others go on.
-    async fn know_the_time(&self) {
+    /// Makes a request to learn Discord's time, if this machine's clock was set since the last response. Without it, the age of messages is
+    /// unknown. One message waits for the response, for at most [`CLOCK_WAIT`]; the others do not wait.
+    async fn refresh_clock(&self) {
         if !self.discord.clocks().was_set() {
             return;
         }
         {
-            let mut asked_at = self.asked_the_time.lock().unwrap_or_else(PoisonError::into_inner);
-            if asked_at.is_some_and(|at| at.elapsed() < TIME_ASKED_AGAIN) {
+            let mut asked_at = self.clock_requested_at.lock().unwrap_or_else(PoisonError::into_inner);
+            if asked_at.is_some_and(|at| at.elapsed() < CLOCK_RETRY) {
                 return;
             }
             *asked_at = Some(Instant::now());
         }
-        match timeout(TIME_AWAITED, self.discord.rest().tell(&Request::gateway())).await {
+        match timeout(CLOCK_WAIT, self.discord.rest().send(&Request::gateway())).await {
             Ok(Ok(_)) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "this machine's clock was set, and Discord does not tell the time"),
-            Err(_) => tracing::debug!("this machine's clock was set, and Discord does not tell the time soon"),
+            Ok(Err(error)) => tracing::debug!(%error, "this machine's clock was set, and Discord's time cannot be requested"),
+            Err(_) => tracing::debug!("this machine's clock was set, and Discord's time is not known in time"),
         }
     }
 
-    /// A message that is not on record was heard all the same: it need not be read after a downtime.
-    fn left_out(&self, told: &Told, channel_ref: &ChannelRef, why: &'static str) -> bool {
+    /// Marks a message as received though it is not journaled, so that the backfill does not read it again after a downtime.
+    fn skip(&self, received: &ReceivedMessage, channel_ref: &ChannelRef, why: &'static str) -> bool {
         self.count(why);
-        self.marks.mark(&channel_ref.guild, told.channel, told.message);
+        self.marks.mark(&channel_ref.guild, received.channel, received.message);
         false
     }
 
@@ -169,9 +174,10 @@ impl Ears {
         self.instruments.discord_messages.add(1, [fate]);
     }
 
-    /// Whether somebody may listen in a channel. Where it is not known what the channel is, that has to be found out first.
+    /// Whether a channel may have companions. If the channel is unknown, it may, as long as its guild has any.
     pub(super) fn may_listen(&self, guild: Option<Snowflake>, channel: Snowflake) -> bool {
-        let known = self.discord.known();
-        self.inbound_events.listens(&known.channel_ref(guild, channel)) || (!known.knows_channel(channel) && self.lives_in(guild))
+        let cache = self.discord.cache();
+        self.inbound_events.listens(&cache.channel_ref(guild, channel))
+            || (!cache.has_channel(channel) && self.has_members(guild))
     }
 }

@@ -1,4 +1,4 @@
-//! Reads what was said while nobody listened: asks as `backfill.rs` plans, for all shards together.
+//! Reads missed messages for all shards, with requests in the order that `backfill.rs` plans.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -21,72 +21,72 @@ use crate::domain::moment::Moment;
 use crate::ports::clock::Clock;
 use crate::settings::discord::Discord as Settings;
 
-/// Questions under way at once.
-const AT_ONCE: usize = 8;
-/// Channels that are read and handed over: with more, nothing is asked for, since memory would fill with what the core does not take.
-const MOST_HANDED_OVER: usize = 32;
-/// How long it takes until a question is asked again, the first time; then twice as long each time.
-const ASKED_AGAIN: Duration = Duration::from_secs(1);
-const LATEST: Duration = Duration::from_secs(60);
+/// The most requests in flight.
+const MAX_IN_FLIGHT: usize = 8;
+/// The most channels whose messages wait to be handed over. Above this, nothing is requested, so that memory does not fill up.
+const MAX_UNDELIVERED: usize = 32;
+/// The first wait before a request is retried. It doubles each time, up to `MAX_RETRY_WAIT`.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+const MAX_RETRY_WAIT: Duration = Duration::from_secs(60);
 
-/// A message as it came.
-pub(super) type Told = (Snowflake, Box<RawValue>);
+/// A message with its id, not parsed yet.
+pub(super) type RawMessage = (Snowflake, Box<RawValue>);
 
-/// What was read of a channel, and the room that it takes: to be dropped once it is handed over.
-pub(super) type Read = (Filled<Told>, Option<OwnedSemaphorePermit>);
+/// The messages of a channel, and the permit that they hold until they are handed over.
+pub(super) type Read = (Filled<RawMessage>, Option<OwnedSemaphorePermit>);
 
-/// What the times of requests count from: no clock that may jump.
-type Began = (Moment, Instant);
+/// The origin of requests' times. It is monotonic, because the system clock may jump.
+type TimeOrigin = (Moment, Instant);
 
 /// The newest message of a channel, if it has one.
 type Newest = Result<Option<Snowflake>, Failed>;
 
-/// Whoever reads. It ends when it is dropped.
+/// Queues jobs for the reader's task, which ends when this is dropped.
 pub(super) struct Reader {
-    orders: mpsc::UnboundedSender<Order>,
+    jobs: mpsc::UnboundedSender<Job>,
     discord: Arc<Discord>,
     _task: JoinSet<()>,
 }
 
-/// Something that is to be read.
-enum Order {
+/// A job for the reader's task.
+enum Job {
     Read(Behind, oneshot::Sender<Read>),
-    Look(Snowflake, oneshot::Sender<Newest>),
+    Newest(Snowflake, oneshot::Sender<Newest>),
 }
 
-/// What came back.
-enum Came {
+/// A response to a request.
+enum Answer {
     Page(Snowflake, u64, Result<Vec<Box<RawValue>>, Failed>),
-    Looked(oneshot::Sender<Newest>, Newest),
+    Newest(oneshot::Sender<Newest>, Newest),
 }
 
-/// Whether a channel was looked at.
-enum Looks {
-    Asked,
+/// The result of trying to send the next lookup.
+enum LookupStep {
+    Sent,
     None,
     WaitUntil(Moment),
 }
 
-struct Reading {
+struct ReaderTask {
     discord: Arc<Discord>,
-    plan: Backfill<Told>,
-    /// By channel: who waits for it.
+    plan: Backfill<RawMessage>,
+    /// The waiting callers, by channel.
     waiting: BTreeMap<Snowflake, Waiting>,
-    looks: VecDeque<(Snowflake, oneshot::Sender<Newest>)>,
-    under_way: FuturesUnordered<BoxFuture<'static, Came>>,
-    /// For channels that are handed over.
-    room: Arc<Semaphore>,
-    /// There was none left when something was to be asked.
+    lookups: VecDeque<(Snowflake, oneshot::Sender<Newest>)>,
+    in_flight: FuturesUnordered<BoxFuture<'static, Answer>>,
+    /// Permits for channels that wait to be handed over.
+    undelivered: Arc<Semaphore>,
+    /// Whether no permit was free at the last attempt to send a request.
     is_full: bool,
-    began: Began,
-    numbered: u64,
+    began: TimeOrigin,
+    last_number: u64,
 }
 
 struct Waiting {
-    /// Tells an answer to this reading from one to a reading that was given up.
+    /// Separates responses for this read from those for an abandoned one.
     number: u64,
     tries: u32,
-    tell: oneshot::Sender<Read>,
+    reply: oneshot::Sender<Read>,
 }
 
 impl Reader {
@@ -95,30 +95,30 @@ impl Reader {
             messages: settings.backfill_messages,
             age: settings.backfill_age(),
             calls_per_second: usize::try_from(settings.backfill_calls_per_second).unwrap_or(1),
-            at_once: AT_ONCE,
+            at_once: MAX_IN_FLIGHT,
         };
-        let (orders, ordered) = mpsc::unbounded_channel();
-        let reading = Reading {
+        let (jobs, queued) = mpsc::unbounded_channel();
+        let reading = ReaderTask {
             discord: Arc::clone(&discord),
             plan: Backfill::new(limits),
             waiting: BTreeMap::new(),
-            looks: VecDeque::new(),
-            under_way: FuturesUnordered::new(),
-            room: Arc::new(Semaphore::new(MOST_HANDED_OVER)),
+            lookups: VecDeque::new(),
+            in_flight: FuturesUnordered::new(),
+            undelivered: Arc::new(Semaphore::new(MAX_UNDELIVERED)),
             is_full: false,
             began: (clock.now(), Instant::now()),
-            numbered: 0,
+            last_number: 0,
         };
         let mut task = JoinSet::new();
-        task.spawn(reading.read_on(ordered));
-        Self { orders, discord, _task: task }
+        task.spawn(reading.run(queued));
+        Self { jobs, discord, _task: task }
     }
 
-    /// Reads a channel. None: whoever reads is gone.
+    /// Reads a channel. None: the task has ended.
     pub async fn read(&self, behind: Behind) -> Option<Read> {
-        let (tell, told) = oneshot::channel();
-        self.orders.send(Order::Read(behind, tell)).ok()?;
-        told.await.ok()
+        let (reply, answer) = oneshot::channel();
+        self.jobs.send(Job::Read(behind, reply)).ok()?;
+        answer.await.ok()
     }
 
     /// An id that is newer than any message so far.
@@ -126,18 +126,18 @@ impl Reader {
         Snowflake::at(self.discord.clocks().now())
     }
 
-    /// Asks for the newest message of a channel. None: whoever reads is gone.
-    pub async fn look(&self, channel: Snowflake) -> Option<Newest> {
-        let (tell, told) = oneshot::channel();
-        self.orders.send(Order::Look(channel, tell)).ok()?;
-        told.await.ok()
+    /// Requests the newest message of a channel. None: the task has ended.
+    pub async fn newest(&self, channel: Snowflake) -> Option<Newest> {
+        let (reply, answer) = oneshot::channel();
+        self.jobs.send(Job::Newest(channel, reply)).ok()?;
+        answer.await.ok()
     }
 }
 
-impl Reading {
-    async fn read_on(mut self, mut ordered: mpsc::UnboundedReceiver<Order>) {
+impl ReaderTask {
+    async fn run(mut self, mut queued: mpsc::UnboundedReceiver<Job>) {
         loop {
-            let until = self.ask();
+            let until = self.send_due();
             let pause = async {
                 match until {
                     Some(until) => sleep(until).await,
@@ -145,102 +145,102 @@ impl Reading {
                 }
             };
             tokio::select! {
-                order = ordered.recv() => match order {
-                    Some(order) => self.ordered(order),
+                job = queued.recv() => match job {
+                    Some(job) => self.start(job),
                     None => return,
                 },
-                Some(came) = self.under_way.next(), if !self.under_way.is_empty() => self.came(came),
-                freed = Arc::clone(&self.room).acquire_owned(), if self.is_full => drop(freed),
+                Some(answer) = self.in_flight.next(), if !self.in_flight.is_empty() => self.answered(answer),
+                freed = Arc::clone(&self.undelivered).acquire_owned(), if self.is_full => drop(freed),
                 () = pause => {}
             }
         }
     }
 
-    /// When requests leave is counted by this.
+    /// The time for the plan of requests.
     fn now(&self) -> Moment {
         self.began.0 + self.began.1.elapsed()
     }
 
-    fn ordered(&mut self, order: Order) {
+    fn start(&mut self, job: Job) {
         let now = self.now();
-        match order {
-            Order::Look(channel, tell) => self.looks.push_back((channel, tell)),
-            Order::Read(behind, tell) => {
-                // Whoever asked before does not wait any more: its connection ended.
+        match job {
+            Job::Newest(channel, reply) => self.lookups.push_back((channel, reply)),
+            Job::Read(behind, reply) => {
+                // An earlier caller for this channel is gone: its connection ended.
                 self.plan.forget(|other| other.channel == behind.channel);
-                self.numbered += 1;
-                self.waiting.insert(behind.channel, Waiting { number: self.numbered, tries: 0, tell });
+                self.last_number += 1;
+                self.waiting.insert(behind.channel, Waiting { number: self.last_number, tries: 0, reply });
                 self.plan.add(behind, now, self.discord.clocks().now());
             }
         }
     }
 
-    /// Asks what may be asked now, and says how long nothing more may, unless an answer comes.
-    fn ask(&mut self) -> Option<Duration> {
+    /// Sends the requests that may be sent now. Returns how long to wait for the next one, unless a response comes.
+    fn send_due(&mut self) -> Option<Duration> {
         loop {
             let now = self.now();
-            self.is_full = self.room.available_permits() == 0;
+            self.is_full = self.undelivered.available_permits() == 0;
             let next =
                 if self.is_full { self.plan.filled().map_or(Next::AwaitAnswer, Next::Filled) } else { self.plan.next(now) };
             let next = match next {
                 Next::Ask(request) => {
                     self.page(request);
-                    // Pages and looks take turns.
-                    self.look(now);
+                    // Alternate between pages and lookups.
+                    self.look_up_next(now);
                     continue;
                 }
                 Next::Filled(filled) => {
                     if let Some(waiting) = self.waiting.remove(&filled.channel) {
                         let is_empty = filled.messages.is_empty();
-                        let room = Arc::clone(&self.room).try_acquire_owned().ok().filter(|_| !is_empty);
-                        // Whoever is not there any more asks again.
-                        let _ = waiting.tell.send((filled, room));
+                        let permit = Arc::clone(&self.undelivered).try_acquire_owned().ok().filter(|_| !is_empty);
+                        // If the caller is gone, a later one asks again.
+                        let _ = waiting.reply.send((filled, permit));
                     }
                     continue;
                 }
                 Next::WaitUntil(at) => Some(at),
                 Next::AwaitAnswer | Next::Over => None,
             };
-            match self.look(now) {
-                Looks::Asked => {}
-                Looks::None => return next.map(|at| at.since(now)),
-                Looks::WaitUntil(at) => return Some(next.map_or(at, |next| next.min(at)).since(now)),
+            match self.look_up_next(now) {
+                LookupStep::Sent => {}
+                LookupStep::None => return next.map(|at| at.since(now)),
+                LookupStep::WaitUntil(at) => return Some(next.map_or(at, |next| next.min(at)).since(now)),
             }
         }
     }
 
-    /// Asks for the newest message of the next channel, if it may.
-    fn look(&mut self, now: Moment) -> Looks {
-        while self.looks.front().is_some_and(|(_, tell)| tell.is_closed()) {
-            self.looks.pop_front();
+    /// Sends the next lookup of a newest message, if the plan allows it.
+    fn look_up_next(&mut self, now: Moment) -> LookupStep {
+        while self.lookups.front().is_some_and(|(_, reply)| reply.is_closed()) {
+            self.lookups.pop_front();
         }
-        let Some((channel, tell)) = self.looks.pop_front() else { return Looks::None };
+        let Some((channel, reply)) = self.lookups.pop_front() else { return LookupStep::None };
         if let Err(at) = self.plan.call(now) {
-            self.looks.push_front((channel, tell));
-            return Looks::WaitUntil(at);
+            self.lookups.push_front((channel, reply));
+            return LookupStep::WaitUntil(at);
         }
         let discord = Arc::clone(&self.discord);
-        self.under_way.push(Box::pin(async move { Came::Looked(tell, discord.look_at(channel).await) }));
-        Looks::Asked
+        self.in_flight.push(Box::pin(async move { Answer::Newest(reply, discord.fetch_channel(channel).await) }));
+        LookupStep::Sent
     }
 
     fn page(&mut self, request: Request) {
         let channel = request.channel;
-        let Some(waiting) = self.waiting.get(&channel).filter(|waiting| !waiting.tell.is_closed()) else {
+        let Some(waiting) = self.waiting.get(&channel).filter(|waiting| !waiting.reply.is_closed()) else {
             self.waiting.remove(&channel);
             return self.plan.forget(|behind| behind.channel == channel);
         };
         let (number, discord) = (waiting.number, Arc::clone(&self.discord));
-        self.under_way.push(Box::pin(async move { Came::Page(channel, number, discord.page(request).await) }));
+        self.in_flight.push(Box::pin(async move { Answer::Page(channel, number, discord.page(request).await) }));
     }
 
-    fn came(&mut self, came: Came) {
+    fn answered(&mut self, answer: Answer) {
         let now = self.now();
-        let (channel, number, page) = match came {
-            Came::Page(channel, number, page) => (channel, number, page),
-            Came::Looked(tell, newest) => {
-                // Whoever is not there any more asks again.
-                let _ = tell.send(newest);
+        let (channel, number, page) = match answer {
+            Answer::Page(channel, number, page) => (channel, number, page),
+            Answer::Newest(reply, newest) => {
+                // If the caller is gone, a later one asks again.
+                let _ = reply.send(newest);
                 return;
             }
         };
@@ -248,27 +248,27 @@ impl Reading {
         match page {
             Ok(page) => {
                 waiting.tries = 0;
-                self.plan.answered(channel, page.into_iter().filter_map(identified).collect(), now);
+                self.plan.answered(channel, page.into_iter().filter_map(with_id).collect(), now);
             }
-            // A token that is not taken any more says nothing of the channel.
+            // A 401 concerns the token, not the channel.
             Err(Failed::Refused(refusal)) if refusal.status != 401 => self.plan.failed(channel, Failure::Refused),
             Err(failed) => {
                 let after = if let Failed::NotNow { after, .. } = &failed { *after } else { None };
-                let after = after.unwrap_or(ASKED_AGAIN * 2_u32.saturating_pow(waiting.tries)).min(LATEST);
+                let after = after.unwrap_or(FIRST_RETRY * 2_u32.saturating_pow(waiting.tries)).min(MAX_RETRY_WAIT);
                 waiting.tries += 1;
-                tracing::debug!(%channel, error = %failed, "what was missed cannot be read yet");
+                tracing::debug!(%channel, error = %failed, "missed messages cannot be read yet");
                 self.plan.failed(channel, Failure::Later(now + after));
             }
         }
     }
 }
 
-/// A message with its id; none if that cannot be read.
-fn identified(data: Box<RawValue>) -> Option<(Snowflake, Told)> {
+/// A message with its id; none if the id cannot be parsed.
+fn with_id(data: Box<RawValue>) -> Option<(Snowflake, RawMessage)> {
     #[derive(serde::Deserialize)]
-    struct Identified {
+    struct WithId {
         id: wire::Id,
     }
-    let Identified { id } = serde_json::from_str(data.get()).ok()?;
+    let WithId { id } = serde_json::from_str(data.get()).ok()?;
     Some((id.0, (id.0, data)))
 }

@@ -7,7 +7,7 @@ const READ: &str = "GET /channels/{channel}/messages";
 const TYPE: &str = "POST /channels/{channel}/typing";
 
 #[test]
-fn a_route_that_is_not_known_yet_is_tried_alone() {
+fn the_first_request_of_an_unknown_route_is_sent_alone() {
     let mut limits = Limits::default();
 
     assert_eq!(limits.ask(&read(1), NOW), Ask::Go);
@@ -19,17 +19,17 @@ fn a_route_that_is_not_known_yet_is_tried_alone() {
 }
 
 #[test]
-fn what_answers_tell_is_kept_to() {
+fn limits_of_answers_are_obeyed() {
     let mut limits = Limits::default();
     limits.ask(&read(1), NOW);
     limits.answered(&read(1), &ok("abc", 2, 4.5), NOW);
 
-    let asked: Vec<_> = (0..3).map(|_| limits.ask(&read(1), NOW)).collect();
+    let results: Vec<_> = (0..3).map(|_| limits.ask(&read(1), NOW)).collect();
 
     let reset = NOW + Duration::from_millis(4_500);
-    assert_eq!(asked, [Ask::Go, Ask::Go, Ask::WaitUntil(reset)]);
+    assert_eq!(results, [Ask::Go, Ask::Go, Ask::WaitUntil(reset)]);
     assert_eq!(limits.ask(&read(2), NOW), Ask::Go);
-    // Their answers come first: a window begins with one request alone.
+    // Both are in flight, and a window begins with one request alone.
     assert_eq!(limits.ask(&read(1), reset), Ask::AwaitAnswer);
     limits.answered(&read(1), &ok("abc", 0, 0.1), reset);
     limits.unanswered(&read(1));
@@ -51,7 +51,7 @@ fn routes_with_the_same_bucket_share_it_within_a_resource() {
 }
 
 #[test]
-fn a_bucket_that_gets_another_name_and_its_old_one_again_holds_nothing_up() {
+fn a_renamed_bucket_delays_nothing() {
     let mut limits = Limits::default();
     limits.ask(&read(1), NOW);
     limits.answered(&read(1), &ok("abc", 4, 1.0), NOW);
@@ -65,9 +65,9 @@ fn a_bucket_that_gets_another_name_and_its_old_one_again_holds_nothing_up() {
 }
 
 #[test]
-fn a_429_holds_up_what_it_concerns() {
+fn a_429_delays_only_what_it_concerns() {
     let in_ten = Ask::WaitUntil(NOW + Duration::from_secs(10));
-    let of = |scope, bucket: Option<&str>| Answer {
+    let with = |scope, bucket: Option<&str>| Answer {
         status: 429,
         scope,
         bucket: bucket.map(str::to_owned),
@@ -77,12 +77,12 @@ fn a_429_holds_up_what_it_concerns() {
     // An answer to an interaction does not count for the bot as a whole.
     let interaction = Route { account: Account::None, ..read(3) };
     for (answer, same, other, answers) in [
-        (of(Some(Scope::User), Some("abc")), in_ten, Ask::Go, Ask::Go),
-        (of(Some(Scope::Shared), Some("abc")), in_ten, Ask::Go, Ask::Go),
-        (of(Some(Scope::Shared), None), in_ten, Ask::Go, Ask::Go),
-        (of(Some(Scope::Global), None), in_ten, in_ten, Ask::Go),
-        (of(None, None), in_ten, in_ten, in_ten),
-        (of(None, Some("abc")), in_ten, Ask::Go, Ask::Go),
+        (with(Some(Scope::User), Some("abc")), in_ten, Ask::Go, Ask::Go),
+        (with(Some(Scope::Shared), Some("abc")), in_ten, Ask::Go, Ask::Go),
+        (with(Some(Scope::Shared), None), in_ten, Ask::Go, Ask::Go),
+        (with(Some(Scope::Global), None), in_ten, in_ten, Ask::Go),
+        (with(None, None), in_ten, in_ten, in_ten),
+        (with(None, Some("abc")), in_ten, Ask::Go, Ask::Go),
     ] {
         let mut limits = Limits::default();
         limits.ask(&read(1), NOW);
@@ -96,22 +96,22 @@ fn a_429_holds_up_what_it_concerns() {
 }
 
 #[test]
-fn a_second_has_no_more_requests_than_the_bot_and_the_address_may_make() {
+fn the_bot_and_the_address_have_separate_limits_a_second() {
     let mut limits = Limits::new(3);
     let webhook = Route { name: "POST /webhooks/{webhook}/{token}", resource: "9/x".to_owned(), account: Account::Address };
 
-    let asked: Vec<_> = (1..=4).map(|channel| limits.ask(&read(channel), NOW)).collect();
+    let results: Vec<_> = (1..=4).map(|channel| limits.ask(&read(channel), NOW)).collect();
 
     let next = NOW + Duration::from_secs(1);
-    assert_eq!(asked, [Ask::Go, Ask::Go, Ask::Go, Ask::WaitUntil(next)]);
-    let of = |id: &str| Route { resource: id.to_owned(), ..webhook.clone() };
-    let by_webhooks: Vec<_> = ["a", "b", "c", "d"].iter().map(|id| limits.ask(&of(id), NOW)).collect();
+    assert_eq!(results, [Ask::Go, Ask::Go, Ask::Go, Ask::WaitUntil(next)]);
+    let with = |id: &str| Route { resource: id.to_owned(), ..webhook.clone() };
+    let by_webhooks: Vec<_> = ["a", "b", "c", "d"].iter().map(|id| limits.ask(&with(id), NOW)).collect();
     assert_eq!(by_webhooks, [Ask::Go, Ask::Go, Ask::Go, Ask::WaitUntil(next)]);
     assert_eq!(limits.ask(&read(4), next), Ask::Go);
 }
 
 #[test]
-fn a_429_for_everything_concerns_the_bot_or_the_address_and_not_both() {
+fn a_global_429_concerns_the_bot_or_the_address_but_not_both() {
     let in_ten = Ask::WaitUntil(NOW + Duration::from_secs(10));
     let webhook =
         |id: &str| Route { name: "POST /webhooks/{webhook}/{token}", resource: id.to_owned(), account: Account::Address };
@@ -127,7 +127,7 @@ fn a_429_for_everything_concerns_the_bot_or_the_address_and_not_both() {
 }
 
 #[test]
-fn what_discord_calls_invalid_is_counted() {
+fn invalid_requests_are_counted() {
     let mut invalid = InvalidRequests::default();
     for (status, scope, counts) in [
         (200, None, false),
@@ -149,10 +149,10 @@ fn what_discord_calls_invalid_is_counted() {
 }
 
 #[test]
-fn nothing_leaves_long_before_discord_shuts_us_out() {
+fn nothing_is_sent_long_before_discord_blocks_the_address() {
     let mut limits = Limits::default();
     let refused = Answer { status: 403, ..Answer::default() };
-    let told: Vec<_> = (1..=INVALID_STOP)
+    let cautions: Vec<_> = (1..=INVALID_STOP)
         .map(|_| {
             limits.answered(&read(1), &refused, NOW);
             limits.caution(NOW)
@@ -160,21 +160,21 @@ fn nothing_leaves_long_before_discord_shuts_us_out() {
         .collect();
 
     let until = NOW + INVALID_WINDOW + INVALID_SPAN;
-    assert_eq!(told.iter().filter(|caution| **caution == Caution::None).count(), 999);
-    assert_eq!(told.iter().filter(|caution| **caution == Caution::Careful).count(), 4_000);
-    assert_eq!(told.last(), Some(&Caution::Stop(until)));
+    assert_eq!(cautions.iter().filter(|caution| **caution == Caution::None).count(), 999);
+    assert_eq!(cautions.iter().filter(|caution| **caution == Caution::Careful).count(), 4_000);
+    assert_eq!(cautions.last(), Some(&Caution::Stop(until)));
     assert_eq!(limits.ask(&read(2), NOW), Ask::WaitUntil(until));
     assert_eq!(limits.ask(&read(2), until), Ask::Go);
 }
 
 #[test]
-fn a_wait_is_bounded_whatever_an_answer_says() {
+fn a_wait_is_bounded() {
     for (secs, expected) in [
         (Some(1.5), Duration::from_millis(1_500)),
         (Some(0.0), Duration::ZERO),
-        (None, UNTOLD_WAIT),
-        (Some(-1.0), UNTOLD_WAIT),
-        (Some(f64::NAN), UNTOLD_WAIT),
+        (None, DEFAULT_WAIT),
+        (Some(-1.0), DEFAULT_WAIT),
+        (Some(f64::NAN), DEFAULT_WAIT),
         (Some(f64::INFINITY), LONGEST_WAIT),
         (Some(1e300), LONGEST_WAIT),
         (Some(1e9), LONGEST_WAIT),
@@ -184,7 +184,7 @@ fn a_wait_is_bounded_whatever_an_answer_says() {
 }
 
 #[test]
-fn buckets_that_hold_nothing_up_are_dropped() {
+fn idle_buckets_are_dropped() {
     let mut limits = Limits::new(usize::MAX);
     for channel in 1..=20_000 {
         limits.ask(&read(channel), NOW);
@@ -197,46 +197,46 @@ fn buckets_that_hold_nothing_up_are_dropped() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// A server that counts as documented, answers that come late and out of turn, and requests as fast as they may leave.
+    /// A server that counts as documented, answers that arrive late and out of order, and requests as early as permitted.
     #[test]
-    fn a_server_that_counts_as_documented_never_has_to_refuse(
+    fn a_server_that_counts_as_documented_never_refuses(
         limit in 1..6_u32,
         window_ms in 100..5_000_u64,
-        // For each step: which of three channels asks, and how late its answer is.
+        // For each step: which of three channels sends a request, and how late its answer is.
         steps in prop::collection::vec((1..4_u64, 0..400_u64), 1..200),
     ) {
         let mut limits = Limits::new(20);
         let mut server = Server { limit, window: Duration::from_millis(window_ms), windows: BTreeMap::new(), second: VecDeque::new() };
-        let mut under_way: Vec<(Moment, u64, Answer)> = Vec::new();
+        let mut in_flight: Vec<(Moment, u64, Answer)> = Vec::new();
         let mut clock = NOW;
         for (channel, late_ms) in steps {
             loop {
-                under_way.sort_by_key(|(at, ..)| *at);
-                while under_way.first().is_some_and(|(at, ..)| *at <= clock) {
-                    let (_, channel, answer) = under_way.remove(0);
+                in_flight.sort_by_key(|(at, ..)| *at);
+                while in_flight.first().is_some_and(|(at, ..)| *at <= clock) {
+                    let (_, channel, answer) = in_flight.remove(0);
                     limits.answered(&read(channel), &answer, clock);
                 }
                 match limits.ask(&read(channel), clock) {
                     Ask::Go => break,
                     Ask::WaitUntil(at) => {
                         prop_assert!(at > clock);
-                        clock = under_way.first().map_or(at, |(answer, ..)| at.min(*answer));
+                        clock = in_flight.first().map_or(at, |(answer, ..)| at.min(*answer));
                     }
-                    Ask::AwaitAnswer => clock = under_way.first().map(|(at, ..)| *at).expect("an answer is to come"),
+                    Ask::AwaitAnswer => clock = in_flight.first().map(|(at, ..)| *at).expect("no answer is in flight"),
                 }
             }
             let answer = server.serve(channel, clock);
             prop_assert_eq!(answer.status, 200);
-            under_way.push((clock + Duration::from_millis(late_ms), channel, answer));
+            in_flight.push((clock + Duration::from_millis(late_ms), channel, answer));
         }
     }
 }
 
-/// Discord, as far as it counts.
+/// The counting of Discord.
 struct Server {
     limit: u32,
     window: Duration,
-    /// Of each channel: when its window ends, and what is left in it.
+    /// For each channel, the end of its window and the remaining requests.
     windows: BTreeMap<u64, (Moment, u32)>,
     second: VecDeque<Moment>,
 }

@@ -18,7 +18,7 @@ const WEBHOOKS: Permissions = Permissions::MANAGE_WEBHOOKS;
 const NONE: Permissions = Permissions::NONE;
 
 #[test]
-fn an_invitation_asks_for_what_is_needed() {
+fn an_invitation_requests_the_needed_permissions() {
     assert_eq!(Permissions::INVITATION.0, 275_414_846_464);
     assert_eq!(missing(Permissions::INVITATION, &TEXT, true), []);
     assert_eq!(missing(Permissions::INVITATION, &thread(Thread::default()), true), []);
@@ -38,7 +38,7 @@ fn roles_add_up_in_a_guild() {
 }
 
 #[test]
-fn overwrites_follow_one_another() {
+fn overwrites_apply_in_order() {
     let role = |role, allow, deny| Overwrite { on: On::Role(role), allow, deny };
     let member = |allow, deny| Overwrite { on: On::Member(BOT), allow, deny };
     for (name, overwrites, sends) in [
@@ -62,7 +62,7 @@ fn overwrites_follow_one_another() {
 }
 
 #[test]
-fn owners_and_administrators_may_everything_even_when_silenced() {
+fn owners_and_administrators_have_all_permissions_even_during_a_timeout() {
     let roles = BTreeMap::from([(GUILD, NONE), (ROLE, Permissions::ADMINISTRATOR)]);
     let denied = [Overwrite { on: On::Role(GUILD), allow: NONE, deny: Permissions::ALL }];
     let channel = Channel { overwrites: &denied, ..thread(Thread { is_private: true, is_locked: true, is_member: false }) };
@@ -73,7 +73,7 @@ fn owners_and_administrators_may_everything_even_when_silenced() {
 }
 
 #[test]
-fn who_is_silenced_may_look_and_nothing_else() {
+fn a_member_in_a_timeout_may_only_view() {
     let roles = BTreeMap::from([(GUILD, VIEW | SEND | HISTORY | WEBHOOKS)]);
     let until = |until| Member { timed_out_until: Some(Moment::from_micros(until)), ..bot() };
 
@@ -82,7 +82,7 @@ fn who_is_silenced_may_look_and_nothing_else() {
 }
 
 #[test]
-fn some_permissions_follow_from_others() {
+fn some_permissions_depend_on_others() {
     let files = Permissions::ATTACH_FILES | Permissions::MENTION_EVERYONE;
 
     assert_eq!(may(SEND | WEBHOOKS, &TEXT), NONE);
@@ -108,7 +108,7 @@ fn private_and_locked_threads_are_for_members_and_moderators() {
 }
 
 #[test]
-fn what_is_missing_is_told_the_weightiest_first() {
+fn missing_needs_are_listed_by_importance() {
     let locked = thread(Thread { is_locked: true, ..Thread::default() });
     let voice = Channel { is_voice: true, ..TEXT };
     for (permissions, channel, has_commands, expected) in [
@@ -140,7 +140,7 @@ fn every_need_says_what_to_click() {
         Need::Unlocked,
         Need::Commands,
     ] {
-        let (without, click) = need.told();
+        let (without, click) = need.explanation();
 
         assert!(without.ends_with('.') && click.ends_with('.'));
         assert!(click.contains('>') || need == Need::Commands);
@@ -148,11 +148,11 @@ fn every_need_says_what_to_click() {
 }
 
 proptest! {
-    /// The documentation's own order of steps, one bit at a time.
+    /// Follows the order of steps in Discord's documentation, one bit at a time.
     #[test]
-    fn each_bit_is_that_of_the_last_overwrite_that_tells(
+    fn each_permission_follows_the_last_overwrite_that_sets_it(
         base in any::<bool>(),
-        // Everybody, a role, another role, the member: denied, allowed.
+        // Deny and allow for everyone, a role, another role, the member.
         tells in prop::array::uniform4((any::<bool>(), any::<bool>())),
         order in Just([0_usize, 1, 2, 3]).prop_shuffle(),
     ) {
@@ -174,7 +174,7 @@ proptest! {
     }
 }
 
-/// What the bot may do, if its role lets it do this in the guild.
+/// The bot's permissions in the channel, if its role has these in the guild.
 fn may(permissions: Permissions, channel: &Channel<'_>) -> Permissions {
     let roles = BTreeMap::from([(GUILD, NONE), (ROLE, permissions), (OTHER_ROLE, NONE)]);
     in_channel(&guild(&roles), &bot(), channel, NOW)

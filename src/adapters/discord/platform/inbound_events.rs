@@ -1,4 +1,4 @@
-//! Asks for what was not told over the gateway: messages after a downtime, and what a resumed session told to the process before.
+//! Requests what the gateway does not report: messages of a downtime, and guilds and channels that a resumed session does not report again.
 
 use std::sync::PoisonError;
 
@@ -8,33 +8,25 @@ use super::super::backfill;
 use super::super::rest::{Failed, Request};
 use super::super::snowflake::Snowflake;
 use super::super::wire;
-use super::{Bot, Discord};
+use super::Discord;
 
 impl Discord {
-    /// Who we are: asked for once, if nobody told.
-    ///
-    /// # Errors
-    /// See [`Failed`].
-    pub async fn who(&self) -> Result<Bot, Failed> {
-        self.bot().await
-    }
-
-    /// The bot's user, if it is known already.
+    /// The id of the bot's user, if it is known already.
     pub fn user(&self) -> Option<Snowflake> {
         self.bot.get().map(|bot| bot.user)
     }
 
-    /// A session is asked for, or asked to go on: whether with the text of all messages.
-    pub fn will_read_all(&self, reads_all: bool) {
+    /// Sets whether the session that is started or resumed has the Message Content intent.
+    pub fn set_reads_all(&self, reads_all: bool) {
         *self.reads_all.lock().unwrap_or_else(PoisonError::into_inner) = Some(reads_all);
     }
 
-    /// Whether Discord shows the text of all messages, or only of what is meant for the bot; none: that is not known.
+    /// Whether Discord shows the text of all messages, or only of those that mention the bot or are sent to it directly. None: unknown.
     pub fn reads_all(&self) -> Option<bool> {
         *self.reads_all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A page of a channel's messages, as they come.
+    /// A page of a channel's messages, not parsed.
     ///
     /// # Errors
     /// See [`Failed`].
@@ -42,28 +34,28 @@ impl Discord {
         self.rest.ask(Request::messages_before(page.channel, page.before, page.limit)).await
     }
 
-    /// Asks for a channel or thread, and knows it from then on. Returns its newest message.
+    /// Requests a channel or thread, and caches it. Returns its newest message.
     ///
     /// # Errors
     /// See [`Failed`].
-    pub async fn look_at(&self, channel: Snowflake) -> Result<Option<Snowflake>, Failed> {
-        let told: wire::Channel = self.rest.ask(Request::channel(channel)).await?;
-        self.known.channel_is(told.guild_id.map(|id| id.0), &told);
-        Ok(told.newest())
+    pub async fn fetch_channel(&self, channel: Snowflake) -> Result<Option<Snowflake>, Failed> {
+        let fetched: wire::Channel = self.rest.ask(Request::channel(channel)).await?;
+        self.cache.update_channel(fetched.guild_id.map(|id| id.0), &fetched);
+        Ok(fetched.newest())
     }
 
-    /// Asks for a guild and its channels, and knows them from then on.
+    /// Requests a guild and its channels, and caches them.
     ///
     /// # Errors
     /// See [`Failed`].
-    pub async fn look_at_guild(&self, guild: Snowflake) -> Result<(), Failed> {
+    pub async fn fetch_guild(&self, guild: Snowflake) -> Result<(), Failed> {
         let bot = self.bot().await?.user;
-        let told: wire::Guild = self.rest.ask(Request::guild(guild)).await?;
+        let fetched: wire::Guild = self.rest.ask(Request::guild(guild)).await?;
         let channels: Vec<wire::Channel> = self.rest.ask(Request::guild_channels(guild)).await?;
         for channel in &channels {
-            self.known.channel_is(Some(guild), channel);
+            self.cache.update_channel(Some(guild), channel);
         }
-        self.known.guild_is(&told, Some(bot));
+        self.cache.update_guild(&fetched, Some(bot));
         Ok(())
     }
 }

@@ -1,25 +1,25 @@
-//! Reads back what was posted, and finds a part among it.
+//! Reads a channel's history and looks for a part whose outcome is unknown.
 
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
 use super::super::names;
+use super::super::outgoing::{self, is_same};
 use super::super::permissions::Need;
-use super::super::reconcile::{Found, Owed, Read, ReadBack, Speaker, State, reconcile};
+use super::super::reconcile::{History, OutboxPart, ReadMessage, Speaker, State, Verdict, reconcile};
 use super::super::refusals::code;
 use super::super::rest::{Failed, Request};
-use super::super::said::{self, is_same};
 use super::super::snowflake::Snowflake;
 use super::{Bot, Discord};
 use crate::ports::chat_platform::{NotRead, Part};
 
-/// A page of messages is full with so many.
+/// The size of a full page of messages.
 const PAGE: usize = 100;
-/// No more pages are read: whatever is older than a thousand messages would be looked for in vain by whoever reads the channel, too.
-const MOST_PAGES: usize = 10;
+/// The most pages to read. A part that is hidden by a thousand newer messages is not worth finding.
+const MAX_PAGES: usize = 10;
 
-/// A message, as far as it tells whose it is.
+/// The fields of a message that show its sender and content.
 #[derive(Deserialize)]
 struct Message {
     id: Snowflake,
@@ -42,26 +42,26 @@ struct Author {
 }
 
 impl Discord {
-    /// The message that a part is, among those after this one but for those that are taken; none if it is certainly not there.
+    /// The message of a part, among those after `after` that are not in `taken`. None: it certainly was not posted.
     pub(super) async fn read_back(
         &self,
         channel: Snowflake,
         part: &Part,
-        words: &said::Part,
+        rendered: &outgoing::Part,
         after: Snowflake,
         taken: &BTreeSet<Snowflake>,
     ) -> Result<Option<Snowflake>, NotRead> {
-        let bot = self.bot().await.map_err(unread)?;
+        let bot = self.bot().await.map_err(not_read)?;
         let (mut messages, is_complete) = self.history(channel, after).await?;
-        // Answers to commands come from a webhook with the application's own id, and are nobody's words.
+        // Answers to commands come from a webhook with the application's own id. They are no statements.
         messages.retain(|message| message.webhook_id != Some(bot.application));
         let is_direct = Snowflake::of_direct_guild(&part.guild).is_some();
-        // An empty history may be one that is hidden.
+        // Without the permission to read it, the history looks empty.
         if messages.is_empty() && !is_direct {
-            self.may_read(channel, after).await?;
+            self.check_history_access(channel, after).await?;
         }
-        let webhook = match self.known.place(channel) {
-            Some(place) => self.webhooks.known(place.root).await,
+        let webhook = match self.cache.webhook_target(channel) {
+            Some(target) => self.webhooks.cached_id(target.root).await,
             None => None,
         };
         let name = names::username(&part.name);
@@ -76,48 +76,50 @@ impl Discord {
         };
         let withheld: Vec<_> = messages.iter_mut().filter(|message| is_withheld(message)).collect();
         if !withheld.is_empty() {
-            self.reveal(channel, bot, withheld).await?;
+            self.fetch_withheld(channel, bot, withheld).await?;
         }
-        let messages = messages.iter().map(|message| read(message, bot, own(message), words)).collect();
-        let owed = [Owed { content: words.content.clone(), state: State::Sending }];
-        let verdicts = reconcile(&owed, &speaker, Some(after), &ReadBack { messages, is_complete }, taken);
+        let messages = messages.iter().map(|message| read(message, bot, own(message), rendered)).collect();
+        let parts = [OutboxPart { content: rendered.content.clone(), state: State::Sending }];
+        let verdicts = reconcile(&parts, &speaker, Some(after), &History { messages, is_complete }, taken);
         match verdicts.first() {
-            Some(Found::Posted(message)) => Ok(Some(*message)),
-            Some(Found::Missing | Found::Gone) => Ok(None),
-            Some(Found::Unconfirmed) | None if !is_complete => Err(NotRead::Never("too much was posted since".to_owned())),
-            Some(Found::Unconfirmed) | None => {
-                Err(NotRead::Never("what the companion posted since may be it, or was changed".to_owned()))
+            Some(Verdict::Posted(message)) => Ok(Some(*message)),
+            Some(Verdict::Missing | Verdict::Gone) => Ok(None),
+            Some(Verdict::Unconfirmed) | None if !is_complete => {
+                Err(NotRead::Never("too many messages were posted since".to_owned()))
+            }
+            Some(Verdict::Unconfirmed) | None => {
+                Err(NotRead::Never("a later message of the companion may be it, or was edited".to_owned()))
             }
         }
     }
 
-    /// Reads with the webhook's own token what Discord withholds from the bot's: without the Message Content intent its lists show the
-    /// application's own webhook messages without their content (discord-api-docs, issue 5411). What a webhook posted that is gone stays
-    /// withheld.
-    async fn reveal(&self, channel: Snowflake, bot: Bot, withheld: Vec<&mut Message>) -> Result<(), NotRead> {
-        let place = self.place(channel).await.map_err(unread)?;
-        let webhook = match self.webhooks.existing(&self.rest, bot.application, place.root).await {
+    /// Fetches content with the webhook's own token that Discord withholds from the bot's token. Without the Message Content intent, its
+    /// lists show the application's own webhook messages without their content (discord-api-docs, issue 5411). Content that a deleted
+    /// webhook posted stays withheld.
+    async fn fetch_withheld(&self, channel: Snowflake, bot: Bot, withheld: Vec<&mut Message>) -> Result<(), NotRead> {
+        let target = self.webhook_target(channel).await.map_err(not_read)?;
+        let webhook = match self.webhooks.get(&self.rest, bot.application, target.root).await {
             Ok(webhook) => webhook,
             Err(Failed::Refused(_)) => None,
-            Err(failed) => return Err(unread(failed)),
+            Err(failed) => return Err(not_read(failed)),
         };
         let Some(webhook) = webhook else { return Ok(()) };
         for message in withheld.into_iter().filter(|message| message.webhook_id == Some(webhook.id)) {
-            match self.rest.ask::<Message>(Request::webhook_message(&webhook, place.thread, message.id)).await {
+            match self.rest.ask::<Message>(Request::webhook_message(&webhook, target.thread, message.id)).await {
                 Ok(shown) => message.content = shown.content,
                 Err(Failed::Refused(_)) => {}
-                Err(failed) => return Err(unread(failed)),
+                Err(failed) => return Err(not_read(failed)),
             }
         }
         Ok(())
     }
 
-    /// The messages after this one, and whether these are all.
+    /// The messages after `after`, and whether these are all.
     async fn history(&self, channel: Snowflake, after: Snowflake) -> Result<(Vec<Message>, bool), NotRead> {
         let mut all: Vec<Message> = Vec::new();
         let mut newest = after;
-        for _ in 0..MOST_PAGES {
-            let page: Vec<Message> = self.rest.ask(Request::messages(channel, newest)).await.map_err(unread)?;
+        for _ in 0..MAX_PAGES {
+            let page: Vec<Message> = self.rest.ask(Request::messages(channel, newest)).await.map_err(not_read)?;
             let is_last = page.len() < PAGE;
             newest = page.iter().map(|message| message.id).max().unwrap_or(newest).max(newest);
             all.extend(page);
@@ -128,23 +130,23 @@ impl Discord {
         Ok((all, false))
     }
 
-    /// Whether the history may be read: without the permission, Discord's list of messages is empty, but a single one is refused.
-    async fn may_read(&self, channel: Snowflake, message: Snowflake) -> Result<(), NotRead> {
-        match self.rest.tell(&Request::message(channel, message)).await {
+    /// Fails if the history may not be read. Without the permission, Discord lists no messages, but refuses a single one.
+    async fn check_history_access(&self, channel: Snowflake, message: Snowflake) -> Result<(), NotRead> {
+        match self.rest.send(&Request::message(channel, message)).await {
             Ok(_) => Ok(()),
             Err(Failed::Refused(refusal)) if refusal.code == code::UNKNOWN_MESSAGE => Ok(()),
-            Err(failed) => Err(unread(failed)),
+            Err(failed) => Err(not_read(failed)),
         }
     }
 }
 
-/// A message as it is compared. One of our webhooks is all of them: a webhook may have been replaced since.
-fn read<'a>(message: &'a Message, bot: Bot, is_own: bool, words: &said::Part) -> Read<'a> {
+/// A message for the comparison. All our webhooks count as one, because a webhook may have been replaced since.
+fn read<'a>(message: &'a Message, bot: Bot, is_own: bool, rendered: &outgoing::Part) -> ReadMessage<'a> {
     let is_by_webhook = message.webhook_id.is_some();
-    let is_part = is_same(&words.content, &message.content);
-    // Nobody knows whose the webhook was, or who could be called when the words were sent: it may be the part, and it may not.
+    let is_part = is_same(&rendered.content, &message.content);
+    // Unclear whether this is the part: the webhook's owner is unknown, or the mentions that were possible at the time of sending are.
     let is_unclear = is_by_webhook && !is_own && is_part || is_own && !is_part && has_mark(&message.content);
-    Read {
+    ReadMessage {
         id: message.id,
         webhook: message.webhook_id.map(|webhook| if is_own || is_unclear { bot.application } else { webhook }),
         author: message.author.id,
@@ -155,15 +157,15 @@ fn read<'a>(message: &'a Message, bot: Bot, is_own: bool, words: &said::Part) ->
     }
 }
 
-/// Whether something in it was put there by who and what was around when it was sent.
+/// Whether it has a mention or an emoji, which depend on the people and emojis that were known when it was sent.
 fn has_mark(content: &str) -> bool {
     ["<@", "<:", "<a:"].into_iter().any(|mark| content.contains(mark))
 }
 
-fn unread(failed: Failed) -> NotRead {
+fn not_read(failed: Failed) -> NotRead {
     match failed {
         Failed::NotNow { after, detail } => NotRead::Later { after, detail },
         Failed::Unknown { detail, .. } => NotRead::Later { after: None, detail },
-        Failed::Refused(refusal) => NotRead::Never(refusal.lacking(Need::ReadBack)),
+        Failed::Refused(refusal) => NotRead::Never(refusal.explain(Need::ReadBack)),
     }
 }

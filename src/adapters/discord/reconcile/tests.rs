@@ -7,21 +7,24 @@ const OTHER_HOOK: u64 = 901;
 const KNOWN: u64 = 1_000;
 
 #[test]
-fn what_stands_there_in_order_was_posted() {
+fn parts_that_appear_in_order_were_posted() {
     let messages = [ours(1_001, "one"), by_ana(1_002, "two"), ours(1_003, "two")];
 
-    assert_eq!(found(&["one", "two", "three"], &messages), [Found::Posted(id(1_001)), Found::Posted(id(1_003)), Found::Missing]);
+    assert_eq!(
+        found(&["one", "two", "three"], &messages),
+        [Verdict::Posted(id(1_001)), Verdict::Posted(id(1_003)), Verdict::Missing]
+    );
 }
 
 #[test]
-fn nothing_there_means_that_all_is_missing() {
-    assert_eq!(found(&["one", "two"], &[]), [Found::Missing, Found::Missing]);
-    assert_eq!(found(&["one"], &[by_ana(1_001, "one")]), [Found::Missing]);
+fn an_empty_history_means_that_all_parts_are_missing() {
+    assert_eq!(found(&["one", "two"], &[]), [Verdict::Missing, Verdict::Missing]);
+    assert_eq!(found(&["one"], &[by_ana(1_001, "one")]), [Verdict::Missing]);
 }
 
 #[test]
-fn what_was_known_before_is_not_ours_to_claim() {
-    assert_eq!(found(&["one"], &[ours(KNOWN, "one"), ours(999, "one")]), [Found::Missing]);
+fn messages_known_before_sending_match_no_part() {
+    assert_eq!(found(&["one"], &[ours(KNOWN, "one"), ours(999, "one")]), [Verdict::Missing]);
 }
 
 #[test]
@@ -30,127 +33,133 @@ fn the_same_content_twice_needs_two_messages() {
     let twice = [ours(1_001, "ha"), ours(1_005, "ha")];
     let thrice = [ours(1_001, "ha"), ours(1_005, "ha"), ours(1_009, "ha")];
 
-    assert_eq!(found(&["ha", "ha"], &once), [Found::Posted(id(1_001)), Found::Missing]);
-    assert_eq!(found(&["ha", "ha"], &twice), [Found::Posted(id(1_001)), Found::Posted(id(1_005))]);
-    assert_eq!(found(&["ha", "ha"], &thrice), [Found::Posted(id(1_001)), Found::Posted(id(1_005))]);
+    assert_eq!(found(&["ha", "ha"], &once), [Verdict::Posted(id(1_001)), Verdict::Missing]);
+    assert_eq!(found(&["ha", "ha"], &twice), [Verdict::Posted(id(1_001)), Verdict::Posted(id(1_005))]);
+    assert_eq!(found(&["ha", "ha"], &thrice), [Verdict::Posted(id(1_001)), Verdict::Posted(id(1_005))]);
 }
 
 #[test]
-fn another_companion_with_the_same_words_is_not_taken_for_this_one() {
-    let messages =
-        [Read { username: "Mira", ..ours(1_001, "one") }, Read { webhook: Some(id(OTHER_HOOK)), ..ours(1_002, "one") }];
+fn the_same_text_of_another_companion_matches_no_part() {
+    let messages = [
+        ReadMessage { username: "Mira", ..ours(1_001, "one") },
+        ReadMessage { webhook: Some(id(OTHER_HOOK)), ..ours(1_002, "one") },
+    ];
 
-    assert_eq!(found(&["one"], &messages), [Found::Missing]);
+    assert_eq!(found(&["one"], &messages), [Verdict::Missing]);
 }
 
 #[test]
-fn a_message_on_record_belongs_to_what_it_was_recorded_for() {
+fn a_message_on_record_matches_no_other_part() {
     let parts = sending(&["one"]);
 
     let verdict = reconcile(&parts, &speaker(), None, &all(&[ours(1_001, "one")]), &BTreeSet::from([id(1_001)]));
 
-    assert_eq!(verdict, [Found::Missing]);
+    assert_eq!(verdict, [Verdict::Missing]);
 }
 
 #[test]
-fn a_part_before_one_that_was_posted_was_posted_and_is_gone() {
-    assert_eq!(found(&["one", "two"], &[ours(1_002, "two")]), [Found::Gone, Found::Posted(id(1_002))]);
+fn a_part_before_a_posted_one_was_posted_and_deleted() {
+    assert_eq!(found(&["one", "two"], &[ours(1_002, "two")]), [Verdict::Gone, Verdict::Posted(id(1_002))]);
 }
 
 #[test]
-fn what_was_not_read_to_the_end_is_unconfirmed() {
+fn an_incomplete_history_leaves_parts_unconfirmed() {
     let parts = sending(&["one", "two"]);
-    let read = ReadBack { messages: vec![ours(1_001, "one")], is_complete: false };
+    let read = History { messages: vec![ours(1_001, "one")], is_complete: false };
 
     let verdict = reconcile(&parts, &speaker(), Some(id(KNOWN)), &read, &BTreeSet::new());
 
-    assert_eq!(verdict, [Found::Posted(id(1_001)), Found::Unconfirmed]);
+    assert_eq!(verdict, [Verdict::Posted(id(1_001)), Verdict::Unconfirmed]);
 }
 
 #[test]
-fn a_message_that_was_edited_or_is_not_shown_may_be_the_part() {
-    let edited = Read { is_edited: true, ..ours(1_001, "changed") };
+fn an_edited_or_hidden_message_may_be_the_part() {
+    let edited = ReadMessage { is_edited: true, ..ours(1_001, "changed") };
     let unseen = ours(1_001, "");
-    let of_ana = Read { is_edited: true, ..by_ana(1_001, "x") };
+    let of_ana = ReadMessage { is_edited: true, ..by_ana(1_001, "x") };
 
-    assert_eq!(found(&["one"], &[edited]), [Found::Unconfirmed]);
-    assert_eq!(found(&["one"], &[unseen]), [Found::Unconfirmed]);
-    assert_eq!(found(&["one"], &[of_ana]), [Found::Missing]);
-    assert_eq!(found(&["one"], &[Read { id: id(1_000), ..edited }]), [Found::Missing]);
+    assert_eq!(found(&["one"], &[edited]), [Verdict::Unconfirmed]);
+    assert_eq!(found(&["one"], &[unseen]), [Verdict::Unconfirmed]);
+    assert_eq!(found(&["one"], &[of_ana]), [Verdict::Missing]);
+    assert_eq!(found(&["one"], &[ReadMessage { id: id(1_000), ..edited }]), [Verdict::Missing]);
 }
 
 #[test]
-fn what_discord_withholds_is_told_by_its_speaker_and_its_order() {
-    let withheld = |message| Read { is_withheld: true, ..ours(message, "") };
-    let of_mira = Read { username: "Mira", ..withheld(1_001) };
-    let edited = Read { is_edited: true, ..withheld(1_001) };
+fn withheld_messages_match_by_speaker_and_order() {
+    let withheld = |message| ReadMessage { is_withheld: true, ..ours(message, "") };
+    let of_mira = ReadMessage { username: "Mira", ..withheld(1_001) };
+    let edited = ReadMessage { is_edited: true, ..withheld(1_001) };
 
-    assert_eq!(found(&["one"], &[of_mira, withheld(1_002)]), [Found::Posted(id(1_002))]);
-    assert_eq!(found(&["one", "two"], &[withheld(1_002), withheld(1_001)]), [Found::Posted(id(1_001)), Found::Posted(id(1_002))]);
-    assert_eq!(found(&["one", "two"], &[withheld(1_001)]), [Found::Posted(id(1_001)), Found::Missing]);
-    assert_eq!(found(&["one"], &[of_mira]), [Found::Missing]);
-    assert_eq!(found(&["one"], &[withheld(KNOWN)]), [Found::Missing]);
-    assert_eq!(found(&["one"], &[edited]), [Found::Unconfirmed]);
-    assert_eq!(found(&["one"], &[withheld(1_001), ours(1_002, "one")]), [Found::Posted(id(1_002))]);
-    // One that is on record is another part's; the next one is looked at.
+    assert_eq!(found(&["one"], &[of_mira, withheld(1_002)]), [Verdict::Posted(id(1_002))]);
+    assert_eq!(
+        found(&["one", "two"], &[withheld(1_002), withheld(1_001)]),
+        [Verdict::Posted(id(1_001)), Verdict::Posted(id(1_002))]
+    );
+    assert_eq!(found(&["one", "two"], &[withheld(1_001)]), [Verdict::Posted(id(1_001)), Verdict::Missing]);
+    assert_eq!(found(&["one"], &[of_mira]), [Verdict::Missing]);
+    assert_eq!(found(&["one"], &[withheld(KNOWN)]), [Verdict::Missing]);
+    assert_eq!(found(&["one"], &[edited]), [Verdict::Unconfirmed]);
+    assert_eq!(found(&["one"], &[withheld(1_001), ours(1_002, "one")]), [Verdict::Posted(id(1_002))]);
+    // A message on record belongs to another part, so the next one is considered.
     let taken = BTreeSet::from([id(1_001)]);
     let verdict = reconcile(&sending(&["one"]), &speaker(), Some(id(KNOWN)), &all(&[withheld(1_001), withheld(1_002)]), &taken);
-    assert_eq!(verdict, [Found::Posted(id(1_002))]);
+    assert_eq!(verdict, [Verdict::Posted(id(1_002))]);
 }
 
 #[test]
-fn parts_that_are_known_need_no_search() {
+fn parts_known_to_be_sent_need_no_search() {
     let mut parts = sending(&["ha", "ha", "ha", "ha"]);
     parts[0].state = State::Sent(id(1_005));
     parts[3].state = State::Owed;
 
-    // What is older than a part that was sent is none that came after it.
+    // A message older than a sent part cannot be a later part.
     let read = all(&[ours(1_001, "ha"), ours(1_005, "ha"), ours(1_006, "ha")]);
     let verdict = reconcile(&parts, &speaker(), Some(id(KNOWN)), &read, &BTreeSet::new());
 
-    assert_eq!(verdict, [Found::Posted(id(1_005)), Found::Posted(id(1_006)), Found::Missing, Found::Missing]);
+    assert_eq!(verdict, [Verdict::Posted(id(1_005)), Verdict::Posted(id(1_006)), Verdict::Missing, Verdict::Missing]);
 }
 
 #[test]
-fn parts_that_were_never_sent_are_missing_even_if_nothing_can_be_read() {
+fn parts_that_were_never_sent_are_missing_without_any_history() {
     let mut parts = sending(&["one", "two"]);
     parts[1].state = State::Owed;
 
-    let verdict = reconcile(&parts, &speaker(), None, &ReadBack { messages: vec![], is_complete: false }, &BTreeSet::new());
+    let verdict = reconcile(&parts, &speaker(), None, &History { messages: vec![], is_complete: false }, &BTreeSet::new());
 
-    assert_eq!(verdict, [Found::Unconfirmed, Found::Missing]);
+    assert_eq!(verdict, [Verdict::Unconfirmed, Verdict::Missing]);
 }
 
 #[test]
 fn names_and_contents_are_compared_as_discord_leaves_them() {
-    let messages = [Read { username: " Mira  Vale", ..ours(1_001, "a b\r\nc") }];
+    let messages = [ReadMessage { username: " Mira  Vale", ..ours(1_001, "a b\r\nc") }];
     let speaker = Speaker::Webhook(id(HOOK), "Mira Vale");
 
     let verdict = reconcile(&sending(&["a  b\nc "]), &speaker, None, &all(&messages), &BTreeSet::new());
 
-    assert_eq!(verdict, [Found::Posted(id(1_001))]);
+    assert_eq!(verdict, [Verdict::Posted(id(1_001))]);
 }
 
 #[test]
-fn in_a_direct_message_the_bot_itself_speaks() {
-    let by_bot = Read { webhook: None, author: id(7), ..ours(1_001, "one") };
+fn in_a_direct_message_the_bot_is_the_speaker() {
+    let by_bot = ReadMessage { webhook: None, author: id(7), ..ours(1_001, "one") };
     let parts = sending(&["one"]);
-    let read = |messages: &[Read<'static>]| reconcile(&parts, &Speaker::Bot(id(7)), None, &all(messages), &BTreeSet::new());
+    let read =
+        |messages: &[ReadMessage<'static>]| reconcile(&parts, &Speaker::Bot(id(7)), None, &all(messages), &BTreeSet::new());
 
-    assert_eq!(read(&[by_bot]), [Found::Posted(id(1_001))]);
-    assert_eq!(read(&[by_ana(1_001, "one")]), [Found::Missing]);
-    assert_eq!(read(&[ours(1_001, "one")]), [Found::Missing]);
+    assert_eq!(read(&[by_bot]), [Verdict::Posted(id(1_001))]);
+    assert_eq!(read(&[by_ana(1_001, "one")]), [Verdict::Missing]);
+    assert_eq!(read(&[ours(1_001, "one")]), [Verdict::Missing]);
 }
 
-/// What happened in a channel while a reply of several parts was sent.
+/// The history of a channel while a reply of several parts was sent.
 #[derive(Clone, Debug)]
 struct World {
     parts: Vec<String>,
-    /// How many of them were posted before the crash.
+    /// The number of parts that were posted before the crash.
     posted: usize,
-    /// How many more requests had left without arriving.
+    /// Whether one more request was sent and did not arrive.
     lost: bool,
-    /// For each posted part, what others said before it: which sort, and what.
+    /// For each posted part, the messages of others before it: kind and content.
     between: Vec<Vec<(u8, String)>>,
 }
 
@@ -164,8 +173,8 @@ fn world() -> impl Strategy<Value = World> {
 }
 
 impl World {
-    /// The channel after the mark, and the ids of the posted parts.
-    fn channel(&self) -> (Vec<Read<'_>>, Vec<Snowflake>) {
+    /// The messages after the known one, and the ids of the posted parts.
+    fn channel(&self) -> (Vec<ReadMessage<'_>>, Vec<Snowflake>) {
         let mut next = KNOWN;
         let mut messages = Vec::new();
         let mut ids = Vec::new();
@@ -174,9 +183,9 @@ impl World {
                 next += 1;
                 messages.push(match sort {
                     0 => by_ana(next, content),
-                    1 => Read { username: "Mira", ..ours(next, content) },
-                    2 => Read { webhook: Some(id(OTHER_HOOK)), ..ours(next, content) },
-                    _ => Read { webhook: None, ..ours(next, content) },
+                    1 => ReadMessage { username: "Mira", ..ours(next, content) },
+                    2 => ReadMessage { webhook: Some(id(OTHER_HOOK)), ..ours(next, content) },
+                    _ => ReadMessage { webhook: None, ..ours(next, content) },
                 });
             }
             if index < self.posted {
@@ -188,90 +197,94 @@ impl World {
         (messages, ids)
     }
 
-    /// The outbox: what was posted may not have been noted, and one more may have been on its way.
-    fn outbox(&self, noted: usize, ids: &[Snowflake]) -> Vec<Owed> {
-        let begun = self.posted + usize::from(self.lost);
+    /// The outbox: posted parts may not be recorded as sent, and one more part may have been in flight.
+    fn outbox(&self, noted: usize, ids: &[Snowflake]) -> Vec<OutboxPart> {
+        let started = self.posted + usize::from(self.lost);
         let state = |index: usize| match index {
             index if index < noted.min(self.posted) => State::Sent(ids[index]),
-            index if index < begun => State::Sending,
+            index if index < started => State::Sending,
             _ => State::Owed,
         };
-        self.parts.iter().enumerate().map(|(index, content)| Owed { content: content.clone(), state: state(index) }).collect()
+        self.parts
+            .iter()
+            .enumerate()
+            .map(|(index, content)| OutboxPart { content: content.clone(), state: state(index) })
+            .collect()
     }
 }
 
 proptest! {
     #[test]
-    fn what_is_there_is_found_and_what_is_not_is_sent(world in world(), noted in 0..6_usize, seed in any::<u64>()) {
+    fn posted_parts_are_found_and_others_are_sent(world in world(), noted in 0..6_usize, seed in any::<u64>()) {
         let (mut messages, ids) = world.channel();
         let outbox = world.outbox(noted, &ids);
-        // The order in which they are read does not matter.
+        // The order of the read messages does not matter.
         let length = messages.len().max(1);
         messages.rotate_left(seed as usize % length);
 
         let verdict = reconcile(&outbox, &speaker(), Some(id(KNOWN)), &all(&messages), &BTreeSet::new());
 
         let expected: Vec<_> = (0..world.parts.len())
-            .map(|index| ids.get(index).map_or(Found::Missing, |id| Found::Posted(*id)))
+            .map(|index| ids.get(index).map_or(Verdict::Missing, |id| Verdict::Posted(*id)))
             .collect();
         prop_assert_eq!(verdict, expected);
     }
 
     #[test]
-    fn of_what_was_not_all_read_nothing_is_sent_twice(world in world(), kept in any::<u64>()) {
+    fn an_incomplete_history_causes_no_duplicate(world in world(), kept in any::<u64>()) {
         let (messages, ids) = world.channel();
         let outbox = world.outbox(0, &ids);
         let messages: Vec<_> = messages.into_iter().enumerate().filter(|(at, _)| kept >> at & 1 == 1).map(|(_, read)| read).collect();
-        let read = ReadBack { messages, is_complete: false };
+        let read = History { messages, is_complete: false };
 
         let verdict = reconcile(&outbox, &speaker(), Some(id(KNOWN)), &read, &BTreeSet::new());
 
         for (index, found) in verdict.into_iter().enumerate() {
-            prop_assert!(index >= world.posted || found != Found::Missing, "part {}", index);
+            prop_assert!(index >= world.posted || found != Verdict::Missing, "part {}", index);
         }
     }
 
     #[test]
-    fn what_others_delete_or_edit_makes_nothing_be_sent_twice_but_for_the_end(world in world(), gone in any::<u64>(), edited in any::<u64>()) {
+    fn deletions_and_edits_cause_no_duplicate_except_at_the_end(world in world(), gone in any::<u64>(), edited in any::<u64>()) {
         let (messages, ids) = world.channel();
         let outbox = world.outbox(0, &ids);
         let left: Vec<_> = messages
             .into_iter()
             .enumerate()
             .filter(|(at, _)| gone >> at & 1 == 0)
-            .map(|(at, read)| Read { is_edited: edited >> at & 1 == 1, ..read })
+            .map(|(at, read)| ReadMessage { is_edited: edited >> at & 1 == 1, ..read })
             .collect();
 
         let verdict = reconcile(&outbox, &speaker(), Some(id(KNOWN)), &all(&left), &BTreeSet::new());
 
-        // No message is claimed by two parts, and claims keep the order.
-        let claimed: Vec<_> = verdict.iter().filter_map(|found| match found { Found::Posted(id) => Some(*id), _ => None }).collect();
-        prop_assert!(claimed.is_sorted_by(|one, next| one < next));
-        // As many of our messages as are left are accounted for, or the rest is not sent.
-        let ours_left = left.iter().filter(|read| speaker().said(read)).count();
-        let is_sent = verdict.iter().take(world.posted + usize::from(world.lost)).any(|found| *found == Found::Missing);
-        prop_assert!(!is_sent || claimed.len() == ours_left);
+        // No message matches two parts, and matches keep the order.
+        let matched: Vec<_> = verdict.iter().filter_map(|found| match found { Verdict::Posted(id) => Some(*id), _ => None }).collect();
+        prop_assert!(matched.is_sorted_by(|one, next| one < next));
+        // Either every remaining message of ours is matched, or nothing more is sent.
+        let ours_left = left.iter().filter(|read| speaker().is_author_of(read)).count();
+        let is_sent = verdict.iter().take(world.posted + usize::from(world.lost)).any(|found| *found == Verdict::Missing);
+        prop_assert!(!is_sent || matched.len() == ours_left);
     }
 }
 
-fn found(contents: &[&str], messages: &[Read<'_>]) -> Vec<Found> {
+fn found(contents: &[&str], messages: &[ReadMessage<'_>]) -> Vec<Verdict> {
     reconcile(&sending(contents), &speaker(), Some(id(KNOWN)), &all(messages), &BTreeSet::new())
 }
 
-fn sending(contents: &[&str]) -> Vec<Owed> {
-    contents.iter().map(|content| Owed { content: (*content).to_owned(), state: State::Sending }).collect()
+fn sending(contents: &[&str]) -> Vec<OutboxPart> {
+    contents.iter().map(|content| OutboxPart { content: (*content).to_owned(), state: State::Sending }).collect()
 }
 
-fn all<'a>(messages: &[Read<'a>]) -> ReadBack<'a> {
-    ReadBack { messages: messages.to_vec(), is_complete: true }
+fn all<'a>(messages: &[ReadMessage<'a>]) -> History<'a> {
+    History { messages: messages.to_vec(), is_complete: true }
 }
 
 fn speaker() -> Speaker<'static> {
     Speaker::Webhook(id(HOOK), "Aria")
 }
 
-fn ours(message: u64, content: &str) -> Read<'_> {
-    Read {
+fn ours(message: u64, content: &str) -> ReadMessage<'_> {
+    ReadMessage {
         id: id(message),
         webhook: Some(id(HOOK)),
         author: id(HOOK),
@@ -282,8 +295,8 @@ fn ours(message: u64, content: &str) -> Read<'_> {
     }
 }
 
-fn by_ana(message: u64, content: &str) -> Read<'_> {
-    Read { webhook: None, author: id(5), username: "Ana", ..ours(message, content) }
+fn by_ana(message: u64, content: &str) -> ReadMessage<'_> {
+    ReadMessage { webhook: None, author: id(5), username: "Ana", ..ours(message, content) }
 }
 
 fn id(id: u64) -> Snowflake {

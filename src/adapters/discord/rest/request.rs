@@ -1,4 +1,4 @@
-//! The requests that are made, each with what it is counted under.
+//! The requests to Discord, each with the route that its rate limit counts under.
 
 use std::fmt;
 
@@ -10,39 +10,38 @@ use super::super::limits::{Account, Route};
 use super::super::snowflake::Snowflake;
 use super::super::webhooks::Webhook;
 
-/// A request.
 pub struct Request {
     pub(super) method: Method,
-    /// Below the address of the API. A webhook's holds its token.
+    /// Relative to the address of the API. A webhook's path holds its token.
     pub(super) path: String,
     pub(super) route: Route,
     pub(super) body: Option<Value>,
-    /// Whether the bot's token goes with it.
-    pub(super) by_bot: bool,
+    /// Whether the bot's token is sent with it.
+    pub(super) with_bot_token: bool,
 }
 
 impl Request {
-    /// Something that is read: named with the names of ids in their places, and counted under this resource.
+    /// A GET request. `name` is the path with placeholders for ids; the rate limit counts it under `resource`.
     pub fn get(name: &'static str, resource: impl fmt::Display, path: String) -> Self {
         Self::new(Method::GET, name, resource, path)
     }
 
-    /// Which application the token is for.
+    /// The application that the token belongs to.
     pub fn application() -> Self {
         Self::new(Method::GET, "GET /applications/@me", "", "/applications/@me".to_owned())
     }
 
-    /// Where the gateway is, how many connections there should be, and how many may begin.
+    /// The gateway's address, the recommended number of shards, and how many sessions may still be started.
     pub fn gateway() -> Self {
         Self::new(Method::GET, "GET /gateway/bot", "", "/gateway/bot".to_owned())
     }
 
-    /// The commands that the application has everywhere.
+    /// The application's global commands.
     pub fn commands(application: Snowflake) -> Self {
         Self::new(Method::GET, "GET /applications/{application}/commands", "", format!("/applications/{application}/commands"))
     }
 
-    /// A command that is there everywhere, in place of the one of its name.
+    /// Registers a global command, replacing the one with the same name.
     pub fn put_command(application: Snowflake, command: Value) -> Self {
         let path = format!("/applications/{application}/commands");
         Self { body: Some(command), ..Self::new(Method::POST, "POST /applications/{application}/commands", "", path) }
@@ -51,82 +50,80 @@ impl Request {
     /// The first answer to an interaction.
     pub fn answer(interaction: Snowflake, token: &SecretString, body: Value) -> Self {
         let path = format!("/interactions/{interaction}/{}/callback", token.expose_secret());
-        Self::of_interaction(Method::POST, "POST /interactions/{interaction}/{token}/callback", interaction, path, body)
+        Self::for_interaction(Method::POST, "POST /interactions/{interaction}/{token}/callback", interaction, path, body)
     }
 
-    /// What an answer says at last.
+    /// Replaces the first answer to an interaction.
     pub fn edit_answer(application: Snowflake, interaction: Snowflake, token: &SecretString, body: Value) -> Self {
         let path = format!("/webhooks/{application}/{}/messages/@original", token.expose_secret());
         let name = "PATCH /webhooks/{application}/{token}/messages/@original";
-        Self::of_interaction(Method::PATCH, name, interaction, path, body)
+        Self::for_interaction(Method::PATCH, name, interaction, path, body)
     }
 
-    /// What an answer is, or will be: a message with an id of its own.
+    /// The message that shows, or will show, the answer to an interaction.
     pub fn original_answer(application: Snowflake, interaction: Snowflake, token: &SecretString) -> Self {
         let path = format!("/webhooks/{application}/{}/messages/@original", token.expose_secret());
         let name = "GET /webhooks/{application}/{token}/messages/@original";
-        Self { body: None, ..Self::of_interaction(Method::GET, name, interaction, path, Value::Null) }
+        Self { body: None, ..Self::for_interaction(Method::GET, name, interaction, path, Value::Null) }
     }
 
-    // Each interaction counts for itself, and none for the bot as a whole (Discord's documentation, "Receiving and Responding",
-    // "Endpoints"). Its token, a secret, stands in the path; its id is as good to count by.
-    fn of_interaction(method: Method, name: &'static str, interaction: Snowflake, path: String, body: Value) -> Self {
+    // Each interaction has its own limit, and none counts towards the bot's global limit (Discord's documentation, "Receiving and
+    // Responding", "Endpoints"). The path holds its token, which is secret, so the route uses its id.
+    fn for_interaction(method: Method, name: &'static str, interaction: Snowflake, path: String, body: Value) -> Self {
         let route = Route { name, resource: interaction.to_string(), account: Account::None };
-        Self { method, path, route, body: Some(body), by_bot: false }
+        Self { method, path, route, body: Some(body), with_bot_token: false }
     }
 
-    /// A channel or thread.
     pub fn channel(channel: Snowflake) -> Self {
         Self::new(Method::GET, "GET /channels/{channel}", channel, format!("/channels/{channel}"))
     }
 
-    /// The webhooks of a channel.
     pub fn webhooks(channel: Snowflake) -> Self {
         Self::new(Method::GET, "GET /channels/{channel}/webhooks", channel, format!("/channels/{channel}/webhooks"))
     }
 
-    /// A new webhook for a channel.
     pub fn create_webhook(channel: Snowflake, name: &str) -> Self {
-        let made = Self::new(Method::POST, "POST /channels/{channel}/webhooks", channel, format!("/channels/{channel}/webhooks"));
-        Self { body: Some(json!({ "name": name })), ..made }
+        let request =
+            Self::new(Method::POST, "POST /channels/{channel}/webhooks", channel, format!("/channels/{channel}/webhooks"));
+        Self { body: Some(json!({ "name": name })), ..request }
     }
 
-    /// Posts through a webhook, into a thread of its channel if one is named. It is answered with the message.
+    /// Posts through a webhook, into a thread of its channel if one is given. The response is the message.
     pub fn execute(webhook: &Webhook, thread: Option<Snowflake>, body: Value) -> Self {
         let thread = thread.map(|thread| format!("&thread_id={thread}")).unwrap_or_default();
         let path = format!("/webhooks/{}/{}?wait=true{thread}", webhook.id, webhook.token.expose_secret());
-        let sent = Self::new(Method::POST, "POST /webhooks/{webhook}/{token}", webhook.id, path);
-        Self { body: Some(body), ..sent.by_webhook() }
+        let request = Self::new(Method::POST, "POST /webhooks/{webhook}/{token}", webhook.id, path);
+        Self { body: Some(body), ..request.with_webhook_token() }
     }
 
-    /// Takes back what a webhook posted outside of threads.
+    /// Deletes a message that a webhook posted outside of threads.
     pub fn delete_message(webhook: &Webhook, message: Snowflake) -> Self {
         let path = format!("/webhooks/{}/{}/messages/{message}", webhook.id, webhook.token.expose_secret());
         let name = "DELETE /webhooks/{webhook}/{token}/messages/{message}";
-        Self::new(Method::DELETE, name, webhook.id, path).by_webhook()
+        Self::new(Method::DELETE, name, webhook.id, path).with_webhook_token()
     }
 
-    /// A message that a webhook posted, with its content, which Discord may withhold from the bot's own token.
+    /// Reads a message that a webhook posted, with its content. Discord may withhold the content from the bot's own token.
     pub fn webhook_message(webhook: &Webhook, thread: Option<Snowflake>, message: Snowflake) -> Self {
         let thread = thread.map(|thread| format!("?thread_id={thread}")).unwrap_or_default();
         let path = format!("/webhooks/{}/{}/messages/{message}{thread}", webhook.id, webhook.token.expose_secret());
         let name = "GET /webhooks/{webhook}/{token}/messages/{message}";
-        Self::new(Method::GET, name, webhook.id, path).by_webhook()
+        Self::new(Method::GET, name, webhook.id, path).with_webhook_token()
     }
 
-    /// The oldest hundred messages after this one.
+    /// Up to 100 messages after this one, the oldest ones.
     pub fn messages(channel: Snowflake, after: Snowflake) -> Self {
         let path = format!("/channels/{channel}/messages?after={after}&limit=100");
         Self::new(Method::GET, "GET /channels/{channel}/messages", channel, path)
     }
 
-    /// The newest messages before this one: 1 to 100.
+    /// The newest messages before this one. `limit` is 1 to 100.
     pub fn messages_before(channel: Snowflake, before: Snowflake, limit: u32) -> Self {
         let path = format!("/channels/{channel}/messages?before={before}&limit={limit}");
         Self::new(Method::GET, "GET /channels/{channel}/messages", channel, path)
     }
 
-    /// A guild: its name, its roles, its emojis.
+    /// A guild with its name, roles and emojis.
     pub fn guild(guild: Snowflake) -> Self {
         Self::new(Method::GET, "GET /guilds/{guild}", guild, format!("/guilds/{guild}"))
     }
@@ -136,31 +133,30 @@ impl Request {
         Self::new(Method::GET, "GET /guilds/{guild}/channels", guild, format!("/guilds/{guild}/channels"))
     }
 
-    /// One message. Unlike the list, it is refused without the permission to read the history.
+    /// One message. Unlike the list, Discord refuses it without the permission to read the history.
     pub fn message(channel: Snowflake, message: Snowflake) -> Self {
         let path = format!("/channels/{channel}/messages/{message}");
         Self::new(Method::GET, "GET /channels/{channel}/messages/{message}", channel, path)
     }
 
-    /// Posts as the bot itself.
     pub fn create_message(channel: Snowflake, body: Value) -> Self {
-        let sent = Self::new(Method::POST, "POST /channels/{channel}/messages", channel, format!("/channels/{channel}/messages"));
-        Self { body: Some(body), ..sent }
+        let request =
+            Self::new(Method::POST, "POST /channels/{channel}/messages", channel, format!("/channels/{channel}/messages"));
+        Self { body: Some(body), ..request }
     }
 
-    /// Shows that the bot is typing.
     pub fn typing(channel: Snowflake) -> Self {
         Self::new(Method::POST, "POST /channels/{channel}/typing", channel, format!("/channels/{channel}/typing"))
     }
 
-    // Without the bot's token a request counts for the address that it comes from.
-    fn by_webhook(self) -> Self {
-        Self { by_bot: false, route: Route { account: Account::Address, ..self.route }, ..self }
+    // Without the bot's token a request counts against the sending IP address.
+    fn with_webhook_token(self) -> Self {
+        Self { with_bot_token: false, route: Route { account: Account::Address, ..self.route }, ..self }
     }
 
     fn new(method: Method, name: &'static str, resource: impl fmt::Display, path: String) -> Self {
         let route = Route { name, resource: resource.to_string(), account: Account::Bot };
-        Self { method, path, route, body: None, by_bot: true }
+        Self { method, path, route, body: None, with_bot_token: true }
     }
 }
 
@@ -175,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_with_a_webhooks_token_count_for_the_address() {
+    fn requests_with_a_webhook_token_count_against_the_address() {
         let id = Snowflake::new(1).unwrap();
         let webhook = Webhook { id, token: "t".into() };
 
@@ -184,7 +180,7 @@ mod tests {
             Request::delete_message(&webhook, id),
             Request::webhook_message(&webhook, None, id),
         ] {
-            assert_eq!((request.by_bot, request.route.account), (false, Account::Address), "{request:?}");
+            assert_eq!((request.with_bot_token, request.route.account), (false, Account::Address), "{request:?}");
         }
     }
 }

@@ -10,41 +10,40 @@ use super::message::User;
 use crate::domain::moment::Moment;
 use crate::domain::text::one_line;
 
-/// No name of a channel has more characters.
-const LONGEST_NAME: usize = 100;
+/// The longest name of a channel, in characters.
+const MAX_NAME_CHARS: usize = 100;
 
-/// The flag of a channel of which a bot that may not view it is told nothing ("Channel Object", "Obfuscated Channels").
+/// The flag of a channel whose details Discord hides from a bot that may not view it ("Channel Object", "Obfuscated Channels").
 const IS_OBFUSCATED: u64 = 1 << 17;
 
-/// READY: a new session.
+/// READY: a new session started.
 #[derive(Debug, Deserialize)]
 pub struct Ready {
-    user: Known,
+    user: IdOnly,
     #[serde(default, deserialize_with = "maybe")]
-    application: Option<Known>,
-    /// The guilds of this shard; none if one of them cannot be read.
+    application: Option<IdOnly>,
+    /// The guilds of this shard; none if one of them cannot be parsed.
     #[serde(default, deserialize_with = "maybe")]
-    guilds: Option<Vec<Known>>,
+    guilds: Option<Vec<IdOnly>>,
 }
 
-/// Something of which only the id is read.
+/// An object of which only the id is read.
 #[derive(Debug, Deserialize)]
-struct Known {
+struct IdOnly {
     id: Id,
 }
 
 impl Ready {
-    /// The bot's user.
     pub const fn user(&self) -> Snowflake {
         self.user.id.0
     }
 
-    /// The application; since 2016 both have the same id.
+    /// The application. Since 2016 it has the same id as the bot's user.
     pub fn application(&self) -> Snowflake {
         self.application.as_ref().map_or(self.user.id.0, |application| application.id.0)
     }
 
-    /// The guilds of this shard, if all of them could be read: whoever is missing in it is gone.
+    /// The guilds of this shard, if all of them could be parsed. The bot has left any guild that is missing here.
     pub fn guilds(&self) -> Option<impl Iterator<Item = Snowflake> + '_> {
         Some(self.guilds.as_ref()?.iter().map(|guild| guild.id.0))
     }
@@ -53,34 +52,28 @@ impl Ready {
 /// A guild: GUILD_CREATE with its channels and active threads, GUILD_UPDATE without.
 #[derive(Debug, Deserialize)]
 pub struct Guild {
-    /// Its id.
     pub id: Id,
-    /// Discord has trouble with it, and tells nothing of it.
+    /// Whether it is in an outage: Discord reports nothing about it.
     #[serde(default, deserialize_with = "is_true")]
     pub unavailable: bool,
-    /// Its name.
     #[serde(default, deserialize_with = "maybe")]
     pub name: Option<String>,
-    /// Its roles.
     #[serde(default, deserialize_with = "list")]
     pub roles: Vec<Role>,
-    /// Its emojis.
     #[serde(default, deserialize_with = "list")]
     pub emojis: Vec<Emoji>,
-    /// Its channels.
     #[serde(default, deserialize_with = "list")]
     pub channels: Vec<Channel>,
-    /// Its active threads.
     #[serde(default, deserialize_with = "list")]
     pub threads: Vec<Channel>,
-    /// When the bot was invited; GUILD_CREATE alone tells.
+    /// When the bot was invited. Only GUILD_CREATE has it.
     #[serde(default, deserialize_with = "maybe")]
     joined_at: Option<String>,
 }
 
 impl Guild {
-    /// When the bot was invited, if that is told.
-    pub fn joined(&self) -> Option<Moment> {
+    /// When the bot was invited, if the event has it.
+    pub fn joined_at(&self) -> Option<Moment> {
         let joined_at: Timestamp = self.joined_at.as_ref()?.parse().ok()?;
         Some(Moment::from_micros(u64::try_from(joined_at.as_microsecond()).ok()?))
     }
@@ -88,10 +81,9 @@ impl Guild {
 
 /// GUILD_DELETE.
 #[derive(Debug, Deserialize)]
-pub struct GuildGone {
-    /// Which one.
+pub struct GuildDeleted {
     pub id: Id,
-    /// Absent, or false: the bot was removed.
+    /// If it is absent or false, the bot was removed.
     #[serde(default)]
     unavailable: Unavailable,
 }
@@ -101,26 +93,25 @@ pub struct GuildGone {
 enum Unavailable {
     #[default]
     Absent,
-    Told(bool),
-    Odd(IgnoredAny),
+    Given(bool),
+    Malformed(IgnoredAny),
 }
 
-impl GuildGone {
-    /// Whether Discord only has trouble with it. What cannot be read is taken for that, since it costs nothing.
+impl GuildDeleted {
+    /// Whether this is an outage and not a removal. A malformed value counts as an outage, because that deletes nothing.
     pub const fn is_outage(&self) -> bool {
-        matches!(self.unavailable, Unavailable::Told(true) | Unavailable::Odd(_))
+        matches!(self.unavailable, Unavailable::Given(true) | Unavailable::Malformed(_))
     }
 }
 
 /// A channel or a thread.
 #[derive(Debug, Deserialize)]
 pub struct Channel {
-    /// Its id.
     pub id: Id,
-    /// Its guild; in GUILD_CREATE it is left out.
+    /// Its guild. It is absent within GUILD_CREATE.
     #[serde(default, deserialize_with = "maybe")]
     pub guild_id: Option<Id>,
-    /// What it is ("Channel Types").
+    /// The channel type ("Channel Types").
     #[serde(default, rename = "type", deserialize_with = "maybe")]
     kind: Option<u64>,
     #[serde(default, deserialize_with = "maybe")]
@@ -144,22 +135,21 @@ struct ThreadMetadata {
 }
 
 impl Channel {
-    /// Whether it is a thread: announcement, public, private.
+    /// Whether it is a thread: announcement, public or private.
     pub const fn is_thread(&self) -> bool {
         matches!(self.kind, Some(10..=12))
     }
 
-    /// Whether it is a direct message.
     pub const fn is_direct(&self) -> bool {
         matches!(self.kind, Some(1))
     }
 
-    /// Whether its kind was told, so that it is known to be a thread or none.
-    pub const fn is_told(&self) -> bool {
+    /// Whether its type is known, so that it is known whether it is a thread.
+    pub const fn has_kind(&self) -> bool {
         self.kind.is_some()
     }
 
-    /// Whether it is an archived thread: a message there would bring it back.
+    /// Whether it is an archived thread. A new message there would reopen it.
     pub fn is_archived(&self) -> bool {
         self.thread_metadata.as_ref().is_some_and(|thread| thread.archived)
     }
@@ -169,17 +159,17 @@ impl Channel {
         self.parent_id.filter(|_| self.is_thread()).map(|id| id.0)
     }
 
-    /// Its name, in one line; of a direct message, that of the person.
+    /// Its name in one line. For a direct message: the name of the person.
     pub fn name(&self) -> Option<String> {
         if self.is_obfuscated() {
             return None;
         }
-        let person = || self.recipients.first().map(|user| user.as_heard(None).shown());
-        let name = self.name.clone().filter(|_| !self.is_direct()).or_else(person);
-        name.map(|name| one_line(&name, LONGEST_NAME)).filter(|name| !name.is_empty())
+        let recipient = || self.recipients.first().map(|user| user.as_incoming(None).shown());
+        let name = self.name.clone().filter(|_| !self.is_direct()).or_else(recipient);
+        name.map(|name| one_line(&name, MAX_NAME_CHARS)).filter(|name| !name.is_empty())
     }
 
-    /// Its newest message; none of what holds threads alone (a forum, a gallery) or channels (a category), where it would be a thread.
+    /// Its newest message. None for a forum, gallery or category: there, Discord's `last_message_id` is a thread.
     pub fn newest(&self) -> Option<Snowflake> {
         let holds_messages = !matches!(self.kind, Some(4 | 14 | 15 | 16));
         self.last_message_id.filter(|_| holds_messages && !self.is_obfuscated()).map(|id| id.0)
@@ -192,33 +182,27 @@ impl Channel {
 
 /// CHANNEL_DELETE, THREAD_DELETE.
 #[derive(Debug, Deserialize)]
-pub struct ChannelGone {
-    /// Which one.
+pub struct ChannelDeleted {
     pub id: Id,
-    /// Its guild.
     #[serde(default)]
     pub guild_id: Option<Id>,
 }
 
-/// THREAD_LIST_SYNC: the bot was let into channels.
+/// THREAD_LIST_SYNC: the bot gained access to channels.
 #[derive(Debug, Deserialize)]
 pub struct Threads {
-    /// The guild.
     pub guild_id: Id,
-    /// The channels; none: all of the guild.
+    /// The channels; empty means all of the guild.
     #[serde(default, deserialize_with = "list")]
     pub channel_ids: Vec<Id>,
-    /// The active threads in them.
+    /// The active threads in these channels.
     #[serde(default, deserialize_with = "list")]
     pub threads: Vec<Channel>,
 }
 
-/// A role.
 #[derive(Debug, Deserialize)]
 pub struct Role {
-    /// Its id.
     pub id: Id,
-    /// Its name.
     #[serde(default, deserialize_with = "maybe")]
     pub name: Option<String>,
     #[serde(default, deserialize_with = "maybe")]
@@ -232,7 +216,7 @@ struct Tags {
 }
 
 impl Role {
-    /// The bot whose own role it is: made when that was invited, and borne by nobody else.
+    /// The bot that this role belongs to: Discord created it for the bot's invitation, and nobody else has it.
     pub fn bot(&self) -> Option<Snowflake> {
         self.tags.as_ref()?.bot_id.map(|id| id.0)
     }
@@ -241,31 +225,28 @@ impl Role {
 /// GUILD_ROLE_CREATE, GUILD_ROLE_UPDATE.
 #[derive(Debug, Deserialize)]
 pub struct RoleChanged {
-    /// The guild.
     pub guild_id: Id,
-    /// The role as it is now.
+    /// The role after the change.
     pub role: Role,
 }
 
 /// GUILD_ROLE_DELETE.
 #[derive(Debug, Deserialize)]
-pub struct RoleGone {
-    /// The guild.
+pub struct RoleDeleted {
     pub guild_id: Id,
-    /// The role.
     pub role_id: Id,
 }
 
-/// Any event about a guild or a channel, as far as it tells which.
+/// Any event about a guild or a channel; only the ids are read.
 #[derive(Debug, Deserialize)]
 pub struct Changed {
-    /// The guild, unless it is what the event is about.
+    /// The guild, unless the event is about the guild itself (`id`).
     #[serde(default)]
     pub guild_id: Option<Id>,
-    /// The channel that something belongs to.
+    /// The channel, unless the event is about the channel itself (`id`).
     #[serde(default)]
     pub channel_id: Option<Id>,
-    /// What the event is about: a guild or a channel.
+    /// The guild or channel that the event is about.
     #[serde(default)]
     pub id: Option<Id>,
 }
@@ -273,21 +254,16 @@ pub struct Changed {
 /// GUILD_EMOJIS_UPDATE.
 #[derive(Debug, Deserialize)]
 pub struct Emojis {
-    /// The guild.
     pub guild_id: Id,
-    /// All of them.
     #[serde(default, deserialize_with = "list")]
     pub emojis: Vec<Emoji>,
 }
 
-/// An emoji of a guild.
 #[derive(Debug, Deserialize)]
 pub struct Emoji {
-    /// Its id.
     pub id: Id,
-    /// Its name.
     pub name: String,
-    /// Whether it moves.
+    /// Whether it is animated.
     #[serde(default, deserialize_with = "is_true")]
     pub animated: bool,
     #[serde(default, deserialize_with = "maybe")]
@@ -295,7 +271,7 @@ pub struct Emoji {
 }
 
 impl Emoji {
-    /// Whether it can be used: a guild that lost its boosts keeps some that cannot.
+    /// Whether it can be used. A guild that lost its boosts keeps emojis that cannot.
     pub fn is_usable(&self) -> bool {
         self.available.unwrap_or(true)
     }

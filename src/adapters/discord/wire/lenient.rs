@@ -1,4 +1,4 @@
-//! Reads what may be of another kind than documented.
+//! Deserializers that tolerate values of another type than documented.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use serde_json::value::RawValue;
 
 use super::super::snowflake::Snowflake;
 
-/// Things in a list that are read; Discord's own limits are lower.
-const MOST_LISTED: usize = 5_000;
+/// The most items of a list that are read. Discord's own limits are lower.
+const MAX_ITEMS: usize = 5_000;
 
-/// An id, as text or as a number.
+/// An id, as a string or a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Id(pub Snowflake);
 
@@ -27,11 +27,11 @@ impl Visitor<'_> for IdVisitor {
     type Value = Id;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an id of Discord's")
+        f.write_str("a Discord id")
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Id, E> {
-        // What stands there instead may be what somebody wrote.
+        // Do not quote the value: it may be a text that a person wrote.
         text.parse().map(Id).map_err(|_| E::invalid_type(Unexpected::Other("a text"), &self))
     }
 
@@ -40,20 +40,20 @@ impl Visitor<'_> for IdVisitor {
     }
 }
 
-/// What is there, if it can be read.
+/// The value, or none if it cannot be parsed.
 pub fn maybe<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     let raw = <&RawValue>::deserialize(deserializer)?;
     Ok(serde_json::from_str::<Option<T>>(raw.get()).unwrap_or_default())
 }
 
-/// What of a list can be read; nothing if it is none.
+/// The items of a list that can be parsed; empty if it is not a list.
 pub(super) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     let raw = <&RawValue>::deserialize(deserializer)?;
     let raws: Vec<&RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
-    Ok(raws.into_iter().take(MOST_LISTED).filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect())
+    Ok(raws.into_iter().take(MAX_ITEMS).filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect())
 }
 
-/// Whether something is so: `true`, and nothing else.
+/// Whether the value is exactly `true`.
 pub(super) fn is_true<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     Ok(maybe(deserializer)?.unwrap_or(false))
 }

@@ -1,47 +1,43 @@
-//! Messages.
+//! Messages, and their edits and deletions.
 
 use serde::Deserialize;
 
-use super::super::heard::{self, Told};
+use super::super::incoming::{self, RawMessage};
 use super::super::snowflake::Snowflake;
 use super::lenient::{Id, list, maybe};
 
-/// The kind of a message that answers another one.
+/// The type of a message that answers another one.
 const REPLY: u64 = 19;
-/// The kind of a reference that forwards ("Message Reference Types").
+/// The type of a reference to a forwarded message ("Message Reference Types").
 const FORWARD: u64 = 1;
-/// The flag of an attachment that is hidden until one clicks.
+/// The flag of an attachment that is a spoiler.
 const IS_SPOILER: u64 = 1 << 3;
 
-/// Where a message is: read before anything else of it.
+/// The location of a message. It is parsed before the rest of the message.
 #[derive(Clone, Copy, Debug, Deserialize)]
-pub struct Whereabouts {
-    /// Its id.
+pub struct MessageLocation {
     pub id: Id,
-    /// Its channel or thread.
+    /// The channel or thread.
     pub channel_id: Id,
-    /// Its guild; none for a direct message.
+    /// The guild; none for a direct message.
     #[serde(default)]
     pub guild_id: Option<Id>,
 }
 
 /// MESSAGE_DELETE.
-pub type Gone = Whereabouts;
+pub type MessageDeleted = MessageLocation;
 
 /// MESSAGE_DELETE_BULK.
 #[derive(Debug, Deserialize)]
-pub struct Bulk {
-    /// The messages.
+pub struct MessagesDeleted {
     #[serde(default, deserialize_with = "list")]
     pub ids: Vec<Id>,
-    /// Their channel.
     pub channel_id: Id,
-    /// Its guild.
     #[serde(default)]
     pub guild_id: Option<Id>,
 }
 
-/// What tells whether MESSAGE_UPDATE is an edit. Embeds that unfold, pins and flags are updates too.
+/// The fields that show whether a MESSAGE_UPDATE is an edit. Discord also sends it for embeds, pins and flags.
 #[derive(Debug, Deserialize)]
 pub struct Update {
     #[serde(default, deserialize_with = "maybe")]
@@ -53,13 +49,12 @@ pub struct Update {
 }
 
 impl Update {
-    /// Whether somebody wrote it anew. What is only a part of a message is no edit.
+    /// Whether the author edited the message. An event with only a part of the message is not an edit.
     pub const fn is_edit(&self) -> bool {
         self.edited_timestamp.is_some() && self.content.is_some() && self.author.is_some()
     }
 }
 
-/// A message.
 #[derive(Debug, Deserialize)]
 pub struct Message {
     id: Id,
@@ -94,7 +89,7 @@ pub struct Message {
     referenced_message: Option<Referenced>,
 }
 
-/// A user, or a webhook in the place of one.
+/// A user, or a webhook as an author.
 #[derive(Debug, Deserialize)]
 pub(super) struct User {
     id: Id,
@@ -106,7 +101,7 @@ pub(super) struct User {
     bot: Option<bool>,
     #[serde(default)]
     system: Option<bool>,
-    /// Of somebody who is mentioned.
+    /// Present for mentioned users.
     #[serde(default, deserialize_with = "maybe")]
     member: Option<Member>,
 }
@@ -193,58 +188,63 @@ struct Referenced {
 }
 
 impl Message {
-    /// Its id.
     pub const fn id(&self) -> Snowflake {
         self.id.0
     }
 
-    /// Whether it mentions a role.
+    /// Whether it mentions this role.
     pub fn mentions_role(&self, role: Snowflake) -> bool {
         self.mention_roles.contains(&Id(role))
     }
 
-    /// What somebody was called whom a forwarded message mentions: the one that forwards it mentions nobody.
+    /// The name of a user that the forwarded message mentions. The forwarding message itself lists no mentions.
     pub fn forwarded_mention(&self, user: Snowflake) -> Option<String> {
         let mut mentioned = self.message_snapshots.iter().flat_map(|snapshot| &snapshot.message.mentions);
-        Some(mentioned.find(|mentioned| mentioned.id.0 == user)?.as_heard(None).shown())
+        Some(mentioned.find(|mentioned| mentioned.id.0 == user)?.as_incoming(None).shown())
     }
 
-    /// The message as it is judged.
-    pub fn told(&self) -> Told<'_> {
+    /// The message in the form that [`incoming::classify`] takes.
+    pub fn raw(&self) -> RawMessage<'_> {
         let is_forward = self.message_reference.as_ref().is_some_and(|reference| reference.kind == Some(FORWARD));
-        Told {
+        RawMessage {
             id: self.id.0,
-            // What is beyond is as unknown as the last one.
+            // Larger types are as unknown as the largest one.
             kind: u8::try_from(self.kind).unwrap_or(u8::MAX),
             flags: self.flags.unwrap_or_default(),
             origin: origin(&self.author, self.member.as_ref(), self.webhook_id, self.application_id),
             content: self.content.as_deref().unwrap_or_default(),
-            mentions: self.mentions.iter().map(|user| user.as_heard(user.member.as_ref())).collect(),
-            attachments: self.attachments.iter().map(Attachment::as_heard).collect(),
+            mentions: self.mentions.iter().map(|user| user.as_incoming(user.member.as_ref())).collect(),
+            attachments: self.attachments.iter().map(Attachment::as_incoming).collect(),
             stickers: self.sticker_items.iter().map(|sticker| sticker.name.as_str()).collect(),
-            poll: self.poll.as_ref().map(Poll::as_heard),
-            forward: self.message_snapshots.first().filter(|_| is_forward).map(|snapshot| snapshot.message.as_heard()),
+            poll: self.poll.as_ref().map(Poll::as_incoming),
+            forward: self.message_snapshots.first().filter(|_| is_forward).map(|snapshot| snapshot.message.as_incoming()),
             answers: self.answers(),
         }
     }
 
-    fn answers(&self) -> Option<heard::Answers<'_>> {
-        // A reference stands for much else: what a pin or a post from another server is about.
+    fn answers(&self) -> Option<incoming::Answers<'_>> {
+        // Other messages have references too: pins, and posts from another server.
         let reference = self.message_reference.as_ref().filter(|_| self.kind == REPLY)?;
-        let told = self.referenced_message.as_ref();
-        let origin = told.map(|told| origin(&told.author, told.member.as_ref(), told.webhook_id, told.application_id));
-        Some(heard::Answers { message: reference.message_id?.0, origin })
+        let referenced = self.referenced_message.as_ref();
+        let origin = referenced
+            .map(|message| origin(&message.author, message.member.as_ref(), message.webhook_id, message.application_id));
+        Some(incoming::Answers { message: reference.message_id?.0, origin })
     }
 }
 
-fn origin<'a>(author: &'a User, member: Option<&'a Member>, webhook: Option<Id>, application: Option<Id>) -> heard::Origin<'a> {
+fn origin<'a>(
+    author: &'a User,
+    member: Option<&'a Member>,
+    webhook: Option<Id>,
+    application: Option<Id>,
+) -> incoming::Origin<'a> {
     let (webhook, application) = (webhook.map(|id| id.0), application.map(|id| id.0));
-    heard::Origin { author: author.as_heard(member), webhook, application }
+    incoming::Origin { author: author.as_incoming(member), webhook, application }
 }
 
 impl User {
-    pub(super) fn as_heard<'a>(&'a self, member: Option<&'a Member>) -> heard::User<'a> {
-        heard::User {
+    pub(super) fn as_incoming<'a>(&'a self, member: Option<&'a Member>) -> incoming::User<'a> {
+        incoming::User {
             id: self.id.0,
             username: self.username.as_deref().unwrap_or_default(),
             global_name: self.global_name.as_deref(),
@@ -256,8 +256,8 @@ impl User {
 }
 
 impl Attachment {
-    fn as_heard(&self) -> heard::Attachment<'_> {
-        heard::Attachment {
+    fn as_incoming(&self) -> incoming::Attachment<'_> {
+        incoming::Attachment {
             filename: self.filename.as_deref().unwrap_or_default(),
             content_type: self.content_type.as_deref(),
             size: self.size.unwrap_or_default(),
@@ -269,17 +269,17 @@ impl Attachment {
 }
 
 impl Poll {
-    fn as_heard(&self) -> heard::Poll<'_> {
+    fn as_incoming(&self) -> incoming::Poll<'_> {
         let question = self.question.text.as_deref().unwrap_or_default();
-        heard::Poll { question, answers: self.answers.iter().filter_map(|answer| answer.poll_media.text.as_deref()).collect() }
+        incoming::Poll { question, answers: self.answers.iter().filter_map(|answer| answer.poll_media.text.as_deref()).collect() }
     }
 }
 
 impl Forwarded {
-    fn as_heard(&self) -> heard::Forward<'_> {
-        heard::Forward {
+    fn as_incoming(&self) -> incoming::Forward<'_> {
+        incoming::Forward {
             content: self.content.as_deref().unwrap_or_default(),
-            attachments: self.attachments.iter().map(Attachment::as_heard).collect(),
+            attachments: self.attachments.iter().map(Attachment::as_incoming).collect(),
             stickers: self.sticker_items.iter().map(|sticker| sticker.name.as_str()).collect(),
         }
     }

@@ -4,7 +4,7 @@ use super::super::snowflake::Snowflake;
 use super::*;
 
 #[test]
-fn an_id_is_a_text_or_a_number_and_what_stands_there_instead_is_not_quoted() {
+fn an_id_is_a_string_or_a_number_and_other_values_are_not_quoted() {
     let read = |text: &str| serde_json::from_str::<Id>(text);
 
     assert_eq!((read("\"7\"").unwrap(), read("7").unwrap()), (id(7), id(7)));
@@ -15,8 +15,8 @@ fn an_id_is_a_text_or_a_number_and_what_stands_there_instead_is_not_quoted() {
 }
 
 #[test]
-fn the_message_of_the_documentation_is_read() {
-    // Discord's documentation, "Messages Resource", "Example Message", with what belongs around it.
+fn the_documentations_example_message_is_parsed() {
+    // Discord's documentation, "Messages Resource", "Example Message", with the fields of an event added.
     let message = json!({
         "reactions": [{ "count": 1, "count_details": { "burst": 0, "normal": 1 }, "me": false, "me_burst": false,
                         "emoji": { "id": null, "name": "🔥" }, "burst_colors": [] }],
@@ -27,15 +27,15 @@ fn the_message_of_the_documentation_is_read() {
     });
 
     let message: Message = serde_json::from_str(&message.to_string()).unwrap();
-    let told = message.told();
+    let raw = message.raw();
 
-    assert_eq!((told.id, told.content, told.kind), (id(334_385_199_974_967_042).0, "Supa Hot", 0));
-    assert_eq!((told.origin.author.id, &*told.origin.author.shown()), (id(53_908_099_506_183_680).0, "Mason"));
-    assert!(told.answers.is_none() && told.forward.is_none() && told.poll.is_none());
+    assert_eq!((raw.id, raw.content, raw.kind), (id(334_385_199_974_967_042).0, "Supa Hot", 0));
+    assert_eq!((raw.origin.author.id, &*raw.origin.author.shown()), (id(53_908_099_506_183_680).0, "Mason"));
+    assert!(raw.answers.is_none() && raw.forward.is_none() && raw.poll.is_none());
 }
 
 #[test]
-fn a_crosspost_refers_to_a_message_and_answers_none() {
+fn a_crosspost_is_not_an_answer() {
     let crosspost = json!({
         "id": "5", "channel_id": "2", "type": 0, "flags": 2, "content": "News", "author": { "id": "7", "username": "News" },
         "webhook_id": "7", "message_reference": { "channel_id": "1", "guild_id": "3", "message_id": "4" },
@@ -43,11 +43,11 @@ fn a_crosspost_refers_to_a_message_and_answers_none() {
 
     let message: Message = serde_json::from_str(&crosspost.to_string()).unwrap();
 
-    assert!(message.told().answers.is_none());
+    assert!(message.raw().answers.is_none());
 }
 
 #[test]
-fn an_edit_has_its_time_its_words_and_its_author() {
+fn an_edit_has_a_time_content_and_an_author() {
     let is_edit = |value: serde_json::Value| serde_json::from_str::<Update>(&value.to_string()).unwrap().is_edit();
     let (at, author) = ("2026-01-01T00:00:00+00:00", json!({ "id": "7" }));
 
@@ -58,7 +58,7 @@ fn an_edit_has_its_time_its_words_and_its_author() {
 }
 
 #[test]
-fn only_a_guild_that_is_said_to_be_gone_is() {
+fn only_an_explicit_removal_counts_as_removal() {
     for (gone, is_outage) in [
         (json!({ "id": "1" }), false),
         (json!({ "id": "1", "unavailable": false }), false),
@@ -67,14 +67,14 @@ fn only_a_guild_that_is_said_to_be_gone_is() {
         (json!({ "id": "1", "unavailable": "yes" }), true),
         (json!({ "id": "1", "unavailable": { "a": [1] } }), true),
     ] {
-        let read: GuildGone = serde_json::from_str(&gone.to_string()).unwrap();
+        let read: GuildDeleted = serde_json::from_str(&gone.to_string()).unwrap();
 
         assert_eq!(read.is_outage(), is_outage, "{gone}");
     }
 }
 
 #[test]
-fn what_cannot_be_read_in_a_list_is_left_out_of_it() {
+fn unreadable_items_of_a_list_are_skipped() {
     let guild = json!({ "id": 1, "name": 7, "roles": [{ "id": "2", "name": null }, { "name": "x" }, 5], "channels": "none", "threads": null });
 
     let guild: Guild = serde_json::from_str(&guild.to_string()).unwrap();

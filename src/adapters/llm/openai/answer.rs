@@ -1,4 +1,4 @@
-//! Puts an answer together from what an endpoint sends.
+//! Assembles an answer from the pieces that an endpoint sends.
 
 use tokio::sync::mpsc;
 
@@ -6,14 +6,14 @@ use super::failure::{Broken, shortened};
 use super::wire::{CallPiece, MAX_TOOL_CALLS, Piece, Tokens};
 use crate::ports::language_model::{Answer, Draft, Part, Request, ToolCall, Usage};
 
-/// An answer in the making.
-pub(super) struct Growing<'a> {
+/// An answer that is still incomplete.
+pub(super) struct PartialAnswer<'a> {
     text: String,
-    calls: Vec<GrowingCall>,
-    /// As many bytes of text and calls of tools may still come.
+    calls: Vec<PartialCall>,
+    /// The number of bytes of text and tool calls that may still be added.
     room: usize,
     drafts: Option<&'a mpsc::UnboundedSender<Draft>>,
-    chosen: bool,
+    has_choice: bool,
     begun: bool,
     done: bool,
     cut: bool,
@@ -23,21 +23,21 @@ pub(super) struct Growing<'a> {
     finish_reason: Option<String>,
 }
 
-/// A call of a tool in the making.
-struct GrowingCall {
+/// A tool call that may still be incomplete.
+struct PartialCall {
     index: Option<u64>,
     call: ToolCall,
 }
 
-impl<'a> Growing<'a> {
-    /// An answer of at most so many bytes.
-    pub fn new(most: usize, drafts: Option<&'a mpsc::UnboundedSender<Draft>>) -> Self {
+impl<'a> PartialAnswer<'a> {
+    /// An empty answer that may grow to `max_bytes`.
+    pub fn new(max_bytes: usize, drafts: Option<&'a mpsc::UnboundedSender<Draft>>) -> Self {
         Self {
             text: String::new(),
             calls: Vec::new(),
-            room: most,
+            room: max_bytes,
             drafts,
-            chosen: false,
+            has_choice: false,
             begun: false,
             done: false,
             cut: false,
@@ -48,27 +48,27 @@ impl<'a> Growing<'a> {
         }
     }
 
-    /// Whether a word arrived, be it one of the reasoning that is not shown.
+    /// Whether output arrived, including reasoning, which is not shown.
     pub const fn has_begun(&self) -> bool {
         self.begun
     }
 
-    /// Whether nothing of the text is missing any more; its tokens may still be told.
+    /// Whether the text is complete. Token counts may still follow.
     pub const fn is_whole(&self) -> bool {
         self.done || self.finish_reason.is_some()
     }
 
-    /// Whether there is nothing more to be read.
+    /// Whether the stream has ended.
     pub const fn is_done(&self) -> bool {
         self.done
     }
 
-    /// Whether the answer reached its bound, and the rest does not matter.
+    /// Whether the answer reached its size limit, so that the rest is ignored.
     pub const fn is_cut(&self) -> bool {
         self.cut
     }
 
-    /// Takes one event of a stream.
+    /// Adds one event of a stream.
     pub fn take_event(&mut self, data: &[u8]) -> Result<(), Broken> {
         if data.trim_ascii() == b"[DONE]" {
             self.done = true;
@@ -81,18 +81,18 @@ impl<'a> Growing<'a> {
         Ok(())
     }
 
-    /// Takes an answer that came in one piece.
+    /// Adds an answer that came in one piece.
     pub fn take_whole(&mut self, whole: Piece) -> Result<(), Broken> {
         self.take(whole);
-        if self.chosen { Ok(()) } else { Err(Broken::Unreadable("it holds no choices".to_owned())) }
+        if self.has_choice { Ok(()) } else { Err(Broken::Unreadable("it holds no choices".to_owned())) }
     }
 
-    /// The answer, its tokens estimated where the endpoint did not tell them.
+    /// The finished answer. Tokens are estimated where the endpoint did not report them.
     pub fn finish(self, request: &Request) -> Result<Answer, Broken> {
         let filtered = self.finish_reason.as_deref() == Some("content_filter");
-        // What has no name cannot be called.
+        // A tool call without a name cannot be executed.
         let tool_calls: Vec<_> =
-            self.calls.into_iter().map(|growing| growing.call).filter(|call| !call.name.is_empty()).collect();
+            self.calls.into_iter().map(|partial| partial.call).filter(|call| !call.name.is_empty()).collect();
         if filtered && self.text.trim().is_empty() && tool_calls.is_empty() {
             return Err(Broken::Failed(Some(403), "its content filter withheld the answer".to_owned()));
         }
@@ -105,66 +105,67 @@ impl<'a> Growing<'a> {
 
     fn take(&mut self, piece: Piece) {
         self.tokens = piece.tokens.or(self.tokens);
-        self.model = self.model.take().or_else(|| named(piece.model));
-        self.id = self.id.take().or_else(|| named(piece.id));
+        self.model = self.model.take().or_else(|| bounded_name(piece.model));
+        self.id = self.id.take().or_else(|| bounded_name(piece.id));
         if let Some(choice) = piece.choice {
-            self.chosen = true;
-            self.begun |= choice.is_a_word;
+            self.has_choice = true;
+            self.begun |= choice.has_output;
             self.grow(choice.text);
             choice.tool_calls.into_iter().for_each(|piece| self.call(piece));
-            self.finish_reason = self.finish_reason.take().or_else(|| named(choice.finish_reason));
+            self.finish_reason = self.finish_reason.take().or_else(|| bounded_name(choice.finish_reason));
         }
     }
 
-    fn grow(&mut self, mut words: String) {
-        if words.len() > self.room {
-            let end = (0..=self.room).rev().find(|end| words.is_char_boundary(*end)).unwrap_or_default();
-            words.truncate(end);
+    fn grow(&mut self, mut text: String) {
+        if text.len() > self.room {
+            let end = (0..=self.room).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
+            text.truncate(end);
             self.cut_off();
         }
-        if !words.is_empty() {
-            self.room -= words.len();
-            self.text.push_str(&words);
-            // Nobody has to listen.
-            drop(self.drafts.map(|drafts| drafts.send(Draft::More(words))));
+        if !text.is_empty() {
+            self.room -= text.len();
+            self.text.push_str(&text);
+            // There may be no receiver.
+            drop(self.drafts.map(|drafts| drafts.send(Draft::More(text))));
         }
     }
 
-    /// Takes a call of a tool, or the next piece of one. One that does not fit as a whole is left out as a whole: half of its arguments
-    /// might say something else.
+    /// Adds a tool call, or the next piece of one. A call that does not fit completely is dropped completely, because truncated arguments could
+    /// mean something else.
     fn call(&mut self, piece: CallPiece) {
         if self.cut {
             return;
         }
-        let known = self.position(&piece);
+        let existing = self.position(&piece);
         let bytes = piece.id.len() + piece.name.len() + piece.arguments.len();
-        if bytes > self.room || (known.is_none() && self.calls.len() == MAX_TOOL_CALLS) {
-            known.map(|at| self.calls.remove(at));
+        if bytes > self.room || (existing.is_none() && self.calls.len() == MAX_TOOL_CALLS) {
+            existing.map(|at| self.calls.remove(at));
             self.cut_off();
             return;
         }
         self.room -= bytes;
         let CallPiece { index, id, name, arguments } = piece;
-        let Some(GrowingCall { call, .. }) = known.and_then(|at| self.calls.get_mut(at)) else {
-            self.calls.push(GrowingCall { index, call: ToolCall { id, name, arguments } });
+        let Some(PartialCall { call, .. }) = existing.and_then(|at| self.calls.get_mut(at)) else {
+            self.calls.push(PartialCall { index, call: ToolCall { id, name, arguments } });
             return;
         };
-        // Some servers repeat the id and the name with every piece.
-        for (whole, told) in [(&mut call.id, id), (&mut call.name, name)] {
+        // Some servers repeat the id and the name in every piece.
+        for (whole, sent) in [(&mut call.id, id), (&mut call.name, name)] {
             if whole.is_empty() {
-                *whole = told;
+                *whole = sent;
             }
         }
         call.arguments.push_str(&arguments);
     }
 
-    /// Which call a piece goes on with: that of its index, unless the piece has an id of its own (some servers give every call the
-    /// index 0); without an index that of its id, and without either the last one, unless the piece has a name.
+    /// The position of the call that a piece continues. With an index, it is the call of that index, unless the piece has another id (some
+    /// servers give every call the index 0). Without an index, it is the call of the piece's id. Without either, it is the last call, unless the
+    /// piece has a name.
     fn position(&self, piece: &CallPiece) -> Option<usize> {
-        let has_id = |growing: &GrowingCall| growing.call.id == piece.id;
+        let has_id = |partial: &PartialCall| partial.call.id == piece.id;
         match piece.index {
-            Some(_) => self.calls.iter().rposition(|growing| {
-                growing.index == piece.index && (piece.id.is_empty() || growing.call.id.is_empty() || has_id(growing))
+            Some(_) => self.calls.iter().rposition(|partial| {
+                partial.index == piece.index && (piece.id.is_empty() || partial.call.id.is_empty() || has_id(partial))
             }),
             None if !piece.id.is_empty() => self.calls.iter().rposition(has_id),
             None if piece.name.is_empty() => self.calls.len().checked_sub(1),
@@ -178,7 +179,7 @@ impl<'a> Growing<'a> {
     }
 }
 
-/// A name from outside, short enough for records and spans.
-fn named(name: Option<String>) -> Option<String> {
+/// A name from outside, shortened for records and spans.
+fn bounded_name(name: Option<String>) -> Option<String> {
     name.filter(|name| !name.is_empty()).map(|name| shortened(&name, 200))
 }

@@ -1,4 +1,4 @@
-//! Learns which optional parameters an endpoint refuses, so that it is asked without them from then on.
+//! Learns which optional parameters an endpoint refuses, and leaves them out from then on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,7 +6,7 @@ use reqwest::StatusCode;
 
 use crate::ports::language_model::{AnswerFormat, Identity};
 
-/// What one endpoint understands, as far as it has said.
+/// What one endpoint supports, as far as it is known.
 #[derive(Debug)]
 pub(super) struct Dialect {
     identity: Identity,
@@ -17,10 +17,10 @@ pub(super) struct Dialect {
     without_schema: AtomicBool,
 }
 
-/// How an endpoint is told the form of an answer, the plainest first.
+/// How a request names the form of the answer, the plainest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Form {
-    /// In the words of the prompt alone.
+    /// Only in the text of the prompt.
     Text,
     /// `response_format` says that it is a JSON object.
     Object,
@@ -29,7 +29,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// That of a request.
+    /// The form for a request.
     pub const fn of(format: &AnswerFormat) -> Self {
         match format {
             AnswerFormat::Text => Self::Text,
@@ -48,7 +48,7 @@ impl Form {
 
 /// The parameters of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Spoken {
+pub(super) struct Parameters {
     /// `stream_options`, which older servers do not know.
     pub stream_options: bool,
     /// `max_completion_tokens` in place of `max_tokens`, which newer models of OpenAI demand.
@@ -60,7 +60,7 @@ pub(super) struct Spoken {
 }
 
 impl Dialect {
-    /// Nothing was refused yet.
+    /// A dialect of an endpoint that has refused nothing yet.
     pub fn of(identity: Identity) -> Self {
         Self {
             identity,
@@ -72,14 +72,14 @@ impl Dialect {
         }
     }
 
-    /// How to ask now for an answer of this form.
-    pub fn now(&self, wanted: Form) -> Spoken {
+    /// The parameters to use now for an answer of this form.
+    pub fn current(&self, wanted: Form) -> Parameters {
         let most = match (self.without_json.load(Ordering::Relaxed), self.without_schema.load(Ordering::Relaxed)) {
             (true, _) => Form::Text,
             (false, true) => Form::Object,
             (false, false) => Form::Schema,
         };
-        Spoken {
+        Parameters {
             stream_options: !self.without_stream_options.load(Ordering::Relaxed),
             completion_tokens: self.completion_tokens.load(Ordering::Relaxed),
             temperature: !self.without_temperature.load(Ordering::Relaxed),
@@ -87,39 +87,38 @@ impl Dialect {
         }
     }
 
-    /// How to ask again after a refusal of what was `spoken`: in a plainer way that was not tried yet, if there is one.
+    /// The parameters for another attempt after a refusal: plainer ones that were not tried yet, if there are any.
     ///
-    /// A refusal that names a parameter is remembered. JSON is also given up without being named, for servers that do not say what
-    /// they refuse; whether that was it shows when it [`worked`](Self::worked).
-    pub fn plainer(&self, spoken: Spoken, status: StatusCode, refusal: &[u8]) -> Option<Spoken> {
+    /// A refusal that names a parameter is remembered. JSON is also given up if the refusal does not name it, for servers that do not say what
+    /// they refuse. If that attempt succeeds, [`worked`](Self::worked) remembers it.
+    pub fn plainer(&self, parameters: Parameters, status: StatusCode, refusal: &[u8]) -> Option<Parameters> {
         let refusal = String::from_utf8_lossy(refusal);
         let (is_refusal, is_not_found) = (matches!(status.as_u16(), 400 | 422), status == StatusCode::NOT_FOUND);
-        let has_form = spoken.form > Form::Text;
+        let has_form = parameters.form > Form::Text;
         if has_form && (is_refusal || is_not_found) && names_json(&refusal) {
-            self.give_up(spoken.form);
-            return Some(Spoken { form: spoken.form.plainer(), ..spoken });
+            self.give_up(parameters.form);
+            return Some(Parameters { form: parameters.form.plainer(), ..parameters });
         }
-        if is_refusal && spoken.stream_options && refusal.contains("stream_options") {
+        if is_refusal && parameters.stream_options && refusal.contains("stream_options") {
             self.without_stream_options.store(true, Ordering::Relaxed);
-            return Some(Spoken { stream_options: false, ..spoken });
+            return Some(Parameters { stream_options: false, ..parameters });
         }
-        if is_refusal && !spoken.completion_tokens && wants_completion_tokens(&refusal) {
+        if is_refusal && !parameters.completion_tokens && wants_completion_tokens(&refusal) {
             self.completion_tokens.store(true, Ordering::Relaxed);
-            return Some(Spoken { completion_tokens: true, ..spoken });
+            return Some(Parameters { completion_tokens: true, ..parameters });
         }
-        if is_refusal && spoken.temperature && refusal.contains("temperature") {
+        if is_refusal && parameters.temperature && refusal.contains("temperature") {
             self.without_temperature.store(true, Ordering::Relaxed);
-            return Some(Spoken { temperature: false, ..spoken });
+            return Some(Parameters { temperature: false, ..parameters });
         }
-        // A router finds nothing when none of its servers can do what is asked for.
+        // A router reports 404 when none of its servers supports the request.
         let may_be_json = is_refusal || (is_not_found && refusal.to_ascii_lowercase().contains("json"));
-        (has_form && may_be_json).then_some(Spoken { form: spoken.form.plainer(), ..spoken })
+        (has_form && may_be_json).then_some(Parameters { form: parameters.form.plainer(), ..parameters })
     }
 
-    /// Takes note that a request for an answer of this form was accepted in these words: in a plainer form, it was the form that was
-    /// refused.
-    pub fn worked(&self, wanted: Form, spoken: Spoken) {
-        for form in [Form::Schema, Form::Object].into_iter().filter(|form| *form <= wanted && *form > spoken.form) {
+    /// Records that these parameters were accepted for an answer of this form. If they have a plainer form, the endpoint refuses the other one.
+    pub fn worked(&self, wanted: Form, parameters: Parameters) {
+        for form in [Form::Schema, Form::Object].into_iter().filter(|form| *form <= wanted && *form > parameters.form) {
             self.give_up(form);
         }
     }
@@ -127,8 +126,8 @@ impl Dialect {
     fn give_up(&self, form: Form) {
         let (without, plainer) = match form {
             Form::Text => return,
-            Form::Object => (&self.without_json, "the endpoint refuses response_format, so it is asked for JSON in words alone"),
-            Form::Schema => (&self.without_schema, "the endpoint refuses a JSON schema, so it is asked for JSON without one"),
+            Form::Object => (&self.without_json, "the endpoint refuses response_format, so JSON is requested only in the prompt"),
+            Form::Schema => (&self.without_schema, "the endpoint refuses a JSON schema, so JSON is requested without one"),
         };
         if !without.swap(true, Ordering::Relaxed) {
             let Identity { endpoint, model, .. } = &self.identity;
@@ -142,7 +141,7 @@ fn names_json(refusal: &str) -> bool {
     ["response_format", "json_object", "json_schema", "json mode", "structured output"].iter().any(|name| refusal.contains(name))
 }
 
-/// A limit that is too high is refused by its name too; another name would not help then.
+/// Whether a refusal demands the other parameter. A limit that is too high is refused by its name too, and another name would not help then.
 fn wants_completion_tokens(refusal: &str) -> bool {
     let unknown =
         ["unsupported", "not supported", "unrecognized", "unknown", "not permitted", "Unsupported", "Unrecognized", "Unknown"];
@@ -163,12 +162,12 @@ mod tests {
         let dialect = dialect();
         let refusal = br#"{"error":{"message":"Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."}}"#;
 
-        let first = dialect.plainer(dialect.now(Form::Text), StatusCode::BAD_REQUEST, refusal);
-        let second = dialect.plainer(dialect.now(Form::Text), StatusCode::BAD_REQUEST, refusal);
+        let first = dialect.plainer(dialect.current(Form::Text), StatusCode::BAD_REQUEST, refusal);
+        let second = dialect.plainer(dialect.current(Form::Text), StatusCode::BAD_REQUEST, refusal);
 
-        let plainer = Spoken { stream_options: true, completion_tokens: true, temperature: true, form: Form::Text };
+        let plainer = Parameters { stream_options: true, completion_tokens: true, temperature: true, form: Form::Text };
         assert_eq!((first, second), (Some(plainer), None));
-        assert_eq!(dialect.now(Form::Text), plainer);
+        assert_eq!(dialect.current(Form::Text), plainer);
     }
 
     #[test]
@@ -176,7 +175,7 @@ mod tests {
         let dialect = dialect();
 
         let plainer = dialect.plainer(
-            dialect.now(Form::Text),
+            dialect.current(Form::Text),
             StatusCode::BAD_REQUEST,
             br#"{"error":{"message":"max_tokens is too large: 99999"}}"#,
         );
@@ -185,8 +184,8 @@ mod tests {
     }
 
     #[test]
-    fn json_is_given_up_where_it_is_named_and_only_tried_without_where_it_is_not() {
-        for (status, refusal, asks_again, remembers) in [
+    fn a_refusal_that_names_json_is_remembered_and_another_one_is_only_retried() {
+        for (status, refusal, is_retried, is_remembered) in [
             (400, "'response_format' is not supported", true, true),
             (404, "No endpoints found that support response_format", true, true),
             (422, "JSON mode is off", true, true),
@@ -199,35 +198,36 @@ mod tests {
             let dialect = dialect();
             let status = StatusCode::from_u16(status).expect("a status");
 
-            let plainer = dialect.plainer(dialect.now(Form::Object), status, refusal.as_bytes());
+            let plainer = dialect.plainer(dialect.current(Form::Object), status, refusal.as_bytes());
 
-            assert_eq!(plainer.map(|spoken| spoken.form), asks_again.then_some(Form::Text), "{status} {refusal}");
-            assert_eq!(dialect.now(Form::Object).form == Form::Object, !remembers, "{status} {refusal}");
+            assert_eq!(plainer.map(|parameters| parameters.form), is_retried.then_some(Form::Text), "{status} {refusal}");
+            assert_eq!(dialect.current(Form::Object).form == Form::Object, !is_remembered, "{status} {refusal}");
         }
     }
 
     #[test]
-    fn what_is_not_to_be_json_is_never_asked_for_as_json() {
+    fn a_text_answer_is_never_requested_as_json() {
         let dialect = dialect();
 
-        let plainer = dialect.plainer(dialect.now(Form::Text), StatusCode::BAD_REQUEST, b"response_format");
+        let plainer = dialect.plainer(dialect.current(Form::Text), StatusCode::BAD_REQUEST, b"response_format");
 
-        assert_eq!((dialect.now(Form::Text).form, plainer), (Form::Text, None));
-        assert_eq!(dialect.now(Form::Object).form, Form::Object);
+        assert_eq!((dialect.current(Form::Text).form, plainer), (Form::Text, None));
+        assert_eq!(dialect.current(Form::Object).form, Form::Object);
     }
 
     #[test]
-    fn a_schema_is_given_up_before_json_is() {
+    fn a_schema_is_given_up_before_json() {
         let dialect = dialect();
-        let refused = |spoken, refusal: &str| dialect.plainer(spoken, StatusCode::BAD_REQUEST, refusal.as_bytes());
+        let refused = |parameters, refusal: &str| dialect.plainer(parameters, StatusCode::BAD_REQUEST, refusal.as_bytes());
 
-        let object = refused(dialect.now(Form::Schema), "response_format.type json_schema is unknown").expect("a plainer way");
-        let after_schema = (dialect.now(Form::Schema).form, dialect.now(Form::Object).form);
-        let text = refused(object, "bad request").expect("a plainer way");
+        let object =
+            refused(dialect.current(Form::Schema), "response_format.type json_schema is unknown").expect("plainer parameters");
+        let after_schema = (dialect.current(Form::Schema).form, dialect.current(Form::Object).form);
+        let text = refused(object, "bad request").expect("plainer parameters");
         dialect.worked(Form::Schema, text);
 
         assert_eq!((object.form, text.form), (Form::Object, Form::Text));
         assert_eq!(after_schema, (Form::Object, Form::Object));
-        assert_eq!(dialect.now(Form::Schema).form, Form::Text);
+        assert_eq!(dialect.current(Form::Schema).form, Form::Text);
     }
 }

@@ -1,4 +1,4 @@
-//! Puts what went wrong at an endpoint into words: what it was, and the way out; never a key.
+//! Describes the failures of an endpoint: what happened, and what to do; never a key.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -10,51 +10,51 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::http::{Broke, MAX_INFORMATIONAL};
+use super::http::{HttpError, MAX_INFORMATIONAL};
 use super::wire::text_in;
 use crate::domain::text::is_invisible;
 use crate::ports::language_model::NoAnswer;
 
-/// Longer waits are not for us to keep: whoever asks has its own patience.
+/// The longest wait that is reported: the caller has its own timeout.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(600);
 
-/// Characters shown of an answer that cannot be read.
+/// How many characters of an unreadable answer are shown.
 const MAX_SHOWN_CHARS: usize = 60;
 
-/// As much of such an answer, or of an error's message, is kept: more than is shown, so that a key at its end is known as one.
+/// How many bytes of such an answer, or of an error's message, are stored: more than is shown, so that a key at its end is recognised.
 const MAX_KEPT_BYTES: usize = 4_096;
 
-/// As much of a server's message as is shown, in characters.
+/// How many characters of a server's message are shown.
 const MAX_MESSAGE_CHARS: usize = 300;
 
-/// As much of all that is shown of a failure.
+/// How many characters of a failure are shown in total.
 const MAX_DETAIL_CHARS: usize = 600;
 
-/// What is wrong with an answer that arrived.
+/// Why a request or its answer cannot be used.
 #[derive(Debug, PartialEq)]
 pub(super) enum Broken {
-    /// It goes on and on.
+    /// The answer is too long.
     TooLong,
-    /// It is not what the protocol says.
+    /// The answer does not follow the protocol.
     Unreadable(String),
-    /// It is no JSON, or another one than the protocol says: why, and as much of it as may be shown, with the key still in it.
+    /// The answer is not JSON, or has the wrong structure: the error, and the beginning of the answer, which may contain the key.
     Garbled(String, String),
-    /// It says itself that it failed: with a status, if it gave one, and a message.
+    /// The answer is an error: its status, if it has one, and its message.
     Failed(Option<u16>, String),
-    /// The key cannot be sent.
+    /// The key has characters that cannot be sent.
     Key,
-    /// The request cannot be written.
+    /// The request cannot be serialised.
     Request(String),
 }
 
 impl Broken {
-    /// What cannot be read, and why.
+    /// An answer that cannot be parsed, and why.
     pub fn garbled(why: String, body: &[u8]) -> Self {
         Self::Garbled(why, String::from_utf8_lossy(&body[..body.len().min(MAX_KEPT_BYTES)]).into_owned())
     }
 }
 
-/// Names the failures of one endpoint.
+/// Describes the failures of one endpoint.
 pub(super) struct Failures {
     endpoint: Arc<str>,
     key: Option<SecretString>,
@@ -65,7 +65,7 @@ impl Failures {
         Self { endpoint, key }
     }
 
-    /// An answer with a status that is not a success.
+    /// A response with a status that is not a success.
     pub fn of_status(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> NoAnswer {
         if status.is_redirection() {
             let to = headers.get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("elsewhere");
@@ -74,7 +74,7 @@ impl Failures {
             ));
         }
         let message = message_in(body);
-        let detail = if message.is_empty() { status.to_string() } else { format!("{status}: {}", self.said(&message)) };
+        let detail = if message.is_empty() { status.to_string() } else { format!("{status}: {}", self.quoted(&message)) };
         if status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::REQUEST_TIMEOUT || status.is_server_error() {
             return self.overloaded(detail, retry_after(headers));
         }
@@ -85,48 +85,48 @@ impl Failures {
         })
     }
 
-    /// No connection, or one that broke.
-    pub fn of_connection(&self, broke: Broke) -> NoAnswer {
-        self.unreachable(match broke {
-            Broke::Unconnected(error) => format!("{}; is the server running, and is base_url right?", innermost(&*error)),
-            Broke::Connected(error) => format!("the connection broke: {}", innermost(&*error)),
-            Broke::Informational => format!(
-                "it sent more than {MAX_INFORMATIONAL} informational answers (status 1xx) and no final one; is this an OpenAI-compatible API?"
+    /// A failed or broken connection.
+    pub fn of_connection(&self, error: HttpError) -> NoAnswer {
+        self.unreachable(match error {
+            HttpError::Connect(error) => format!("{}; is the server running, and is base_url right?", innermost(&*error)),
+            HttpError::Broken(error) => format!("the connection broke: {}", innermost(&*error)),
+            HttpError::TooManyInformational => format!(
+                "it sent more than {MAX_INFORMATIONAL} informational responses (status 1xx) and no final one; is this an OpenAI-compatible API?"
             ),
         })
     }
 
     /// A stream that paused for too long.
     pub fn stalled(&self, idle: Duration) -> NoAnswer {
-        self.unreachable(format!("the answer stopped half-way for {:.1} s", idle.as_secs_f64()))
+        self.unreachable(format!("the answer stopped halfway for {:.1} s", idle.as_secs_f64()))
     }
 
     /// A stream that ended before the answer did.
     pub fn cut(&self) -> NoAnswer {
-        self.unreachable("the answer was cut off half-way".to_owned())
+        self.unreachable("the answer was cut off halfway".to_owned())
     }
 
-    /// A success that is neither JSON nor events.
+    /// A successful response that is neither JSON nor events.
     pub fn not_an_answer(&self, kind: &str) -> NoAnswer {
-        self.refused(format!("it sent {kind} where JSON or text/event-stream was due; does base_url lead to an OpenAI-compatible API (usually …/v1)?"))
+        self.refused(format!("it sent {kind} where JSON or text/event-stream was expected; does base_url lead to an OpenAI-compatible API (usually …/v1)?"))
     }
 
-    /// A success that turned out to be none.
+    /// A successful response whose content cannot be used.
     pub fn in_answer(&self, broken: Broken) -> NoAnswer {
         match broken {
             Broken::TooLong => self.refused("its answer is too long; is this an OpenAI-compatible API?".to_owned()),
-            Broken::Unreadable(what) => self.refused(format!("its answer cannot be read: {}", self.said(&what))),
+            Broken::Unreadable(what) => self.refused(format!("its answer cannot be read: {}", self.quoted(&what))),
             Broken::Garbled(why, begin) => {
                 let shown = shortened(&self.without_key(&begin), MAX_SHOWN_CHARS);
-                self.refused(format!("its answer cannot be read: {}", self.said(&format!("{why} in {shown:?}"))))
+                self.refused(format!("its answer cannot be read: {}", self.quoted(&format!("{why} in {shown:?}"))))
             }
             Broken::Request(why) => self.unsendable(format!("the request cannot be written: {why}")),
             Broken::Key => self.unsendable("the key holds characters that cannot be sent".to_owned()),
             Broken::Failed(Some(status @ 400..=499), message) if status != 429 && status != 408 => {
-                self.refused(format!("{status}: {}", self.said(&message)))
+                self.refused(format!("{status}: {}", self.quoted(&message)))
             }
-            Broken::Failed(Some(status), message) => self.overloaded(format!("{status}: {}", self.said(&message)), None),
-            Broken::Failed(None, message) => self.overloaded(self.said(&message), None),
+            Broken::Failed(Some(status), message) => self.overloaded(format!("{status}: {}", self.quoted(&message)), None),
+            Broken::Failed(None, message) => self.overloaded(self.quoted(&message), None),
         }
     }
 
@@ -146,8 +146,8 @@ impl Failures {
         NoAnswer::Unsendable { endpoint: self.endpoint.clone(), detail: self.shown(&detail) }
     }
 
-    /// What the server said itself, marked as such: it may quote what people said.
-    fn said(&self, message: &str) -> String {
+    /// The server's own message in quotation marks: it may quote what people said.
+    fn quoted(&self, message: &str) -> String {
         format!("“{}”", shortened(&self.without_key(message), MAX_MESSAGE_CHARS))
     }
 
@@ -155,7 +155,7 @@ impl Failures {
         shortened(&self.without_key(detail), MAX_DETAIL_CHARS)
     }
 
-    /// The key goes before the text is shortened, so that no half of it stays behind.
+    /// The key is removed before the text is shortened, so that no part of it remains.
     fn without_key(&self, text: &str) -> String {
         self.key.as_ref().map_or_else(|| text.to_owned(), |key| text.replace(key.expose_secret(), "***"))
     }
@@ -171,14 +171,14 @@ pub(super) fn message_in(body: &[u8]) -> String {
 
     let Ok(value) = serde_json::from_slice::<&RawValue>(body) else {
         let text = String::from_utf8_lossy(body);
-        // A page is for people with browsers.
+        // An HTML page is for browsers.
         return if text.trim_start().starts_with('<') { String::new() } else { text.trim().to_owned() };
     };
     let error = serde_json::from_str::<Outer<'_>>(value.get()).ok().and_then(|outer| outer.error);
     message_of(error.unwrap_or(value))
 }
 
-/// An error in JSON, as far as it is needed.
+/// The needed fields of an error in JSON.
 #[derive(Default, Deserialize)]
 struct ErrorSent<'a> {
     #[serde(borrow)]
@@ -195,25 +195,25 @@ struct ErrorSent<'a> {
     r#type: Option<&'a RawValue>,
 }
 
-/// The message in an error, cut: a text, or an object with one; else the error as it is written.
+/// The message in an error, shortened: a string, or a field of an object; otherwise the error as it was sent.
 pub(super) fn message_of(error: &RawValue) -> String {
     let sent: ErrorSent<'_> = serde_json::from_str(error.get()).unwrap_or_default();
     let found = [Some(error), sent.message, sent.detail, sent.msg].into_iter().flatten().find_map(text_in);
-    let mut message = found.map_or_else(|| kept(error.get()).to_owned(), |message| message.trim().to_owned());
-    message.truncate(kept(&message).len());
+    let mut message = found.map_or_else(|| truncated(error.get()).to_owned(), |message| message.trim().to_owned());
+    message.truncate(truncated(&message).len());
     message
 }
 
-/// The HTTP status that an error inside a success stands for, if it tells.
+/// The HTTP status of an error inside a successful response, if it names one.
 pub(super) fn status_of(error: &RawValue) -> Option<u16> {
     let sent: ErrorSent<'_> = serde_json::from_str(error.get()).unwrap_or_default();
-    let told = [sent.code, sent.status].into_iter().flatten().find_map(|status| status.get().parse().ok());
+    let reported = [sent.code, sent.status].into_iter().flatten().find_map(|status| status.get().parse().ok());
     let is_invalid = || sent.r#type.and_then(text_in).as_deref() == Some("invalid_request_error");
-    told.or_else(|| is_invalid().then_some(400))
+    reported.or_else(|| is_invalid().then_some(400))
 }
 
-/// The start of a text, as much of it as is kept.
-fn kept(text: &str) -> &str {
+/// The beginning of a text, at most [`MAX_KEPT_BYTES`] long.
+fn truncated(text: &str) -> &str {
     let mut end = text.len().min(MAX_KEPT_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -221,16 +221,17 @@ fn kept(text: &str) -> &str {
     &text[..end]
 }
 
-/// One line of at most so many characters, without control characters and what cannot be seen.
-pub(super) fn shortened(text: &str, most: usize) -> String {
-    let mut line: String = text.chars().take(most).map(|c| if c.is_control() || is_invisible(c) { ' ' } else { c }).collect();
-    if text.chars().nth(most).is_some() {
+/// One line of at most `max_chars` characters, without control characters and invisible ones.
+pub(super) fn shortened(text: &str, max_chars: usize) -> String {
+    let mut line: String =
+        text.chars().take(max_chars).map(|c| if c.is_control() || is_invisible(c) { ' ' } else { c }).collect();
+    if text.chars().nth(max_chars).is_some() {
         line.push('…');
     }
     line
 }
 
-/// What caused an error in the end.
+/// The root cause of an error.
 fn innermost<'a>(mut error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
     while let Some(deeper) = error.source() {
         error = deeper;
@@ -238,10 +239,10 @@ fn innermost<'a>(mut error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'stat
     error
 }
 
-/// `Retry-After` in seconds, or as a date by the clock of the server itself (RFC 9110, 10.2.3).
+/// Parses `Retry-After`: seconds, or a date by the server's own clock (RFC 9110, 10.2.3).
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    let wanted = match text.parse::<f64>() {
+    let delay = match text.parse::<f64>() {
         Ok(secs) => Duration::try_from_secs_f64(secs).ok()?,
         Err(_) => {
             let moment = |text: &str| jiff::fmt::rfc2822::parse(text).ok().map(|date| date.timestamp());
@@ -249,7 +250,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
             Duration::try_from(moment(text)?.duration_since(sent)).unwrap_or_default()
         }
     };
-    Some(wanted.min(MAX_RETRY_AFTER))
+    Some(delay.min(MAX_RETRY_AFTER))
 }
 
 #[cfg(test)]
@@ -262,24 +263,24 @@ mod tests {
         Failures::new("http://here".into(), Some("sk-secret".to_owned().into()))
     }
 
-    fn asked_to_wait(retry_after: &'static str, date: Option<&'static str>) -> Option<Duration> {
+    fn wait_for(retry_after: &'static str, date: Option<&'static str>) -> Option<Duration> {
         let mut headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static(retry_after))]);
         headers.extend(date.map(|date| (DATE, HeaderValue::from_static(date))));
         super::retry_after(&headers)
     }
 
     #[test]
-    fn a_wait_is_read_in_seconds_or_as_a_date_and_capped() {
+    fn a_wait_in_seconds_or_as_a_date_is_parsed_and_capped() {
         let date = Some("Wed, 21 Oct 2015 07:28:00 GMT");
 
         let waits = [
-            asked_to_wait("7", None),
-            asked_to_wait("0.5", None),
-            asked_to_wait("Wed, 21 Oct 2015 07:28:30 GMT", date),
-            asked_to_wait("Wed, 21 Oct 2015 07:27:00 GMT", date),
-            asked_to_wait("99999", None),
-            asked_to_wait("soon", date),
-            asked_to_wait("-1", None),
+            wait_for("7", None),
+            wait_for("0.5", None),
+            wait_for("Wed, 21 Oct 2015 07:28:30 GMT", date),
+            wait_for("Wed, 21 Oct 2015 07:27:00 GMT", date),
+            wait_for("99999", None),
+            wait_for("soon", date),
+            wait_for("-1", None),
         ];
 
         let secs = waits.map(|wait| wait.map(|wait| wait.as_secs_f64()));
@@ -297,10 +298,10 @@ mod tests {
     }
 
     #[test]
-    fn a_key_in_what_cannot_be_read_is_hidden_even_where_that_is_cut() {
+    fn a_key_in_an_unreadable_answer_is_hidden_even_where_it_is_cut() {
         let body = format!("{} sk-secret", "x".repeat(50));
 
-        let error = failures().in_answer(Broken::garbled("no JSON".to_owned(), body.as_bytes()));
+        let error = failures().in_answer(Broken::garbled("not JSON".to_owned(), body.as_bytes()));
 
         assert!(!error.to_string().contains("sk-"), "{error}");
     }
@@ -319,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_lead_to_what_the_caller_does_next() {
+    fn each_status_has_the_right_error_code() {
         let codes = [400, 401, 403, 404, 422, 307, 408, 429, 500, 502, 503, 529].map(|status| {
             let status = StatusCode::from_u16(status).expect("a status");
             failures().of_status(status, &HeaderMap::new(), b"").code()

@@ -1,4 +1,4 @@
-//! A small server on loopback that answers chat completions as it is told, and notes what it was sent.
+//! A small server on loopback that answers chat completions from a script, and records the requests.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -13,29 +13,29 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 
-/// What the server does with one request.
+/// The server's reaction to one request.
 pub enum Does {
     Answers(Response),
     Hangs,
 }
 
-/// One request as it came.
-pub struct Heard {
+/// One request as it was received.
+pub struct Received {
     pub path: String,
     pub authorization: Option<String>,
     pub body: Value,
 }
 
-/// The server; it ends when it is dropped.
+/// The server. It stops when it is dropped.
 pub struct Fake {
     pub url: String,
-    told: Arc<Told>,
+    shared: Arc<Shared>,
     task: AbortHandle,
 }
 
-struct Told {
+struct Shared {
     script: Mutex<VecDeque<Does>>,
-    heard: Mutex<Vec<Heard>>,
+    received: Mutex<Vec<Received>>,
 }
 
 impl Drop for Fake {
@@ -46,24 +46,24 @@ impl Drop for Fake {
 
 impl Fake {
     pub async fn new(script: impl IntoIterator<Item = Does>) -> Self {
-        let told = Arc::new(Told { script: Mutex::new(script.into_iter().collect()), heard: Mutex::default() });
+        let shared = Arc::new(Shared { script: Mutex::new(script.into_iter().collect()), received: Mutex::default() });
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}/v1", listener.local_addr().expect("bound"));
-        let router = Router::new().fallback(answer).with_state(told.clone());
+        let router = Router::new().fallback(answer).with_state(shared.clone());
         let task = tokio::spawn(async move { axum::serve(listener, router).await }).abort_handle();
-        Self { url, told, task }
+        Self { url, shared, task }
     }
 
-    pub fn heard(&self) -> Vec<Heard> {
-        std::mem::take(&mut self.told.heard.lock().expect("no panic while held"))
+    pub fn received(&self) -> Vec<Received> {
+        std::mem::take(&mut self.shared.received.lock().expect("no panic while held"))
     }
 }
 
-async fn answer(State(told): State<Arc<Told>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
     let authorization = headers.get("authorization").map(|value| value.to_str().expect("text").to_owned());
     let body = serde_json::from_slice(&body).expect("requests are JSON");
-    told.heard.lock().expect("no panic while held").push(Heard { path: uri.path().to_owned(), authorization, body });
-    let does = told.script.lock().expect("no panic while held").pop_front();
+    shared.received.lock().expect("no panic while held").push(Received { path: uri.path().to_owned(), authorization, body });
+    let does = shared.script.lock().expect("no panic while held").pop_front();
     match does.expect("a request that the test expects") {
         Does::Answers(response) => response,
         Does::Hangs => std::future::pending().await,
@@ -76,14 +76,14 @@ pub fn plain(status: u16, kind: &str, body: impl Into<Body>) -> Does {
     Does::Answers(response.expect("a response"))
 }
 
-/// An error as OpenAI words it.
+/// An error in OpenAI's format.
 pub fn error(status: u16, message: &str, headers: &[(&str, &str)]) -> Does {
     let builder = headers.iter().fold(Response::builder().status(status), |builder, (name, value)| builder.header(*name, *value));
     let body = json!({ "error": { "message": message } }).to_string();
     Does::Answers(builder.header("content-type", "application/json").body(body.into()).expect("a response"))
 }
 
-/// How a stream goes on after its last event.
+/// What a stream does after its last event.
 #[derive(Clone, Copy)]
 pub enum Then {
     Ends,
@@ -95,7 +95,7 @@ pub enum Then {
 pub fn streamed(events: impl IntoIterator<Item = String>, then: Then) -> Does {
     let events: Vec<Result<String, std::io::Error>> = events.into_iter().map(|event| Ok(format!("data: {event}\n\n"))).collect();
     let broken = async {
-        // What was said so far is sent when the body has nothing to add for a moment.
+        // The events so far are sent when the body has nothing to add for a moment.
         tokio::task::yield_now().await;
         Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset))
     };
@@ -124,7 +124,7 @@ pub fn usage() -> String {
     json!({ "choices": [], "usage": { "prompt_tokens": 21, "completion_tokens": 4, "total_tokens": 25 } }).to_string()
 }
 
-/// What every stream ends with.
+/// The last event of every stream.
 pub fn done() -> String {
     "[DONE]".to_owned()
 }

@@ -1,11 +1,11 @@
-//! Hostile answers of endpoints: streams in any pieces, whole answers, and what comes with an error.
+//! Fuzz targets for hostile endpoints: streams in any chunks, whole answers, and errors.
 
 use std::time::Duration;
 
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::answer::Growing;
+use super::answer::PartialAnswer;
 use super::failure::{Broken, Failures};
 use super::sse::Events;
 use super::wire::{MAX_TOOL_CALLS, Piece};
@@ -14,8 +14,8 @@ use crate::fuzzing::{is_bounded, is_plain_line, texts};
 use crate::ports::language_model::{Answer, ModelRole, NoAnswer, Request};
 
 const KEY: &str = "sk-0123456789abcdef";
-/// More than an error that is told ever has.
-const LONGEST_TOLD: usize = 800;
+/// The longest message of an error.
+const MAX_MESSAGE: usize = 800;
 
 pub(crate) fn streams() -> Vec<Vec<u8>> {
     texts(&[
@@ -52,30 +52,30 @@ pub(crate) fn stream(bytes: &[u8]) {
     let cut = |every: usize| bytes.chunks(every.max(1)).collect::<Vec<_>>();
     for every in [1 + bytes.len() % 7, 1 + bytes.len() % 61, bytes.len() / 2 + 1] {
         let pieces = cut(every);
-        // What is refused for its length may be refused a piece earlier or later.
+        // An answer that is too long may be refused a chunk earlier or later.
         if let (Ok(one), Ok(other)) = (&at_once, &read(&pieces)) {
-            assert!(one == other, "in pieces of {every} bytes it reads as something else");
+            assert!(one == other, "in chunks of {every} bytes it is parsed differently");
         }
     }
     let events = at_once.unwrap_or_default();
-    assert!(events.iter().map(Vec::len).sum::<usize>() <= bytes.len(), "more comes out than goes in");
-    let mut growing = Growing::new(MAX_ANSWER_BYTES, None);
+    assert!(events.iter().map(Vec::len).sum::<usize>() <= bytes.len(), "the output is longer than the input");
+    let mut partial = PartialAnswer::new(MAX_ANSWER_BYTES, None);
     for event in &events {
-        if let Err(broken) = growing.take_event(event) {
-            return told(&failures().in_answer(broken), bytes);
+        if let Err(broken) = partial.take_event(event) {
+            return check_error(&failures().in_answer(broken), bytes);
         }
-        if growing.is_done() || growing.is_cut() {
+        if partial.is_done() || partial.is_cut() {
             break;
         }
     }
-    finished(growing.finish(&request()), bytes);
+    check_answer(partial.finish(&request()), bytes);
 }
 
 pub(crate) fn whole(bytes: &[u8]) {
-    let mut growing = Growing::new(MAX_ANSWER_BYTES, None);
-    match Piece::read(bytes).and_then(|whole| growing.take_whole(whole)) {
-        Ok(()) => finished(growing.finish(&request()), bytes),
-        Err(broken) => told(&failures().in_answer(broken), bytes),
+    let mut partial = PartialAnswer::new(MAX_ANSWER_BYTES, None);
+    match Piece::read(bytes).and_then(|whole| partial.take_whole(whole)) {
+        Ok(()) => check_answer(partial.finish(&request()), bytes),
+        Err(broken) => check_error(&failures().in_answer(broken), bytes),
     }
 }
 
@@ -94,25 +94,25 @@ pub(crate) fn error(bytes: &[u8]) {
 
     for status in [302, 400, 401, 404, 408, 429, 500, 599, 999] {
         let error = failures().of_status(StatusCode::from_u16(status).expect("a status"), &headers, body);
-        told(&error, bytes);
+        check_error(&error, bytes);
         if let NoAnswer::Overloaded { retry_after: Some(wait), .. } = error {
-            assert!(wait <= Duration::from_secs(600), "{wait:?} is waited");
+            assert!(wait <= Duration::from_secs(600), "the wait is {wait:?}");
         }
     }
 }
 
 fn read(pieces: &[&[u8]]) -> Result<Vec<Vec<u8>>, Broken> {
     let mut events = Events::default();
-    let mut told = Vec::new();
+    let mut found = Vec::new();
     for piece in pieces {
         events.feed(piece)?;
-        told.extend(std::iter::from_fn(|| events.next()));
+        found.extend(std::iter::from_fn(|| events.next()));
     }
-    told.extend(events.last());
-    Ok(told)
+    found.extend(events.last());
+    Ok(found)
 }
 
-fn finished(answer: Result<Answer, Broken>, bytes: &[u8]) {
+fn check_answer(answer: Result<Answer, Broken>, bytes: &[u8]) {
     match answer {
         Ok(answer) => {
             let called = answer.tool_calls.iter().map(|call| call.id.len() + call.name.len() + call.arguments.len());
@@ -123,17 +123,17 @@ fn finished(answer: Result<Answer, Broken>, bytes: &[u8]) {
                 assert!(!named.is_empty() && is_bounded(&named, 201) && !named.chars().any(char::is_control), "{named:?}");
             }
         }
-        Err(broken) => told(&failures().in_answer(broken), bytes),
+        Err(broken) => check_error(&failures().in_answer(broken), bytes),
     }
 }
 
-/// An error is bounded, in one line, and holds no half of the key.
-fn told(error: &NoAnswer, of: &[u8]) {
-    let told = error.to_string();
-    assert!(is_bounded(&told, LONGEST_TOLD) && is_plain_line(&told), "{told:?}");
-    // Half of a key that came as half of one is nobody's key.
-    let has_other_halves = String::from_utf8_lossy(of).replace(KEY, "").contains(&KEY[..8]);
-    assert!(has_other_halves || !told.contains(&KEY[..8]), "the key is told: {told}");
+/// Checks that an error is bounded, on one line, and contains no part of the key.
+fn check_error(error: &NoAnswer, input: &[u8]) {
+    let message = error.to_string();
+    assert!(is_bounded(&message, MAX_MESSAGE) && is_plain_line(&message), "{message:?}");
+    // A partial key in the input cannot be recognised as a key.
+    let has_other_halves = String::from_utf8_lossy(input).replace(KEY, "").contains(&KEY[..8]);
+    assert!(has_other_halves || !message.contains(&KEY[..8]), "the message contains the key: {message}");
 }
 
 fn failures() -> Failures {

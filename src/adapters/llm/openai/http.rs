@@ -1,8 +1,8 @@
-//! Speaks HTTP/1.1 with an endpoint, with a bound for everything that comes before the status of an answer.
+//! An HTTP/1.1 client with a bound for everything that precedes the status of a response.
 //!
-//! An endpoint may send informational answers first (100 Continue, 103 Early Hints), and hyper skips any number of them within one poll: an
-//! endless row of them would keep a thread busy until the deadline. So they are counted, and too many end the call. HTTP/2 is not offered: its
-//! informational answers cannot be counted.
+//! An endpoint may send informational responses first (100 Continue, 103 Early Hints), and hyper skips any number of them within one poll. An
+//! endless sequence would keep a thread busy until the deadline. So they are counted, and too many end the call. HTTP/2 is not offered, because
+//! its informational responses cannot be counted.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -29,13 +29,13 @@ use rustls_platform_verifier::BuilderVerifierExt as _;
 use tokio::sync::Notify;
 use tower::Service;
 
-/// An answer may have so many informational ones before it. One or two are usual.
+/// The most informational responses before a response. One or two are usual.
 pub(super) const MAX_INFORMATIONAL: usize = 16;
 
-/// The head of an answer takes at most so many bytes. It is as much as is read at a time, too, so that one poll ends soon.
+/// The size limit of a response's head in bytes. It is also the most that is read at a time, so that one poll ends soon.
 pub(super) const MAX_HEAD_BYTES: usize = 32 * 1024;
 
-/// A connection that takes longer will not come about.
+/// The time limit for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 type AnyError = Box<dyn Error + Send + Sync>;
@@ -46,25 +46,25 @@ pub(super) struct Http {
     proxies: Arc<Matcher>,
 }
 
-/// An answer whose head has arrived.
+/// A response whose head has arrived.
 pub(super) struct Arriving(Response<Incoming>);
 
-/// Why no answer arrives, or no more of it.
+/// Why no response arrives, or no more of it.
 #[derive(Debug)]
-pub(super) enum Broke {
-    /// There is no connection.
-    Unconnected(AnyError),
-    /// It broke.
-    Connected(AnyError),
-    /// Informational answers came without end.
-    Informational,
+pub(super) enum HttpError {
+    /// Connecting failed.
+    Connect(AnyError),
+    /// The connection broke.
+    Broken(AnyError),
+    /// Too many informational responses arrived.
+    TooManyInformational,
 }
 
 impl Http {
     /// Connections through the proxies that the environment names (`HTTPS_PROXY` and others), or directly.
     ///
     /// # Errors
-    /// When the certificates of this machine cannot be used.
+    /// The certificates of this machine cannot be used.
     pub fn new(through_proxies: bool) -> Result<Self, rustls::Error> {
         Self::through(if through_proxies { Matcher::from_env() } else { Matcher::builder().build() })
     }
@@ -88,8 +88,8 @@ impl Http {
         Ok(Self { client, proxies })
     }
 
-    /// Sends a request and waits for the head of its answer. Dropping the future ends the connection.
-    pub async fn post(&self, to: Uri, mut headers: HeaderMap, body: Vec<u8>) -> Result<Arriving, Broke> {
+    /// Sends a request and waits for the head of its response. Dropping the future ends the connection.
+    pub async fn post(&self, to: Uri, mut headers: HeaderMap, body: Vec<u8>) -> Result<Arriving, HttpError> {
         if to.scheme_str() == Some("http")
             && let Some(auth) = self.proxies.intercept(&to).and_then(|proxy| proxy.basic_auth().cloned())
         {
@@ -100,18 +100,18 @@ impl Http {
         *request.uri_mut() = to;
         *request.headers_mut() = headers;
         let too_many = Arc::new(Notify::new());
-        let (seen, telling) = (AtomicUsize::new(0), too_many.clone());
+        let (seen, notifier) = (AtomicUsize::new(0), too_many.clone());
         hyper::ext::on_informational(&mut request, move |_| {
             if seen.fetch_add(1, Ordering::Relaxed) == MAX_INFORMATIONAL {
-                telling.notify_one();
+                notifier.notify_one();
             }
         });
         tokio::select! {
             biased;
             answer = self.client.request(request) => answer.map(Arriving).map_err(|error| {
-                if error.is_connect() { Broke::Unconnected(error.into()) } else { Broke::Connected(error.into()) }
+                if error.is_connect() { HttpError::Connect(error.into()) } else { HttpError::Broken(error.into()) }
             }),
-            () = too_many.notified() => Err(Broke::Informational),
+            () = too_many.notified() => Err(HttpError::TooManyInformational),
         }
     }
 }
@@ -125,11 +125,11 @@ impl Arriving {
         self.0.headers()
     }
 
-    /// The next piece of the body; none at its end.
-    pub async fn chunk(&mut self) -> Result<Option<Bytes>, Broke> {
+    /// The next chunk of the body; none at its end.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
         while let Some(frame) = self.0.frame().await {
-            // Trailers say nothing that matters.
-            if let Ok(data) = frame.map_err(|error| Broke::Connected(error.into()))?.into_data() {
+            // Trailers contain nothing that is needed.
+            if let Ok(data) = frame.map_err(|error| HttpError::Broken(error.into()))?.into_data() {
                 return Ok(Some(data));
             }
         }
@@ -137,7 +137,7 @@ impl Arriving {
     }
 }
 
-/// Connects to an endpoint, or to the proxy before it.
+/// Connects to an endpoint, or to a proxy for it.
 #[derive(Clone)]
 struct Connector {
     direct: HttpsConnector<HttpConnector>,
@@ -179,7 +179,7 @@ impl<S: Read + Write + Connection + Send + Unpin> Socket for S {}
 /// A connection of any kind.
 struct Link {
     socket: Box<dyn Socket>,
-    /// A proxy reads the requests, and needs the whole address in each.
+    /// The connection leads to a proxy that reads the requests, and needs the whole URL in each.
     is_proxied: bool,
 }
 
@@ -216,7 +216,7 @@ mod tests {
 
     use super::*;
 
-    /// What a proxy is sent first by a request to this address.
+    /// The first bytes that a proxy gets for a request to this URL.
     async fn sent_to_a_proxy(to: &'static str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let proxy = format!("http://me:secret@{}", listener.local_addr().expect("bound"));
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_proxy_gets_whole_addresses_and_tunnels_for_tls_with_its_own_credentials() {
+    async fn a_proxy_gets_whole_urls_or_a_tunnel_for_tls_with_its_own_credentials() {
         let plain = sent_to_a_proxy("http://models.example/v1/chat/completions").await;
         let tunnelled = sent_to_a_proxy("https://models.example/v1/chat/completions").await;
 

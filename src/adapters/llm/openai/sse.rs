@@ -1,30 +1,30 @@
-//! Takes server-sent events apart, whatever the pieces they arrive in, within a bound.
+//! Parses server-sent events, however they are split into chunks, in bounded memory.
 //!
 //! Format: <https://html.spec.whatwg.org/multipage/server-sent-events.html>. Only `data` matters here.
 
 use super::failure::Broken;
 
-/// One event longer than this is no piece of an answer.
+/// An event longer than this is rejected.
 const MAX_EVENT_BYTES: usize = 256 * 1024;
 
-/// A stream of events being read.
+/// A parser for a stream of events.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     buffer: Vec<u8>,
-    /// Bytes of the buffer that were taken.
-    taken: usize,
-    /// Bytes of the buffer that were searched for the end of a line in vain.
+    /// The number of bytes at the start of the buffer that were consumed.
+    consumed: usize,
+    /// The number of bytes at the start of the buffer that contain no further line ending.
     searched: usize,
     data: Option<Vec<u8>>,
     after_return: bool,
 }
 
 impl Events {
-    /// Adds what arrived. To be called when [`Self::next`] has nothing more.
+    /// Adds a chunk. Call this when [`Self::next`] returns nothing more.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), Broken> {
-        self.buffer.drain(..self.taken);
-        self.searched -= self.taken;
-        self.taken = 0;
+        self.buffer.drain(..self.consumed);
+        self.searched -= self.consumed;
+        self.consumed = 0;
         if self.buffer.len() + self.data.as_ref().map_or(0, Vec::len) > MAX_EVENT_BYTES {
             return Err(Broken::TooLong);
         }
@@ -32,7 +32,7 @@ impl Events {
         Ok(())
     }
 
-    /// The data of the next event that is complete.
+    /// The data of the next complete event.
     pub fn next(&mut self) -> Option<Vec<u8>> {
         loop {
             let line = self.next_line()?;
@@ -46,30 +46,30 @@ impl Events {
         }
     }
 
-    /// The data of an event that lacks only its end, once no more arrives: some servers forget the last empty line.
+    /// The data of an event without its final empty line, at the end of the stream: some servers forget that line.
     pub fn last(&mut self) -> Option<Vec<u8>> {
-        let rest = self.buffer.split_off(self.taken);
+        let rest = self.buffer.split_off(self.consumed);
         self.take_line(&rest);
         self.data.take()
     }
 
-    /// A line ends with `\n`, `\r\n` or `\r`; of a `\r\n` the second half may arrive later.
+    /// A line ends with `\n`, `\r\n` or `\r`. The `\n` of a `\r\n` may arrive in a later chunk.
     fn next_line(&mut self) -> Option<Vec<u8>> {
-        if self.after_return && self.taken < self.buffer.len() {
+        if self.after_return && self.consumed < self.buffer.len() {
             self.after_return = false;
-            if self.buffer[self.taken] == b'\n' {
-                self.taken += 1;
+            if self.buffer[self.consumed] == b'\n' {
+                self.consumed += 1;
             }
         }
-        let from = self.searched.max(self.taken);
+        let from = self.searched.max(self.consumed);
         let Some(end) = self.buffer[from..].iter().position(|byte| matches!(byte, b'\n' | b'\r')).map(|end| from + end) else {
             self.searched = self.buffer.len();
             return None;
         };
-        let line = self.buffer[self.taken..end].to_vec();
+        let line = self.buffer[self.consumed..end].to_vec();
         self.after_return = self.buffer[end] == b'\r';
-        self.taken = end + 1;
-        self.searched = self.taken;
+        self.consumed = end + 1;
+        self.searched = self.consumed;
         Some(line)
     }
 
@@ -95,33 +95,33 @@ mod tests {
 
     fn read(pieces: &[&[u8]]) -> Vec<String> {
         let mut events = Events::default();
-        let mut told = Vec::new();
+        let mut events_read = Vec::new();
         for piece in pieces {
             events.feed(piece).expect("short");
-            told.extend(std::iter::from_fn(|| events.next()));
+            events_read.extend(std::iter::from_fn(|| events.next()));
         }
-        told.extend(events.last());
-        told.into_iter().map(|data| String::from_utf8(data).expect("text")).collect()
+        events_read.extend(events.last());
+        events_read.into_iter().map(|data| String::from_utf8(data).expect("text")).collect()
     }
 
     #[test]
-    fn comments_other_fields_and_line_ends_of_every_kind_are_understood() {
+    fn comments_other_fields_and_all_line_endings_are_parsed() {
         let stream = b"\xef\xbb\xbf: hello\n\nevent: x\ndata: one\r\n\r\nid: 7\rdata:two\r\rdata: a\ndata: b\n\n";
 
-        let told = read(&[stream]);
+        let events_read = read(&[stream]);
 
-        assert_eq!(told, ["one", "two", "a\nb"]);
+        assert_eq!(events_read, ["one", "two", "a\nb"]);
     }
 
     #[test]
     fn a_last_event_without_its_empty_line_counts() {
-        let told = read(&[b"data: one\n\ndata: [DO", b"NE]"]);
+        let events_read = read(&[b"data: one\n\ndata: [DO", b"NE]"]);
 
-        assert_eq!(told, ["one", "[DONE]"]);
+        assert_eq!(events_read, ["one", "[DONE]"]);
     }
 
     #[test]
-    fn a_line_without_an_end_is_refused_in_time() {
+    fn a_line_without_an_end_is_refused() {
         let mut events = Events::default();
         let piece = [b'x'; 64 * 1024];
 
@@ -132,7 +132,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_pieces_in_which_it_arrives_do_not_matter(cuts in prop::collection::vec(0..60_usize, 0..8)) {
+        fn chunk_boundaries_do_not_matter(cuts in prop::collection::vec(0..60_usize, 0..8)) {
             let stream = "data: é1\r\n\r\n: c\n\ndata: zwei\ndata: 2\n\ndata: 3\r\rdata: [DONE]\n\n".as_bytes();
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(stream.len())).chain([0, stream.len()]).collect();
             cuts.sort_unstable();

@@ -26,20 +26,20 @@ fn request() -> Request {
     Request { messages, ..Request::new(ModelRole::Main, "home".into(), 50) }
 }
 
-async fn asked(does: Does) -> Result<Answer, NoAnswer> {
+async fn ask_once(does: Does) -> Result<Answer, NoAnswer> {
     let fake = Fake::new([does]).await;
     model(&endpoint(&fake.url)).ask(&request(), None).await
 }
 
 async fn refusal(does: Does) -> String {
-    match asked(does).await.expect_err("no answer") {
+    match ask_once(does).await.expect_err("no answer") {
         NoAnswer::Refused { detail, .. } => detail,
         other => panic!("{other}"),
     }
 }
 
 #[tokio::test]
-async fn a_streamed_answer_comes_whole_and_grows_before() {
+async fn a_streamed_answer_is_complete_and_is_drafted_before() {
     let events = [piece(""), piece("Hel"), piece("lo, "), piece("é!"), stop(), usage(), done()];
     let fake = Fake::new([streamed(events, Then::Hangs)]).await;
     let (sender, mut drafts) = mpsc::unbounded_channel();
@@ -57,19 +57,19 @@ async fn a_streamed_answer_comes_whole_and_grows_before() {
 }
 
 #[tokio::test]
-async fn the_request_says_what_the_protocol_wants() {
+async fn the_request_follows_the_protocol() {
     let fake = Fake::new([streamed([piece("ok"), done()], Then::Ends)]).await;
     let mut endpoint = endpoint(&format!("{}/", fake.url));
     endpoint.temperature = Some(0.5);
 
     model(&endpoint).ask(&request(), None).await.expect("an answer");
 
-    let heard = fake.heard().remove(0);
-    assert_eq!((heard.path.as_str(), heard.authorization.as_deref()), ("/v1/chat/completions", Some("Bearer sk-secret")));
+    let received = fake.received().remove(0);
+    assert_eq!((received.path.as_str(), received.authorization.as_deref()), ("/v1/chat/completions", Some("Bearer sk-secret")));
     let messages = json!([{ "role": "system", "content": "You are Mira." }, { "role": "user", "content": "Bob: hi" }]);
     let options = json!({ "include_usage": true });
     assert_eq!(
-        heard.body,
+        received.body,
         json!({ "model": "m", "messages": messages, "stream": true, "stream_options": options, "max_tokens": 50, "temperature": 0.5 })
     );
 }
@@ -82,7 +82,7 @@ async fn an_endpoint_without_a_key_gets_none() {
 
     model(&endpoint).ask(&request(), None).await.expect("an answer");
 
-    assert_eq!(fake.heard()[0].authorization, None);
+    assert_eq!(fake.received()[0].authorization, None);
 }
 
 #[tokio::test]
@@ -90,21 +90,21 @@ async fn a_server_that_ignores_streaming_is_understood() {
     let body = json!({ "id": "x", "choices": [{ "message": { "role": "assistant", "content": "Hello" }, "finish_reason": "stop" }],
         "usage": { "prompt_tokens": 3, "completion_tokens": 1 } });
 
-    let answer = asked(plain(200, "application/json", body.to_string())).await.expect("an answer");
+    let answer = ask_once(plain(200, "application/json", body.to_string())).await.expect("an answer");
 
     assert_eq!((&*answer.text(), answer.usage.total()), ("Hello", 4));
 }
 
 #[tokio::test]
-async fn tokens_that_nobody_counted_are_estimated() {
-    let answer = asked(streamed([piece("Hello"), stop(), done()], Then::Ends)).await.expect("an answer");
+async fn missing_token_counts_are_estimated() {
+    let answer = ask_once(streamed([piece("Hello"), stop(), done()], Then::Ends)).await.expect("an answer");
 
     assert_eq!(answer.usage, Usage { input_tokens: 5, output_tokens: 2 });
 }
 
 #[tokio::test]
-async fn counts_that_are_null_or_fractions_do_not_cost_the_answer() {
-    for (told, expected) in [
+async fn invalid_token_counts_do_not_lose_the_answer() {
+    for (counts, expected) in [
         (json!({ "prompt_tokens": null, "completion_tokens": 7 }), (5, 7)),
         (json!({ "prompt_tokens": 20.6, "completion_tokens": 3.2 }), (21, 3)),
         (json!({ "prompt_tokens": 9 }), (9, 2)),
@@ -112,11 +112,11 @@ async fn counts_that_are_null_or_fractions_do_not_cost_the_answer() {
         (json!([]), (5, 2)),
         (json!("many"), (5, 2)),
     ] {
-        let counted = json!({ "choices": [], "usage": told }).to_string();
-        let whole = json!({ "choices": [{ "message": { "content": "Hello" } }], "usage": told }).to_string();
+        let counted = json!({ "choices": [], "usage": counts }).to_string();
+        let whole = json!({ "choices": [{ "message": { "content": "Hello" } }], "usage": counts }).to_string();
 
         for does in [streamed([piece("Hello"), stop(), counted, done()], Then::Ends), plain(200, "application/json", whole)] {
-            let answer = asked(does).await.unwrap_or_else(|error| panic!("{told}: {error}"));
+            let answer = ask_once(does).await.unwrap_or_else(|error| panic!("{counts}: {error}"));
 
             assert_eq!(
                 (&*answer.text(), answer.usage.input_tokens, answer.usage.output_tokens),
@@ -133,7 +133,8 @@ async fn the_first_choice_counts_and_nothing_else_is_read() {
     let mut choices = vec![json!({ "message": message, "finish_reason": ["stop"] })];
     choices.extend(others);
 
-    let answer = asked(plain(200, "application/json", json!({ "id": 7, "choices": choices, "extra": [{}] }).to_string())).await;
+    let answer =
+        ask_once(plain(200, "application/json", json!({ "id": 7, "choices": choices, "extra": [{}] }).to_string())).await;
 
     let answer = answer.expect("an answer");
     assert_eq!((&*answer.text(), &answer.response_id, &answer.finish_reason), ("Hello", &None, &None));
@@ -145,7 +146,7 @@ async fn an_answer_in_one_piece_of_more_than_a_mebibyte_is_refused() {
         json!({ "choices": [{ "message": { "content": "Hello" } }], "padding": "x".repeat(padding) }).to_string()
     };
 
-    let answer = asked(plain(200, "application/json", with(MAX_WHOLE_BYTES - 100))).await.expect("an answer");
+    let answer = ask_once(plain(200, "application/json", with(MAX_WHOLE_BYTES - 100))).await.expect("an answer");
     let detail = refusal(plain(200, "application/json", with(MAX_WHOLE_BYTES))).await;
 
     assert_eq!(answer.text(), "Hello");
@@ -162,14 +163,14 @@ async fn the_message_of_an_error_inside_a_success_is_found_and_cut() {
     ] {
         let body = json!({ "error": error }).to_string();
 
-        let no_answer = asked(plain(200, "application/json", body)).await.expect_err("an error");
+        let no_answer = ask_once(plain(200, "application/json", body)).await.expect_err("an error");
 
-        let told = no_answer.to_string();
-        assert!(no_answer.code() == "overloaded" && told.contains(expected) && told.len() < 800, "{told}");
+        let message = no_answer.to_string();
+        assert!(no_answer.code() == "overloaded" && message.contains(expected) && message.len() < 800, "{message}");
     }
 }
 
-/// A bare server that reads one request and then sends pieces until nobody takes them; it tells how many bytes were taken.
+/// A bare server that reads one request and then sends pieces until the client stops reading. It returns how many bytes were sent.
 fn sends(pieces: impl Iterator<Item = String> + Send + 'static) -> (String, std::thread::JoinHandle<usize>) {
     use std::io::{Read, Write};
 
@@ -179,20 +180,20 @@ fn sends(pieces: impl Iterator<Item = String> + Send + 'static) -> (String, std:
         let (mut socket, _) = listener.accept().expect("a connection");
         let read = socket.read(&mut [0; 64 * 1024]).expect("a request");
         assert!(read > 0);
-        let mut taken = 0;
+        let mut sent = 0;
         for piece in pieces {
             if socket.write_all(piece.as_bytes()).is_err() {
                 break;
             }
-            taken += piece.len();
+            sent += piece.len();
         }
-        taken
+        sent
     });
     (url, serving)
 }
 
 #[tokio::test]
-async fn informational_answers_without_end_end_the_call() {
+async fn endless_informational_responses_end_the_call() {
     for one in ["HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n", "HTTP/1.1 199 x\r\n\r\n"] {
         let (url, serving) = sends(std::iter::repeat(one.repeat(100)));
         let mut endpoint = endpoint(&url);
@@ -200,14 +201,14 @@ async fn informational_answers_without_end_end_the_call() {
 
         let no_answer = model(&endpoint).ask(&request(), None).await.expect_err("no answer");
 
-        let taken = tokio::task::spawn_blocking(|| serving.join().expect("no panic")).await.expect("no panic");
-        assert!(no_answer.to_string().contains("informational answers"), "{no_answer}");
-        assert!(taken < 64 * 1024 * 1024, "{taken} bytes were taken");
+        let sent = tokio::task::spawn_blocking(|| serving.join().expect("no panic")).await.expect("no panic");
+        assert!(no_answer.to_string().contains("informational responses"), "{no_answer}");
+        assert!(sent < 64 * 1024 * 1024, "{sent} bytes were taken");
     }
 }
 
 #[tokio::test]
-async fn a_few_informational_answers_do_no_harm() {
+async fn a_few_informational_responses_are_skipped() {
     let body = json!({ "choices": [{ "message": { "content": "Hello" } }] }).to_string();
     let last = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     let before = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n".repeat(3);
@@ -220,7 +221,7 @@ async fn a_few_informational_answers_do_no_harm() {
 }
 
 #[tokio::test]
-async fn a_head_without_end_ends_the_call_however_it_comes() {
+async fn an_endless_head_ends_the_call() {
     let begin = || std::iter::once("HTTP/1.1 200 OK\r\n".to_owned());
     let drops = begin().chain(std::iter::once("x: ".to_owned())).chain(std::iter::repeat("a".to_owned()));
     let lines = begin().chain((0..).map(|n| format!("x-{n}: {}\r\n", "a".repeat(1_000))));
@@ -229,18 +230,18 @@ async fn a_head_without_end_ends_the_call_however_it_comes() {
 
         let no_answer = model(&endpoint(&url)).ask(&request(), None).await.expect_err("no answer");
 
-        let taken = tokio::task::spawn_blocking(|| serving.join().expect("no panic")).await.expect("no panic");
+        let sent = tokio::task::spawn_blocking(|| serving.join().expect("no panic")).await.expect("no panic");
         assert_eq!(no_answer.code(), "unreachable", "{no_answer}");
         assert!(no_answer.to_string().contains("head is too large"), "{no_answer}");
-        assert!((least..16 * 1024 * 1024).contains(&taken), "{taken} bytes were taken");
+        assert!((least..16 * 1024 * 1024).contains(&sent), "{sent} bytes were taken");
     }
 }
 
 #[tokio::test]
-async fn a_question_whose_answer_killed_the_process_twice_is_failed_and_not_asked() {
+async fn a_question_whose_answer_killed_the_process_twice_fails_without_a_call() {
     let data = tempfile::tempdir().expect("a folder");
     let open = || Arrivals::open(data.path(), SystemClock.now());
-    let hangs = || streamed([piece(&"Hel".repeat(NOTED_OVER))], Then::Hangs);
+    let hangs = || streamed([piece(&"Hel".repeat(RECORDED_OVER))], Then::Hangs);
     let fake =
         Fake::new([hangs(), hangs(), streamed([piece("Hi"), done()], Then::Ends), streamed([piece("Hi"), done()], Then::Ends)])
             .await;
@@ -264,39 +265,39 @@ async fn a_question_whose_answer_killed_the_process_twice_is_failed_and_not_aske
     assert_eq!(died, [None, None]);
     assert_eq!(third.expect_err("no answer").code(), "fatal_answer");
     assert!(other.is_none_or(|answer| answer.is_ok()), "another question is asked");
-    assert_eq!(fake.heard().len(), 3);
+    assert_eq!(fake.received().len(), 3);
 }
 
 #[tokio::test]
 async fn a_stream_that_ends_without_an_end_is_no_answer() {
-    let cut = asked(streamed([piece("Hel")], Then::Ends)).await;
-    let broken = asked(streamed([piece("Hel")], Then::Breaks)).await;
+    let cut = ask_once(streamed([piece("Hel")], Then::Ends)).await;
+    let broken = ask_once(streamed([piece("Hel")], Then::Breaks)).await;
 
     assert_eq!([cut, broken].map(|result| result.expect_err("no answer").code()), ["unreachable"; 2]);
 }
 
 #[tokio::test]
-async fn a_stream_that_said_why_it_stopped_is_whole_however_it_ends() {
+async fn a_stream_with_a_finish_reason_is_complete_however_it_ends() {
     for then in [Then::Ends, Then::Breaks] {
-        let answer = asked(streamed([piece("Hello"), stop()], then)).await.expect("an answer");
+        let answer = ask_once(streamed([piece("Hello"), stop()], then)).await.expect("an answer");
 
         assert_eq!(answer.text(), "Hello");
     }
 }
 
 #[tokio::test]
-async fn a_stream_that_stops_half_way_is_given_up() {
+async fn a_stream_that_stops_halfway_times_out() {
     let fake = Fake::new([streamed([piece("Hel")], Then::Hangs)]).await;
     let mut endpoint = endpoint(&fake.url);
     endpoint.idle_timeout_secs = 0.1;
 
     let no_answer = model(&endpoint).ask(&request(), None).await.expect_err("no answer");
 
-    assert!(no_answer.to_string().contains("stopped half-way"), "{no_answer}");
+    assert!(no_answer.to_string().contains("stopped halfway"), "{no_answer}");
 }
 
 #[tokio::test]
-async fn an_endpoint_that_says_nothing_is_given_up() {
+async fn a_silent_endpoint_times_out() {
     let fake = Fake::new([Does::Hangs, streamed([piece("")], Then::Hangs)]).await;
     let mut endpoint = endpoint(&fake.url);
     endpoint.first_token_timeout_secs = 0.1;
@@ -309,7 +310,7 @@ async fn an_endpoint_that_says_nothing_is_given_up() {
 }
 
 #[tokio::test]
-async fn an_answer_that_takes_too_long_is_given_up() {
+async fn an_answer_that_takes_too_long_times_out() {
     let endless = stream::unfold((), |()| async {
         tokio::task::yield_now().await;
         Some((Ok::<_, std::io::Error>(": still there\n\n".to_owned()), ()))
@@ -321,16 +322,16 @@ async fn an_answer_that_takes_too_long_is_given_up() {
 
     let no_answer = model(&endpoint).ask(&request(), None).await.expect_err("no answer");
 
-    // Comments without end end one way or the other.
+    // Endless comments end in one of two errors.
     assert!(matches!(no_answer, NoAnswer::TimedOut { .. } | NoAnswer::Refused { .. }), "{no_answer}");
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_cut_at_the_bound() {
+async fn an_endless_answer_is_truncated_at_the_limit() {
     let words = piece(&"é".repeat(1000));
     let endless = stream::repeat_with(move || Ok::<_, std::io::Error>(format!("data: {words}\n\n")));
 
-    let answer = asked(plain(200, "text/event-stream", Body::from_stream(endless))).await.expect("an answer");
+    let answer = ask_once(plain(200, "text/event-stream", Body::from_stream(endless))).await.expect("an answer");
 
     assert_eq!(answer.text().len(), MAX_ANSWER_BYTES);
     assert_eq!(answer.finish_reason.as_deref(), Some("length"));
@@ -348,17 +349,17 @@ async fn an_endless_line_is_refused() {
 }
 
 #[tokio::test]
-async fn too_many_requests_says_when_to_come_again() {
-    let no_answer = asked(error(429, "slow down", &[("retry-after", "7")])).await.expect_err("no answer");
+async fn a_429_response_has_a_retry_delay() {
+    let no_answer = ask_once(error(429, "slow down", &[("retry-after", "7")])).await.expect_err("no answer");
 
     let NoAnswer::Overloaded { detail, retry_after, .. } = no_answer else { panic!("{no_answer}") };
     assert_eq!((detail.as_str(), retry_after), ("429 Too Many Requests: “slow down”", Some(Duration::from_secs(7))));
 }
 
 #[tokio::test]
-async fn a_server_in_trouble_is_overloaded() {
+async fn a_failing_server_counts_as_overloaded() {
     for status in [500, 502, 503] {
-        let no_answer = asked(error(status, "oops", &[])).await.expect_err("no answer");
+        let no_answer = ask_once(error(status, "oops", &[])).await.expect_err("no answer");
 
         assert_eq!(no_answer.code(), "overloaded");
     }
@@ -372,14 +373,14 @@ async fn a_wrong_key_is_refused_without_being_shown() {
 }
 
 #[tokio::test]
-async fn a_page_where_an_answer_was_due_names_what_came_and_the_way_out() {
+async fn an_html_page_is_an_error_with_its_content_type_and_what_to_do() {
     let detail = refusal(plain(200, "text/html; charset=utf-8", "<html>Welcome</html>")).await;
 
     assert!(detail.contains("text/html") && detail.contains("base_url"), "{detail}");
 }
 
 #[tokio::test]
-async fn nonsense_and_half_an_object_are_refused() {
+async fn invalid_and_truncated_answers_are_refused() {
     for (kind, body) in [
         ("application/json", "{\"choices\": [{\"mess"),
         ("application/json", "{}"),
@@ -401,9 +402,9 @@ async fn an_error_inside_a_success_is_an_error() {
     let invalid = json!({ "error": { "type": "invalid_request_error", "code": "too_long", "message": "no" } }).to_string();
 
     let codes = [
-        asked(streamed([piece("Hel"), busy], Then::Ends)).await,
-        asked(plain(200, "application/json", wrong)).await,
-        asked(plain(200, "application/json", invalid)).await,
+        ask_once(streamed([piece("Hel"), busy], Then::Ends)).await,
+        ask_once(plain(200, "application/json", wrong)).await,
+        ask_once(plain(200, "application/json", invalid)).await,
     ]
     .map(|result| result.expect_err("no answer").code());
 
@@ -424,8 +425,8 @@ async fn parameters_that_an_endpoint_refuses_are_left_out_from_then_on() {
     model.ask(&request(), None).await.expect("an answer");
     let second = model.ask(&request(), None).await.expect("an answer");
 
-    let heard = fake.heard();
-    let last: &Value = &heard[3].body;
+    let received = fake.received();
+    let last: &Value = &received[3].body;
     assert_eq!(second.text(), "second");
     assert_eq!(
         (&last["stream_options"], &last["max_tokens"], &last["max_completion_tokens"]),
@@ -437,27 +438,27 @@ fn vote() -> Request {
     Request { format: AnswerFormat::JsonObject, ..request() }
 }
 
-/// Which of the requests that arrived asked for JSON.
-fn asked_for_json(fake: &Fake) -> Vec<bool> {
+/// For each request, whether it asked for JSON.
+fn json_requests(fake: &Fake) -> Vec<bool> {
     let json = json!({ "type": "json_object" });
-    fake.heard().iter().map(|heard| heard.body.get("response_format") == Some(&json)).collect()
+    fake.received().iter().map(|received| received.body.get("response_format") == Some(&json)).collect()
 }
 
 #[tokio::test]
-async fn a_vote_is_asked_for_as_json_and_nothing_else_is() {
+async fn only_a_vote_is_requested_as_json() {
     let fake = Fake::new([streamed([piece("{}"), done()], Then::Ends), streamed([piece("ok"), done()], Then::Ends)]).await;
     let model = model(&endpoint(&fake.url));
 
     model.ask(&vote(), None).await.expect("an answer");
     model.ask(&request(), None).await.expect("an answer");
 
-    let heard = fake.heard();
-    assert_eq!(heard[0].body["response_format"], json!({ "type": "json_object" }));
-    assert_eq!(heard[1].body.get("response_format"), None);
+    let received = fake.received();
+    assert_eq!(received[0].body["response_format"], json!({ "type": "json_object" }));
+    assert_eq!(received[1].body.get("response_format"), None);
 }
 
 #[tokio::test]
-async fn an_endpoint_that_refuses_json_is_asked_in_words_alone_from_then_on() {
+async fn an_endpoint_that_refuses_json_gets_no_response_format_from_then_on() {
     for refusal in [
         error(400, "'response_format.type' must be 'json_schema' or 'text'", &[]),
         error(404, "No endpoints found that support response_format", &[]),
@@ -471,12 +472,12 @@ async fn an_endpoint_that_refuses_json_is_asked_in_words_alone_from_then_on() {
         model.ask(&vote(), None).await.expect("an answer");
         model.ask(&vote(), None).await.expect("an answer");
 
-        assert_eq!(asked_for_json(&fake), [true, false, false]);
+        assert_eq!(json_requests(&fake), [true, false, false]);
     }
 }
 
 #[tokio::test]
-async fn a_refusal_of_something_else_comes_through_and_json_stays() {
+async fn another_refusal_is_reported_and_json_is_still_requested() {
     let too_long = || error(400, "maximum context length exceeded", &[]);
     let answers = streamed([piece("{}"), done()], Then::Ends);
     let fake = Fake::new([too_long(), too_long(), error(404, "no such model", &[]), answers]).await;
@@ -488,11 +489,11 @@ async fn a_refusal_of_something_else_comes_through_and_json_stays() {
 
     assert!(refused.to_string().contains("maximum context length"), "{refused}");
     assert!(missing.to_string().contains("no such model"), "{missing}");
-    assert_eq!(asked_for_json(&fake), [true, false, true, true]);
+    assert_eq!(json_requests(&fake), [true, false, true, true]);
 }
 
 #[tokio::test]
-async fn several_parameters_may_be_refused_one_after_the_other() {
+async fn several_parameters_can_be_refused_in_turn() {
     let fake = Fake::new([
         error(400, "Unrecognized request argument supplied: stream_options", &[]),
         error(400, "response_format is unknown", &[]),
@@ -503,7 +504,7 @@ async fn several_parameters_may_be_refused_one_after_the_other() {
 
     model(&endpoint(&fake.url)).ask(&vote(), None).await.expect("an answer");
 
-    let last = &fake.heard()[3].body;
+    let last = &fake.received()[3].body;
     assert!(["stream_options", "response_format", "max_tokens"].iter().all(|name| last.get(name).is_none()), "{last}");
 }
 
@@ -515,25 +516,25 @@ async fn a_redirect_is_not_followed() {
     let detail = refusal(error(307, "moved", &[("location", &location)])).await;
 
     assert!(detail.contains(&location) && detail.contains("set base_url"), "{detail}");
-    assert!(elsewhere.heard().is_empty());
+    assert!(elsewhere.received().is_empty());
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_running_is_named_with_the_way_out() {
-    // Bound and not listening: nobody else can take the port meanwhile.
+async fn the_error_for_a_stopped_server_names_it_and_what_to_do() {
+    // The socket is bound but not listening, so that no other process can take the port meanwhile.
     let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
     socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
     let origin = format!("http://{}", socket.local_addr().expect("bound"));
 
     let no_answer = model(&endpoint(&format!("{origin}/v1"))).ask(&request(), None).await.expect_err("no answer");
 
-    let told = no_answer.to_string();
+    let message = no_answer.to_string();
     assert_eq!(no_answer.code(), "unreachable");
-    assert!(told.contains(&origin) && told.contains("is the server running"), "{told}");
+    assert!(message.contains(&origin) && message.contains("is the server running"), "{message}");
 }
 
 #[test]
-fn the_endpoint_is_what_limits_count_together() {
+fn the_endpoint_is_scheme_host_and_port() {
     let endpoint = endpoint("https://api.example.org:8443/api/v1");
 
     let identity = model(&endpoint).identity().clone();
@@ -574,10 +575,10 @@ async fn messages_of_every_role_and_part_tools_and_a_schema_are_sent() {
 
     model(&endpoint(&fake.url)).ask(&tool_request(), None).await.expect("an answer");
 
-    let heard = &fake.heard()[0].body;
+    let received = &fake.received()[0].body;
     let function = json!({ "name": "weather", "arguments": r#"{"city":"Bern"}"# });
     assert_eq!(
-        heard["messages"],
+        received["messages"],
         json!([
             { "role": "system", "content": "You are Mira." },
             { "role": "user", "content": [
@@ -590,27 +591,27 @@ async fn messages_of_every_role_and_part_tools_and_a_schema_are_sent() {
             { "role": "tool", "content": "rain", "tool_call_id": "c0" },
         ])
     );
-    assert_eq!(heard["tools"][0]["type"], "function");
-    assert_eq!(heard["tools"][0]["function"]["name"], "weather");
-    assert_eq!(heard["tools"][0]["function"]["parameters"]["properties"]["city"]["type"], "string");
+    assert_eq!(received["tools"][0]["type"], "function");
+    assert_eq!(received["tools"][0]["function"]["name"], "weather");
+    assert_eq!(received["tools"][0]["function"]["parameters"]["properties"]["city"]["type"], "string");
     assert_eq!(
-        heard["response_format"],
+        received["response_format"],
         json!({ "type": "json_schema", "json_schema": { "name": "report", "schema": { "type": "object" } } })
     );
 }
 
 #[tokio::test]
-async fn a_recording_that_the_protocol_cannot_carry_is_refused_before_anything_is_sent() {
+async fn an_unsupported_recording_is_refused_before_a_request_is_sent() {
     let bytes = Media::Bytes { media_type: "audio/ogg".to_owned(), bytes: (*b"OggS").into() };
     for media in [bytes, Media::Url("https://example.org/a.wav".to_owned())] {
         let fake = Fake::new([streamed([piece("ok"), done()], Then::Ends)]).await;
-        let heard = Request { messages: vec![Message { role: Role::User, parts: vec![Part::Audio(media)] }], ..request() };
+        let received = Request { messages: vec![Message { role: Role::User, parts: vec![Part::Audio(media)] }], ..request() };
 
-        let unsent = model(&endpoint(&fake.url)).ask(&heard, None).await.expect_err("it cannot be sent");
+        let unsent = model(&endpoint(&fake.url)).ask(&received, None).await.expect_err("it cannot be sent");
 
         assert!(matches!(unsent, NoAnswer::Unsendable { .. }), "{unsent:?}");
         assert!(unsent.to_string().contains("the request cannot be written: a recording has to be"), "{unsent}");
-        assert_eq!(fake.heard().len(), 0);
+        assert_eq!(fake.received().len(), 0);
     }
 }
 
@@ -623,7 +624,7 @@ fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
 }
 
 #[tokio::test]
-async fn calls_of_tools_are_put_together_from_a_stream() {
+async fn tool_calls_are_assembled_from_a_stream() {
     let events = [
         piece("Let me see."),
         calling(json!([{ "index": 0, "id": "c1", "type": "function", "function": { "name": "weather", "arguments": "" } }])),
@@ -633,18 +634,18 @@ async fn calls_of_tools_are_put_together_from_a_stream() {
         done(),
     ];
 
-    let answer = asked(streamed(events, Then::Ends)).await.expect("an answer");
+    let answer = ask_once(streamed(events, Then::Ends)).await.expect("an answer");
 
     assert_eq!(answer.text(), "Let me see.");
     assert_eq!(answer.tool_calls, [call("c1", "weather", r#"{"city":"Bern"}"#), call("c2", "clock", "{}")]);
 }
 
 #[tokio::test]
-async fn calls_of_tools_without_indices_or_all_of_index_0_are_told_apart() {
+async fn tool_calls_without_distinct_indices_are_distinguished() {
     for index in [Value::Null, json!(0)] {
         let one = |id: &str| calling(json!([{ "index": index, "id": id, "function": { "name": "look", "arguments": "{}" } }]));
 
-        let answer = asked(streamed([one("c1"), one("c2"), done()], Then::Ends)).await.expect("an answer");
+        let answer = ask_once(streamed([one("c1"), one("c2"), done()], Then::Ends)).await.expect("an answer");
 
         assert_eq!(answer.tool_calls, [call("c1", "look", "{}"), call("c2", "look", "{}")], "{index}");
         assert_eq!((answer.text().as_ref(), answer.parts.len()), ("", 0));
@@ -652,7 +653,7 @@ async fn calls_of_tools_without_indices_or_all_of_index_0_are_told_apart() {
 }
 
 #[tokio::test]
-async fn calls_of_tools_are_read_from_an_answer_in_one_piece() {
+async fn tool_calls_are_read_from_an_answer_in_one_piece() {
     let calls = json!([
         { "id": "c1", "type": "function", "function": { "name": "weather", "arguments": "{\"city\":\"Bern\"}" } },
         { "function": { "name": "clock", "arguments": { "zone": "UTC" } } },
@@ -660,39 +661,39 @@ async fn calls_of_tools_are_read_from_an_answer_in_one_piece() {
     ]);
     let whole = json!({ "choices": [{ "message": { "content": null, "tool_calls": calls }, "finish_reason": "tool_calls" }] });
 
-    let answer = asked(plain(200, "application/json", whole.to_string())).await.expect("an answer");
+    let answer = ask_once(plain(200, "application/json", whole.to_string())).await.expect("an answer");
 
     assert_eq!(answer.tool_calls, [call("c1", "weather", r#"{"city":"Bern"}"#), call("", "clock", r#"{"zone":"UTC"}"#)]);
     assert_eq!((answer.text().as_ref(), answer.finish_reason.as_deref()), ("", Some("tool_calls")));
 }
 
 #[tokio::test]
-async fn a_call_of_a_tool_that_does_not_fit_is_left_out_as_a_whole() {
+async fn a_tool_call_that_does_not_fit_is_dropped_completely() {
     let begun = calling(json!([{ "index": 0, "id": "c1", "function": { "name": "look", "arguments": "{}" } }]));
     let more = calling(
         json!([{ "index": 1, "id": "c2", "function": { "name": "look", "arguments": "x".repeat(MAX_ANSWER_BYTES / 2) } }]),
     );
     let too_much = calling(json!([{ "index": 1, "function": { "arguments": "x".repeat(MAX_ANSWER_BYTES / 2) } }]));
 
-    let answer = asked(streamed([begun, more, too_much, done()], Then::Ends)).await.expect("an answer");
+    let answer = ask_once(streamed([begun, more, too_much, done()], Then::Ends)).await.expect("an answer");
 
     assert_eq!(answer.tool_calls, [call("c1", "look", "{}")]);
     assert_eq!(answer.finish_reason.as_deref(), Some("length"));
 }
 
 #[tokio::test]
-async fn more_calls_of_tools_than_anybody_makes_are_not_read() {
+async fn the_number_of_tool_calls_is_limited() {
     let many: Vec<_> = (0..1_000).map(|n| json!({ "index": n, "id": format!("c{n}"), "function": { "name": "look" } })).collect();
 
-    let answer = asked(streamed([calling(json!(many)), done()], Then::Ends)).await.expect("an answer");
+    let answer = ask_once(streamed([calling(json!(many)), done()], Then::Ends)).await.expect("an answer");
 
     assert_eq!((answer.tool_calls.len(), answer.finish_reason.as_deref()), (wire::MAX_TOOL_CALLS, Some("length")));
 }
 
 #[tokio::test]
-async fn what_is_no_list_of_calls_is_passed_over() {
+async fn tool_calls_that_are_not_a_list_are_ignored() {
     for calls in [json!("look"), json!({ "index": 0 }), json!([1, 2]), json!([{ "function": "look" }])] {
-        let answer = asked(streamed([piece("Hi"), calling(calls), done()], Then::Ends)).await.expect("an answer");
+        let answer = ask_once(streamed([piece("Hi"), calling(calls), done()], Then::Ends)).await.expect("an answer");
 
         assert_eq!((answer.text().as_ref(), answer.tool_calls.len()), ("Hi", 0));
     }

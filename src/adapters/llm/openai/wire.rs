@@ -1,7 +1,7 @@
-//! The JSON that goes out and comes back, as far as it matters here.
+//! The JSON of requests and responses, as far as it is needed.
 //!
-//! Only what is needed of an answer is built. The rest is skipped without being kept, so that reading an answer takes no more memory than
-//! the answer itself, whatever it holds.
+//! Only the needed parts of an answer are built. The rest is skipped while parsing, so that parsing takes no more memory than the answer
+//! itself, whatever it contains.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,18 +14,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::dialect::{Form, Spoken};
+use super::dialect::{Form, Parameters};
 use super::failure::{Broken, message_of, status_of};
 use crate::ports::language_model::{AnswerFormat, Media, Message, Part, Request, Role, Tool, ToolCall, Usage};
 
-/// More calls of tools in one answer are not read.
+/// The most tool calls that are read from one answer.
 pub(super) const MAX_TOOL_CALLS: usize = 64;
 
-/// A request's body.
+/// The body of a request.
 #[derive(Serialize)]
 pub(super) struct Body<'a> {
     model: &'a str,
-    messages: Vec<Said<'a>>,
+    messages: Vec<SentMessage<'a>>,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
@@ -38,21 +38,21 @@ pub(super) struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     response_format: Option<ResponseFormat<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Function<Offered<'a>>>,
+    tools: Vec<Function<OfferedTool<'a>>>,
 }
 
 #[derive(Serialize)]
-struct Said<'a> {
+struct SentMessage<'a> {
     role: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<Content<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<Called<'a>>,
+    tool_calls: Vec<SentCallOut<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
 }
 
-/// Many servers take nothing but one text, so what is text alone goes as that.
+/// Many servers accept only one text, so text alone is sent as a plain string.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
@@ -86,14 +86,14 @@ struct Function<T> {
 }
 
 #[derive(Serialize)]
-struct Offered<'a> {
+struct OfferedTool<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a Value,
 }
 
 #[derive(Serialize)]
-struct Called<'a> {
+struct SentCallOut<'a> {
     id: &'a str,
     #[serde(flatten)]
     call: Function<CalledFunction<'a>>,
@@ -125,31 +125,31 @@ struct StreamOptions {
 
 impl<'a> Body<'a> {
     /// # Errors
-    /// When the request holds what the protocol has no words for.
-    pub fn new(model: &'a str, temperature: Option<f64>, request: &'a Request, spoken: Spoken) -> Result<Self, Broken> {
+    /// The request contains something that the protocol cannot express.
+    pub fn new(model: &'a str, temperature: Option<f64>, request: &'a Request, parameters: Parameters) -> Result<Self, Broken> {
         let limit = Some(request.max_tokens);
-        let messages: Result<Vec<_>, _> = request.messages.iter().map(Said::of).collect();
+        let messages: Result<Vec<_>, _> = request.messages.iter().map(SentMessage::of).collect();
         Ok(Self {
             model,
-            messages: messages?.into_iter().filter(|said| !said.is_empty()).collect(),
+            messages: messages?.into_iter().filter(|message| !message.is_empty()).collect(),
             stream: true,
-            stream_options: spoken.stream_options.then_some(StreamOptions { include_usage: true }),
-            max_tokens: limit.filter(|_| !spoken.completion_tokens),
-            max_completion_tokens: limit.filter(|_| spoken.completion_tokens),
-            temperature: temperature.filter(|_| spoken.temperature),
-            response_format: match (spoken.form, &request.format) {
+            stream_options: parameters.stream_options.then_some(StreamOptions { include_usage: true }),
+            max_tokens: limit.filter(|_| !parameters.completion_tokens),
+            max_completion_tokens: limit.filter(|_| parameters.completion_tokens),
+            temperature: temperature.filter(|_| parameters.temperature),
+            response_format: match (parameters.form, &request.format) {
                 (Form::Text, _) | (_, AnswerFormat::Text) => None,
                 (Form::Schema, AnswerFormat::JsonSchema { name, schema }) => {
                     Some(ResponseFormat::JsonSchema { json_schema: Schema { name, schema } })
                 }
                 (Form::Object | Form::Schema, _) => Some(ResponseFormat::JsonObject),
             },
-            tools: request.tools.iter().map(offered).collect(),
+            tools: request.tools.iter().map(offered_tool).collect(),
         })
     }
 }
 
-impl<'a> Said<'a> {
+impl<'a> SentMessage<'a> {
     fn of(message: &'a Message) -> Result<Self, Broken> {
         let (role, tool_calls, tool_call_id) = match &message.role {
             Role::System => ("system", &[][..], None),
@@ -161,9 +161,9 @@ impl<'a> Said<'a> {
         let is_silent = matches!(&content, Content::Text(text) if text.is_empty());
         Ok(Self {
             role,
-            // The result of a tool is one though it is empty.
+            // The result of a tool is sent even if it is empty.
             content: (!is_silent || tool_call_id.is_some()).then_some(content),
-            tool_calls: tool_calls.iter().map(called).collect(),
+            tool_calls: tool_calls.iter().map(sent_call).collect(),
             tool_call_id,
         })
     }
@@ -206,48 +206,48 @@ impl<'a> SentPart<'a> {
                 Self::InputAudio { input_audio: Recording { data: BASE64.encode(bytes), format } }
             }
             Part::Audio(Media::Url(_)) => {
-                return Err(Broken::Request("a recording has to be sent itself, and only its address is given".to_owned()));
+                return Err(Broken::Request("a recording has to be sent as data, and only its address is given".to_owned()));
             }
         })
     }
 }
 
-fn offered(Tool { name, description, parameters }: &Tool) -> Function<Offered<'_>> {
-    Function { r#type: "function", function: Offered { name, description, parameters } }
+fn offered_tool(Tool { name, description, parameters }: &Tool) -> Function<OfferedTool<'_>> {
+    Function { r#type: "function", function: OfferedTool { name, description, parameters } }
 }
 
-fn called(ToolCall { id, name, arguments }: &ToolCall) -> Called<'_> {
-    Called { id, call: Function { r#type: "function", function: CalledFunction { name, arguments } } }
+fn sent_call(ToolCall { id, name, arguments }: &ToolCall) -> SentCallOut<'_> {
+    SentCallOut { id, call: Function { r#type: "function", function: CalledFunction { name, arguments } } }
 }
 
-/// A streamed piece, or a whole answer: they differ in `delta` and `message` alone.
+/// A piece of a stream, or a whole answer: they differ only in `delta` and `message`.
 pub(super) struct Piece {
     pub id: Option<String>,
     pub model: Option<String>,
-    /// The first choice: only one answer was asked for.
+    /// The first choice: only one answer is requested.
     pub choice: Option<Choice>,
     pub tokens: Option<Tokens>,
 }
 
-/// What the model said and how it ended.
+/// The model's output, and why it ended.
 pub(super) struct Choice {
     pub text: String,
     pub tool_calls: Vec<CallPiece>,
-    /// The model says or thinks something here, or calls a tool; the first piece often names a role alone.
-    pub is_a_word: bool,
+    /// Whether this contains output: text, reasoning or a tool call. The first piece often contains only a role.
+    pub has_output: bool,
     pub finish_reason: Option<String>,
 }
 
-/// A call of a tool, or a piece of one.
+/// A tool call, or a piece of one.
 pub(super) struct CallPiece {
-    /// Which call of the answer it belongs to.
+    /// The index of the call in the answer.
     pub index: Option<u64>,
     pub id: String,
     pub name: String,
     pub arguments: String,
 }
 
-/// The tokens that the endpoint counted, as far as it did.
+/// The token counts that the endpoint reported.
 #[derive(Clone, Copy)]
 pub(super) struct Tokens {
     prompt: Option<u64>,
@@ -255,7 +255,7 @@ pub(super) struct Tokens {
 }
 
 impl Piece {
-    /// Reads a piece, or the error that stands in its place.
+    /// Parses a piece, or the error in its place.
     pub fn read(json: &[u8]) -> Result<Self, Broken> {
         let sent: Sent<'_> = serde_json::from_slice(json).map_err(|error| Broken::garbled(error.to_string(), json))?;
         if let Some(error) = sent.error {
@@ -274,7 +274,7 @@ impl Piece {
 }
 
 impl Tokens {
-    /// What was counted, and the estimate where nothing was.
+    /// The reported counts, or the estimate for those that are missing.
     pub fn or(self, estimate: Usage) -> Usage {
         Usage {
             input_tokens: self.prompt.unwrap_or(estimate.input_tokens),
@@ -283,18 +283,18 @@ impl Tokens {
     }
 }
 
-/// The text that a value is; none if it is no text.
+/// The string in a JSON value; none if it is not a string.
 pub(super) fn text_in(value: &RawValue) -> Option<String> {
     serde_json::from_str(value.get()).ok()
 }
 
-/// A count, which some servers give as a fraction.
+/// Parses a count, which some servers send as a fraction.
 fn count(value: &RawValue) -> Option<u64> {
     let count: f64 = value.get().parse().ok()?;
     (count.is_finite() && count >= 0.0).then_some(count.round() as u64)
 }
 
-/// A piece as it is sent. A value that may be of any kind stays as it is written until it is known to be needed.
+/// A piece as it is sent. A value of any type stays unparsed until it is needed.
 #[derive(Deserialize)]
 struct Sent<'a> {
     #[serde(borrow)]
@@ -360,17 +360,17 @@ impl From<SentChoice<'_>> for Choice {
     fn from(sent: SentChoice<'_>) -> Self {
         let finish_reason = sent.finish_reason.and_then(text_in);
         let Some(words) = sent.delta.or(sent.message) else {
-            return Self { text: String::new(), tool_calls: Vec::new(), is_a_word: false, finish_reason };
+            return Self { text: String::new(), tool_calls: Vec::new(), has_output: false, finish_reason };
         };
         let text = words.content.unwrap_or_default();
-        // What is no list of calls is passed over, like everything else that nobody needs.
+        // A value that is not a list of calls is ignored, like everything else that is not needed.
         let calls = words.tool_calls.and_then(|calls| serde_json::from_str(calls.get()).ok());
         let calls = calls.map(|calls: First<SentCall<'_>, { MAX_TOOL_CALLS + 1 }>| calls.0).unwrap_or_default();
         let tool_calls: Vec<_> = calls.into_iter().map(CallPiece::from).collect();
-        // A text is a word unless it is empty: `""`.
+        // A string is output unless it is empty: `""`.
         let is_thought = |value: &RawValue| value.get().starts_with('"') && value.get().len() > 2;
         let thinks = [words.reasoning, words.reasoning_content].into_iter().flatten().any(is_thought);
-        Self { is_a_word: thinks || !text.is_empty() || !tool_calls.is_empty(), text, tool_calls, finish_reason }
+        Self { has_output: thinks || !text.is_empty() || !tool_calls.is_empty(), text, tool_calls, finish_reason }
     }
 }
 
@@ -378,7 +378,7 @@ impl From<SentCall<'_>> for CallPiece {
     fn from(SentCall { index, id, function }: SentCall<'_>) -> Self {
         let (name, arguments) = function.map_or((None, None), |function| (function.name, function.arguments));
         let text = |value: Option<&RawValue>| value.and_then(text_in).unwrap_or_default();
-        // Some servers send the arguments as the object that they are.
+        // Some servers send the arguments as an object instead of a string.
         let object = arguments.map(RawValue::get).filter(|json| json.starts_with('{'));
         Self {
             index: index.and_then(count),
@@ -389,7 +389,7 @@ impl From<SentCall<'_>> for CallPiece {
     }
 }
 
-/// The first elements of an array, `N` at most. The others are skipped.
+/// The first elements of an array, at most `N`. The others are skipped.
 struct First<T, const N: usize>(Vec<T>);
 
 impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for First<T, N> {

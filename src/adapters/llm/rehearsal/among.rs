@@ -1,28 +1,28 @@
-//! What companions say among themselves, and how they part.
+//! Phrases that companions say among themselves, and their goodbyes.
 
 mod gentle;
 
-use super::hearing::Hearing;
 use super::kind::Kind;
+use super::situation::Situation;
 use super::temper::Temper;
 use crate::domain::closing::Stage;
 
-/// Templates for an answer to another companion, or for the end of a conversation; none where a person is to be answered as ever.
-pub(super) fn phrases(temper: Temper, closing: Stage, hearing: &Hearing) -> Option<&'static [&'static str]> {
-    // Nobody says farewell to a person who waits for an answer, nor as the second of a talk.
-    let is_early = hearing.streak < 2 && !hearing.is_left() && !hearing.is_over;
+/// Templates for an answer to another companion, or for the end of a conversation; none where a person should be answered as usual.
+pub(super) fn phrases(temper: Temper, closing: Stage, situation: &Situation) -> Option<&'static [&'static str]> {
+    // No companion says goodbye to a person who waits for an answer, or in the second statement of a talk.
+    let is_early = situation.streak < 2 && !situation.is_left() && !situation.is_over;
     match closing {
-        Stage::None if !hearing.by_companion => None,
-        _ if hearing.streak == 0 => None,
-        Stage::Closing | Stage::Terminal if !is_early => Some(match hearing.opening {
+        Stage::None if !situation.by_companion => None,
+        _ if situation.streak == 0 => None,
+        Stage::Closing | Stage::Terminal if !is_early => Some(match situation.opening {
             Kind::Trouble | Kind::Help => gentle::GOODBYES,
             _ => goodbyes(temper),
         }),
-        Stage::PreClosing if !is_early => Some(match hearing.opening {
+        Stage::PreClosing if !is_early => Some(match situation.opening {
             Kind::Trouble | Kind::Help => gentle::ENDINGS,
             _ => endings(temper),
         }),
-        _ => Some(match (hearing.opening, hearing.kind) {
+        _ => Some(match (situation.opening, situation.kind) {
             (Kind::Trouble, _) => gentle::REPLIES,
             (Kind::Help, _) => gentle::OFFERS,
             (Kind::Greeting, _) => greeted(temper),
@@ -165,7 +165,7 @@ const fn replies(temper: Temper) -> &'static [&'static str] {
     }
 }
 
-/// Words before the last ones (the stage `pre-closing`, docs/design/closing.md C-1). They name nobody, so that nobody has to answer.
+/// Phrases before the last ones (the stage `pre-closing`, docs/design/closing.md C-1). They name nobody, so that nobody has to answer.
 #[rustfmt::skip] // One phrase a line reads as the list that it is.
 const fn endings(temper: Temper) -> &'static [&'static str] {
     match temper {
@@ -178,7 +178,7 @@ const fn endings(temper: Temper) -> &'static [&'static str] {
     }
 }
 
-/// Last words. They name nobody either.
+/// Last phrases. They name nobody either.
 #[rustfmt::skip] // One phrase a line reads as the list that it is.
 const fn goodbyes(temper: Temper) -> &'static [&'static str] {
     match temper {
@@ -199,7 +199,7 @@ mod tests {
     const TEMPERS: [Temper; 6] = [Temper::Quiet, Temper::Dry, Temper::Even, Temper::Curious, Temper::Playful, Temper::Eager];
 
     #[test]
-    fn a_goodbye_is_heard_as_one_and_nothing_else_is() {
+    fn exactly_the_goodbyes_are_recognised_as_goodbyes() {
         for temper in TEMPERS {
             assert!([goodbyes(temper), gentle::GOODBYES].concat().iter().all(|phrase| is_goodbye(phrase)), "{temper:?}");
             let among = [answers(temper), replies(temper), endings(temper), greeted(temper), amused(temper)].concat();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_calls_on_nobody() {
+    fn closing_phrases_name_nobody() {
         for temper in TEMPERS {
             assert!(
                 ![endings(temper), goodbyes(temper), gentle::ENDINGS, gentle::GOODBYES]

@@ -1,14 +1,14 @@
-//! Chance that is none: numbers that follow from the question alone.
+//! Deterministic pseudorandom numbers: they depend on the question alone.
 
 use crate::domain::question_context::{Purpose, QuestionContext};
 use crate::ports::language_model::Request;
 
-/// Numbers drawn one after the other, always the same for the same question.
+/// A sequence of numbers that is always the same for the same question.
 #[derive(Debug)]
 pub(super) struct Dice(u64);
 
 impl Dice {
-    /// Thrown by the seed, the companion, what is asked for and what was said last.
+    /// A sequence seeded by the settings' seed, the companion, the purpose and the newest messages.
     pub fn of(seed: u64, request: &Request, context: &QuestionContext) -> Self {
         let purpose = match context.purpose {
             Purpose::Decision { trigger } => trigger.as_str(),
@@ -20,7 +20,7 @@ impl Dice {
         let companion = request.companion.as_ref().map_or("", |companion| companion.id.as_str());
         let user = request.user();
         let lines = context.newest.iter().flat_map(|line| [&*line.from.name, &*line.text]);
-        // 64-bit FNV-1a over the parts, each ended so that none runs into the next.
+        // 64-bit FNV-1a over the parts, each with a terminator so that two parts cannot run together.
         let parts = [companion, purpose].into_iter().chain(lines).chain(context.newest.is_empty().then_some(&*user));
         let bytes = parts.flat_map(|part| part.bytes().chain([0]));
         Self(bytes.fold(0xcbf2_9ce4_8422_2325 ^ seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)))
@@ -31,12 +31,12 @@ impl Dice {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A number between two others.
+    /// A number from the range `least..most`.
     pub fn between(&mut self, (least, most): (f64, f64)) -> f64 {
         least + (most - least) * self.fraction()
     }
 
-    /// One of several.
+    /// One of the choices; empty if there is none.
     pub fn pick<'a>(&mut self, choices: &[&'a str]) -> &'a str {
         let number = self.next() % choices.len().max(1) as u64;
         choices.get(number as usize).copied().unwrap_or_default()

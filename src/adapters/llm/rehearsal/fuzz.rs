@@ -1,4 +1,4 @@
-//! The built-in model on hostile talk: what it answers can be read, and names nobody into saying anything.
+//! Fuzz target for the built-in model: its answers to hostile messages can be parsed, and are bounded.
 
 use std::sync::LazyLock;
 
@@ -19,9 +19,9 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Builder::new_current_thread
 
 pub(crate) fn prompt(bytes: &[u8]) {
     let all = text(bytes);
-    let given = parts(&all);
+    let fields = parts(&all);
     let roles = [Role::Person, Role::Companion, Role::Bot];
-    let lines = given.chunks(2).take(Line::MOST).enumerate().map(|(at, pair)| Line {
+    let lines = fields.chunks(2).take(Line::MOST).enumerate().map(|(at, pair)| Line {
         from: Author { id: pair[0].into(), name: pair[0].into(), role: roles[at % 3] },
         text: pair.last().copied().unwrap_or_default().into(),
     });
@@ -37,10 +37,10 @@ pub(crate) fn prompt(bytes: &[u8]) {
     ] {
         let request = Request {
             companion: Some(Asker { id: "aria".into(), name: "Aria".into() }),
-            messages: Message::prompt(given[0].to_owned(), all.clone().into_owned()),
+            messages: Message::prompt(fields[0].to_owned(), all.clone().into_owned()),
             ..Request::new(ModelRole::Side, "home".into(), 100)
         };
-        let context = QuestionContext { purpose: purpose.clone(), chattiness: given[0].into(), newest: lines.clone() };
+        let context = QuestionContext { purpose: purpose.clone(), chattiness: fields[0].into(), newest: lines.clone() };
         let request = request.with(context);
         let model = Rehearsal::new(&models::Rehearsal { seed: 7, pace: 0.0 });
 
@@ -49,7 +49,9 @@ pub(crate) fn prompt(bytes: &[u8]) {
 
         assert!(is_bounded(&answer, 4_000), "{} bytes of answer", answer.len());
         match purpose {
-            Purpose::Decision { .. } => assert_ne!(answer::read(&answer, Words::ENGLISH).decision, Verdict::Unreadable, "{answer:?}"),
+            Purpose::Decision { .. } => {
+                assert_ne!(answer::read(&answer, Words::ENGLISH).decision, Verdict::Unreadable, "{answer:?}")
+            }
             Purpose::Vote { .. } => assert_ne!(vote::read(&answer, Words::ENGLISH).verdict, Verdict::Unreadable, "{answer:?}"),
             Purpose::Statement { .. } => assert!(clean_statement(&answer, "Aria").is_some(), "{answer:?}"),
             Purpose::Summary | Purpose::Judgement => {}

@@ -1,21 +1,21 @@
-//! Tells what kind of message something is, by a few words of it.
+//! Classifies a message by a few of its words.
 
-/// What kind of message it is.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Greeting,
     Thanks,
     Goodbye,
-    /// Bad news of one's own.
+    /// Bad news about the author.
     Trouble,
     /// A call for help.
     Help,
-    /// A joke is wanted.
+    /// A request for a joke.
     Joke,
-    /// Something else is wanted.
+    /// Another request.
     Request,
     Question,
-    /// Somebody tells of himself.
+    /// The author talks about themselves.
     Story,
     Remark,
 }
@@ -83,7 +83,7 @@ const WANTING: [&str; 18] = [
 const EVERYBODY: [&str; 8] = ["everybody", "everyone", "anybody", "anyone", "folks", "guys", "yall", "friends"];
 
 impl Kind {
-    /// The kind of a text.
+    /// Classifies a text.
     pub fn of(text: &str) -> Self {
         let lower = text.to_lowercase();
         let words = words(&lower);
@@ -98,7 +98,10 @@ impl Kind {
         } else if is_greeting(&words, asks) {
             Self::Greeting
         } else if has(&["help"])
-            && (words.len() <= 2 || first == "help" || follows(&words, &["help", "me"]) || follows(&words, &["need", "help"]))
+            && (words.len() <= 2
+                || first == "help"
+                || contains_phrase(&words, &["help", "me"])
+                || contains_phrase(&words, &["need", "help"]))
         {
             Self::Help
         } else if has(&["joke", "jokes"]) && (asks || has(&["tell", "make", "give", "know", "another", "want", "need"])) {
@@ -107,7 +110,7 @@ impl Kind {
             Self::Request
         } else if is_short && has(&THANKS) {
             Self::Thanks
-        } else if asks || (ASKING.contains(&first) && !follows(&words, &["what", "a"])) {
+        } else if asks || (ASKING.contains(&first) && !contains_phrase(&words, &["what", "a"])) {
             Self::Question
         } else if has(&SELF) && words.len() >= 4 {
             Self::Story
@@ -117,39 +120,44 @@ impl Kind {
     }
 }
 
-/// Whether a text speaks to the whole room, so that silence would be odd.
+/// Whether a text addresses the whole room, so that silence would be strange.
 pub(super) fn is_for_all(text: &str) -> bool {
     let lower = text.to_lowercase();
     let words = words(&lower);
     let calls = words.iter().any(|word| EVERYBODY.contains(word));
-    calls || follows(&words, &["you", "all"]) || follows(&words, &["all", "of", "you"]) || Kind::of(text) != Kind::Remark
+    calls
+        || contains_phrase(&words, &["you", "all"])
+        || contains_phrase(&words, &["all", "of", "you"])
+        || Kind::of(text) != Kind::Remark
 }
 
-/// Whether a text is a word or three that nobody has to answer.
+/// Whether a text is at most three words long, so that nobody has to answer it.
 pub(super) fn is_brief(text: &str) -> bool {
     words(text).len() < 4 && text.is_ascii()
 }
 
-/// Whether somebody takes leave with these words.
+/// Whether a text says goodbye.
 pub(super) fn is_goodbye(text: &str) -> bool {
     let lower = text.to_lowercase();
     let words = words(&lower);
-    words.iter().any(|word| GOODBYES.contains(word)) || follows(&words, &["good", "night"]) || follows(&words, &["take", "care"])
+    words.iter().any(|word| GOODBYES.contains(word))
+        || contains_phrase(&words, &["good", "night"])
+        || contains_phrase(&words, &["take", "care"])
 }
 
-/// The words of a text in lower case, in order.
+/// The words of a text, in order.
 pub(super) fn words(text: &str) -> Vec<&str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
 }
 
-fn follows(words: &[&str], some: &[&str]) -> bool {
-    words.windows(some.len()).any(|window| window == some)
+fn contains_phrase(words: &[&str], phrase: &[&str]) -> bool {
+    words.windows(phrase.len()).any(|window| window == phrase)
 }
 
 fn is_parting(words: &[&str]) -> bool {
     let first = words.first().copied().unwrap_or_default();
     words.len() <= 3 && matches!(first, "later" | "night")
-        || words.len() <= 6 && (follows(words, &["see", "you"]) || follows(words, &["see", "ya"]))
+        || words.len() <= 6 && (contains_phrase(words, &["see", "you"]) || contains_phrase(words, &["see", "ya"]))
 }
 
 fn is_greeting(words: &[&str], asks: bool) -> bool {
@@ -166,7 +174,7 @@ fn is_greeting(words: &[&str], asks: bool) -> bool {
         ["anybody", "here"],
         ["anyone", "here"],
     ];
-    let how = how.iter().any(|pair| follows(words, pair));
+    let how = how.iter().any(|pair| contains_phrase(words, pair));
     begins && (if asks { how && words.len() <= 12 } else { words.len() <= 8 })
 }
 
@@ -208,14 +216,14 @@ mod tests {
     ];
 
     #[test]
-    fn a_message_is_of_the_kind_that_a_person_would_say() {
+    fn messages_are_classified_as_a_person_would() {
         for (text, kind) in TABLE {
             assert_eq!(Kind::of(text), *kind, "{text}");
         }
     }
 
     #[test]
-    fn what_speaks_to_all_is_told_from_a_remark() {
+    fn messages_to_the_whole_room_are_distinguished_from_remarks() {
         for text in ["Let us talk about the moon, all of you", "help", "everybody look", "I lost my job", "rain again, you all"] {
             assert!(is_for_all(text), "{text}");
         }

@@ -1,29 +1,29 @@
-//! What a companion says in rehearsal: templates by temper and by what was said.
+//! The statements of the rehearsal: templates by temper and by the kind of message.
 
 mod requests;
 
 use super::among;
 use super::dice::Dice;
-use super::hearing::Hearing;
 use super::kind::Kind;
+use super::situation::Situation;
 use super::temper::Temper;
 use crate::domain::closing::Stage;
 
 /// A statement that fits the newest message.
-pub(super) fn statement(hearing: &Hearing, temper: Temper, closing: Stage, dice: &mut Dice) -> String {
-    let all = among::phrases(temper, closing, hearing).unwrap_or_else(|| phrases(temper, hearing.kind));
-    let is_new = |phrase: &str| !hearing.said.contains(&fill(phrase, hearing).to_lowercase());
-    let fits = |phrase: &&str| (hearing.word.is_some() || !phrase.contains("{word}")) && is_new(phrase);
+pub(super) fn statement(situation: &Situation, temper: Temper, closing: Stage, dice: &mut Dice) -> String {
+    let all = among::phrases(temper, closing, situation).unwrap_or_else(|| phrases(temper, situation.kind));
+    let is_new = |phrase: &str| !situation.said.contains(&fill(phrase, situation).to_lowercase());
+    let fits = |phrase: &&str| (situation.word.is_some() || !phrase.contains("{word}")) && is_new(phrase);
     let fitting: Vec<&str> = all.iter().copied().filter(fits).collect();
-    fill(dice.pick(if fitting.is_empty() { WORDLESS } else { &fitting }), hearing)
+    fill(dice.pick(if fitting.is_empty() { FALLBACKS } else { &fitting }), situation)
 }
 
-/// Puts what was heard into a template. What people wrote goes in last and is never read as a template.
+/// Fills a template. Text written by people is inserted last and is never parsed as a template.
 ///
-/// A word may be singular or plural, and templates are worded so that it does not matter.
-pub(super) fn fill(template: &str, hearing: &Hearing) -> String {
-    let word = hearing.word.as_deref().unwrap_or("rest");
-    let shared = hearing.shared.as_deref().unwrap_or("that");
+/// A word may be singular or plural; the templates are written so that both work.
+pub(super) fn fill(template: &str, situation: &Situation) -> String {
+    let word = situation.word.as_deref().unwrap_or("rest");
+    let shared = situation.shared.as_deref().unwrap_or("that");
     let (mut filled, mut rest) = (String::new(), template);
     while let Some((before, (slot, after))) =
         rest.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)))
@@ -32,7 +32,7 @@ pub(super) fn fill(template: &str, hearing: &Hearing) -> String {
         filled.push_str(match slot {
             "word" => word,
             "shared" => shared,
-            _ => &hearing.speaker,
+            _ => &situation.speaker,
         });
         rest = after;
     }
@@ -41,7 +41,7 @@ pub(super) fn fill(template: &str, hearing: &Hearing) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-const WORDLESS: &[&str] = &["I hear you, {name}.", "Go on, {name}.", "And then?", "Tell us more, {name}.", "I see."];
+const FALLBACKS: &[&str] = &["I hear you, {name}.", "Go on, {name}.", "And then?", "Tell us more, {name}.", "I see."];
 
 fn phrases(temper: Temper, kind: Kind) -> &'static [&'static str] {
     match kind {

@@ -1,25 +1,23 @@
-//! Reads a companion's temper from the words about its chattiness.
+//! Derives a companion's temper from the description of its chattiness.
 
 use crate::domain::question_context::QuestionContext;
 
-/// How a companion takes part.
+/// How a companion takes part in a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Temper {
-    /// Shy, reserved.
     Quiet,
     /// Dry, blunt, sardonic.
     Dry,
-    /// Nothing in particular.
+    /// No particular temper.
     Even,
-    /// Wants to know.
+    /// Asks questions.
     Curious,
-    /// Jokes.
     Playful,
-    /// Is always there.
+    /// Always wants to talk.
     Eager,
 }
 
-/// The beginnings of words that show a temper, the tellingest first.
+/// The beginnings of words that indicate a temper, the strongest indication first.
 const SIGNS: [(Temper, &[&str]); 5] = [
     (Temper::Quiet, &["shy", "reserved", "quiet", "timid", "rarely", "seldom", "withdrawn", "laconic", "taciturn", "introvert"]),
     (Temper::Dry, &["dry", "wry", "sarcas", "sardon", "blunt", "gruff", "grump", "deadpan", "cynic", "stoic"]),
@@ -32,13 +30,13 @@ const SIGNS: [(Temper, &[&str]); 5] = [
 ];
 
 impl Temper {
-    /// The temper of whom a question is for.
+    /// The temper of the companion that a question is for.
     pub fn of(context: &QuestionContext) -> Self {
-        // The instructions are full of such words; only what is said of the companion counts.
-        Self::in_words(&context.chattiness).unwrap_or(Self::Even)
+        // The instructions are full of such words, so only the description of the companion counts.
+        Self::described_by(&context.chattiness).unwrap_or(Self::Even)
     }
 
-    /// How likely it is to say something that nobody asked for, from 0 to 1.
+    /// The probability of saying something unasked, from 0 to 1.
     pub const fn appetite(self) -> f64 {
         match self {
             Self::Quiet => 0.12,
@@ -50,7 +48,7 @@ impl Temper {
         }
     }
 
-    fn in_words(text: &str) -> Option<Self> {
+    fn described_by(text: &str) -> Option<Self> {
         let text = text.to_lowercase();
         let words: Vec<&str> = text.split(|c: char| !c.is_alphabetic()).collect();
         let shows = |signs: &[&str]| words.iter().any(|word| signs.iter().any(|sign| word.starts_with(sign)));

@@ -1,25 +1,25 @@
-//! Finds the word that a message is about, or none where that is not certain: a strange word is worse than no word.
+//! Finds the noun that a message is about, or none if that is uncertain: a wrong word is worse than no word.
 
-/// Who ships with the server: a message may name them before they have said anything.
+/// Names of the companions that ship with the server: a message may name them before they have said anything.
 const SHIPPED: [&str; 7] = ["aria", "ari", "bruno", "bru", "cleo", "cleopatra", "clee"];
 
-/// After these a noun comes, perhaps after adjectives.
+/// Words before a noun, perhaps with adjectives in between.
 const DETERMINERS: &str = " a an the my your our his their its which another every each some ";
 
-/// After these a noun may come without one; then only what is surely a noun is taken.
+/// Words before which a noun needs no article. After them, only certain nouns are accepted.
 const OPENERS: &str = " of about like likes love loves hate hates enjoy adore prefer buy bought eat ate drink cook bake play watch watched \
     read saw see seen got get have need want for with two three four five six seven eight nine ten many few more ";
 
-/// Nouns that need neither an article nor a plural.
+/// Mass nouns, which need neither an article nor a plural.
 const MASS: &str = " art beer bread breakfast butter cheese chess chocolate cinema coffee dinner football fog garlic gardening history honey ice \
     jazz lightning lunch mathematics milk moonlight music opera pasta philosophy physics pizza poetry rain rice salt sand silence \
     sleep snow soup space sugar summer spring autumn winter sunshine tea thunder traffic water weather wine wood ";
 
-/// After these two nouns in a row are over.
+/// Words that end a compound of two nouns.
 const JOINING: &str =
     " on in at for of from with without is are was were shall should can could will would has have had and or but that which ";
 
-/// Words that nothing is about: verbs, adverbs, and nouns that say nothing.
+/// Words that are no topic: verbs, adverbs, and nouns without content.
 const EMPTY: &str = " about above across after again against ago all almost alone along already also although always am among an and any \
     anybody anyone anything anyway apart are aren around as ask at ate away back be because been before began behind being below best \
     better between beyond bit bite blew both bought broke brought built burnt burst but by came can cannot cares caught chance chose come \
@@ -38,7 +38,7 @@ const EMPTY: &str = " about above across after again against ago all almost alon
     who whole whom whose why will with within without woke won word words work works would wrote yeah year years yes yesterday yet you \
     your yours yourself ";
 
-/// Words that stand between an article and its noun.
+/// Adjectives, which may be between an article and its noun.
 const DESCRIBING: &str = " afraid amazing ancient annoying average awesome awful bad beautiful big black blue boring brand bright brown busy calm cheap \
     clean clear clever close cold cool crazy cute damn dark dead dear deep different difficult dirty dry early easy electric empty \
     english entire exciting extra fair fast favorite favourite fine first flat fresh full fun funny giant glad golden gray great green grey \
@@ -48,19 +48,19 @@ const DESCRIBING: &str = " afraid amazing ancient annoying average awesome awful
     smart soft sorry sour special spare stale standard strange strong stupid sudden super sweet tall terrible thick thin third tight tiny \
     tired true ugly used usual very warm weak weird wet white whole wide wild wise wooden worst wrong yellow young ";
 
-/// Words that show English, and words that show another language written in the same letters.
+/// Words that indicate English, and words that indicate another language with the same letters.
 const ENGLISH: &str = " the is are was were am i you my your our we they he she it and to of in on at for with this that have has had what who how why \
     when where which do does did can could should would not there about from just let tell ";
 const FOREIGN: &str = " el la los las un una que qué y de del por para con como cómo es está muy mi le les des du et est une je tu vous nous pas \
     qui il lo gli che di della per non sono und der das ein eine ich nicht ist mit wie wir ihr von zu auf het een van ik niet dat o os \
     um uma não é e em och att det som jag inte hej ";
 
-/// The word, without its article.
+/// The noun that a text is about, without its article.
 pub(super) fn topic(text: &str, names: &[String]) -> Option<String> {
     let tokens = tokens(text);
     let count = |list| tokens.iter().filter(|token| within(list, &token.lower)).count();
     let english = count(ENGLISH);
-    // "Pizza?" alone shows no language, and nothing else that a rule could go by.
+    // "Pizza?" alone indicates no language, and gives the rules nothing to work with.
     if english == 0 || count(FOREIGN) >= english {
         return None;
     }
@@ -76,12 +76,12 @@ fn after_determiner(tokens: &[Token<'_>], is_noun: impl Fn(&Token<'_>) -> bool) 
     begins.filter_map(|at| noun(&tokens[at + 1..], is_inverted(at), &is_noun)).next()
 }
 
-/// The noun that comes first after adjectives, with the one that it describes: "board game".
+/// The first noun after adjectives, with a second noun that it modifies: "board game".
 fn noun(phrase: &[Token<'_>], is_inverted: bool, is_noun: &impl Fn(&Token<'_>) -> bool) -> Option<String> {
     let adjectives = phrase.iter().take(3).take_while(|token| token.describes() && !token.ends).count();
     let phrase = &phrase[adjectives..];
     let first = phrase.first().filter(|token| is_noun(token))?;
-    // In "why does the street bend" the second word is what it does.
+    // In "why does the street bend" the second word is a verb.
     let second = phrase
         .get(1)
         .filter(|_| !is_inverted)
@@ -96,7 +96,7 @@ fn after_opener(tokens: &[Token<'_>], is_noun: impl Fn(&Token<'_>) -> bool) -> O
     let is_certain =
         |token: &&Token<'_>| is_noun(token) && (within(MASS, &token.lower) || (token.is_plural() && token.lower.len() >= 4));
     let after = (1..tokens.len()).filter(|&at| opens(&tokens[at - 1]) && !tokens[at - 1].ends);
-    // "Of night trains": what comes before the noun says of which kind it is.
+    // "Of night trains": the word before the noun modifies it.
     let is_kind = |token: &Token<'_>| is_noun(token) || token.describes() || within(" night morning evening ", &token.lower);
     let second = |at: usize| tokens.get(at + 1).filter(|_| !tokens[at].ends && is_kind(&tokens[at]));
     after
@@ -105,11 +105,11 @@ fn after_opener(tokens: &[Token<'_>], is_noun: impl Fn(&Token<'_>) -> bool) -> O
         .next()
 }
 
-/// A word and what follows it.
+/// A word and whether it ends a phrase.
 struct Token<'a> {
     written: &'a str,
     lower: String,
-    /// Something other than a space comes after it.
+    /// Something other than a space follows it.
     ends: bool,
 }
 
@@ -129,7 +129,7 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
 }
 
 impl Token<'_> {
-    /// Capitals begin names, and sentences, where no noun is looked for.
+    /// Capitalised words are excluded: they are names, or begin a sentence, where no noun is expected.
     fn could_be_noun(&self) -> bool {
         (3..=18).contains(&self.written.len())
             && self.written.chars().all(|c| c.is_ascii_lowercase())
@@ -204,7 +204,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_message_is_about_its_noun_or_about_nothing_certain() {
+    fn the_topic_of_a_message_is_its_noun_or_none() {
         let names = ["ana".to_owned(), "zoe".to_owned()];
         for (text, expected) in TABLE {
             assert_eq!(topic(text, &names).as_deref(), *expected, "{text}");

@@ -5,7 +5,7 @@ const WARD: Ward = Ward(3);
 const CHANNEL: ChannelNo = ChannelNo(9);
 
 #[test]
-fn a_whole_journal_is_sound() {
+fn a_complete_journal_is_sound() {
     let report = read([counts(4), event(1), event(2), event(3), head(3)]);
 
     assert!(report.is_sound(), "{:?}", report.problems);
@@ -27,7 +27,7 @@ fn an_event_missing_at_the_end_is_a_problem() {
 }
 
 #[test]
-fn a_journal_that_is_gone_is_a_problem() {
+fn a_lost_journal_is_a_problem() {
     let report = read([counts(4), head(4)]);
 
     assert_eq!(report.problems, [missing(1, 4)]);
@@ -70,16 +70,16 @@ fn more_events_than_were_appended_are_a_problem() {
 }
 
 #[test]
-fn a_key_of_another_shape_is_a_problem() {
-    let odd = Key::new(WARD, Kind::Journal).channel(CHANNEL);
+fn a_malformed_key_is_a_problem() {
+    let malformed = Key::new(WARD, Kind::Journal).channel(CHANNEL);
 
-    let report = read([(odd.clone(), Vec::new())]);
+    let report = read([(malformed.clone(), Vec::new())]);
 
-    assert_eq!(report.problems, [Problem::Malformed(odd)]);
+    assert_eq!(report.problems, [Problem::Malformed(malformed)]);
 }
 
 #[test]
-fn many_problems_are_counted_and_the_first_are_kept() {
+fn all_problems_are_counted_and_the_first_are_stored() {
     let events = (1..=300).map(|number| event(2 * number));
 
     let report = read([counts(600)].into_iter().chain(events).chain([head(600)]));
@@ -88,7 +88,7 @@ fn many_problems_are_counted_and_the_first_are_kept() {
     assert_eq!(report.problems.len(), PROBLEMS_KEPT);
 }
 
-/// Reads events as numbers of one digit, and names as they are.
+/// Decodes events as digits, and accepts any name.
 struct Digits;
 
 impl Inspect for Digits {
@@ -105,7 +105,7 @@ impl Inspect for Digits {
 }
 
 #[test]
-fn a_record_that_does_not_read_as_what_it_should_be_is_named_as_its_channel_is_called() {
+fn a_record_that_cannot_be_decoded_is_reported_with_the_name_of_its_channel() {
     let name = (Key::new(WARD, Kind::ChannelOf).channel(CHANNEL), b"the lobby".to_vec());
     let elsewhere = (Key::event(Ward(4), CHANNEL, Seq(1)), b"?".to_vec());
     let mut records = vec![
@@ -121,14 +121,14 @@ fn a_record_that_does_not_read_as_what_it_should_be_is_named_as_its_channel_is_c
 
     let report = Audit::inspecting(Digits).run(records.into_iter().map(Ok::<_, StoreError>), |_| {}).unwrap();
 
-    let told: Vec<_> = report.problems.iter().map(ToString::to_string).collect();
+    let messages: Vec<_> = report.problems.iter().map(ToString::to_string).collect();
     let expected =
         ["event 2 of the lobby cannot be read: it is no digit", "event 1 of ward 4, channel 9 cannot be read: it is no digit"];
-    assert_eq!((told, report.illegible, report.problem_count), (expected.map(str::to_owned).to_vec(), 2, 2));
+    assert_eq!((messages, report.illegible, report.problem_count), (expected.map(str::to_owned).to_vec(), 2, 2));
 }
 
 #[test]
-fn whatever_is_wrong_with_a_channel_is_told_with_what_it_is_called() {
+fn every_problem_of_a_channel_is_reported_with_the_name_of_the_channel() {
     let name = |ward| Key::new(ward, Kind::ChannelOf).channel(CHANNEL);
     let hole = Hole {
         after: Some(Key::event(WARD, CHANNEL, Seq(2))),
@@ -146,14 +146,14 @@ fn whatever_is_wrong_with_a_channel_is_told_with_what_it_is_called() {
 
     let report = Audit::inspecting(Digits).run_on(records.into_iter(), |_| {});
 
-    let told: Vec<_> = report.problems.iter().map(ToString::to_string).collect();
+    let messages: Vec<_> = report.problems.iter().map(ToString::to_string).collect();
     let expected = [
-        "what lies between event 2 of ward 3, channel 9 (the lobby) and event 9 of ward 4, channel 9 (the den) cannot be read: torn",
+        "the records between event 2 of ward 3, channel 9 (the lobby) and event 9 of ward 4, channel 9 (the den) cannot be read: torn",
         "ward 3, channel 9 (the lobby): the journal ends at 2, its head is 1",
         "ward 3, channel 9 (the lobby): the events 1 to 1 are missing",
         "ward 4, channel 9 (the den): the events 1 to 8 are missing",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(messages, expected);
 }
 
 fn read(records: impl IntoIterator<Item = (Key, Value)>) -> Report {

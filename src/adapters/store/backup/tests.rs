@@ -33,10 +33,10 @@ fn a_backup_cut_off_anywhere_is_unusable() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("backup");
     write(&path, records(3), |_| {}).unwrap();
-    let whole = fs::read(&path).unwrap();
+    let complete = fs::read(&path).unwrap();
 
-    for length in 0..whole.len() {
-        fs::write(&path, &whole[..length]).unwrap();
+    for length in 0..complete.len() {
+        fs::write(&path, &complete[..length]).unwrap();
 
         assert!(matches!(verify(&path, (), |_| {}), Err(CopyError::Unusable { .. })), "{length} bytes");
     }
@@ -47,10 +47,10 @@ fn a_backup_altered_anywhere_is_unusable() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("backup");
     write(&path, records(3), |_| {}).unwrap();
-    let whole = fs::read(&path).unwrap();
+    let complete = fs::read(&path).unwrap();
 
-    for place in 0..whole.len() {
-        let mut altered = whole.clone();
+    for place in 0..complete.len() {
+        let mut altered = complete.clone();
         altered[place] ^= 0x40;
         fs::write(&path, &altered).unwrap();
 
@@ -59,7 +59,7 @@ fn a_backup_altered_anywhere_is_unusable() {
 }
 
 #[test]
-fn a_backup_with_something_behind_it_is_unusable() {
+fn a_backup_with_trailing_bytes_is_unusable() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("backup");
     write(&path, records(3), |_| {}).unwrap();
@@ -70,13 +70,13 @@ fn a_backup_with_something_behind_it_is_unusable() {
 }
 
 #[test]
-fn progress_is_told_now_and_then() {
+fn progress_is_reported_every_few_thousand_records() {
     let folder = tempfile::tempdir().unwrap();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
 
-    write(&folder.path().join("backup"), records(2 * PROGRESS_EVERY + 5), |count| told.push(count)).unwrap();
+    write(&folder.path().join("backup"), records(2 * PROGRESS_EVERY + 5), |count| reported.push(count)).unwrap();
 
-    assert_eq!(told, [PROGRESS_EVERY, 2 * PROGRESS_EVERY]);
+    assert_eq!(reported, [PROGRESS_EVERY, 2 * PROGRESS_EVERY]);
 }
 
 fn records(count: u64) -> impl Iterator<Item = Result<(Key, Value), StoreError>> {

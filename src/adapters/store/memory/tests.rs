@@ -16,11 +16,11 @@ impl Subject for MemoryStore {
 }
 
 #[tokio::test]
-async fn a_store_on_command_commits_one_group_when_told() {
-    let store = Arc::new(MemoryStore::on_command());
+async fn a_held_store_commits_one_group_on_request() {
+    let store = Arc::new(MemoryStore::holding());
     let term = taken(&*store).await;
-    let first = ordered(&store, append(term, 0, ["one"])).await;
-    let second = ordered(&store, append(term, 1, ["two"])).await;
+    let first = start_commit(&store, append(term, 0, ["one"])).await;
+    let second = start_commit(&store, append(term, 1, ["two"])).await;
 
     assert!(store.commit_next());
 
@@ -31,10 +31,10 @@ async fn a_store_on_command_commits_one_group_when_told() {
 }
 
 #[tokio::test]
-async fn releasing_commits_all_that_waits() {
-    let store = Arc::new(MemoryStore::on_command());
+async fn releasing_commits_all_waiting_groups() {
+    let store = Arc::new(MemoryStore::holding());
     let term = taken(&*store).await;
-    let first = ordered(&store, append(term, 0, ["one"])).await;
+    let first = start_commit(&store, append(term, 0, ["one"])).await;
 
     store.release();
     let second = store.commit(vec![append(term, 1, ["two"])]).await;
@@ -45,11 +45,11 @@ async fn releasing_commits_all_that_waits() {
 }
 
 #[tokio::test]
-async fn a_group_that_nobody_waits_for_any_more_is_stored_all_the_same() {
-    let store = Arc::new(MemoryStore::on_command());
+async fn a_group_whose_caller_is_gone_is_stored_all_the_same() {
+    let store = Arc::new(MemoryStore::holding());
     let term = taken(&*store).await;
-    let order = ordered(&store, append(term, 0, ["one"])).await;
-    order.abort();
+    let commit = start_commit(&store, append(term, 0, ["one"])).await;
+    commit.abort();
 
     store.commit_next();
 
@@ -57,7 +57,7 @@ async fn a_group_that_nobody_waits_for_any_more_is_stored_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_failed_store_takes_no_more_writes_and_goes_on_reading_until_reopened() {
+async fn a_failed_store_rejects_writes_and_still_reads_until_it_is_reopened() {
     let store = MemoryStore::new();
     let term = taken(&store).await;
     store.commit(vec![append(term, 0, ["one"])]).await.unwrap();
@@ -77,7 +77,7 @@ async fn a_failed_store_takes_no_more_writes_and_goes_on_reading_until_reopened(
 }
 
 #[tokio::test]
-async fn an_unknown_outcome_stores_as_many_batches_as_it_was_told_to() {
+async fn a_commit_with_an_unknown_outcome_stores_the_given_number_of_batches() {
     for (batches, expected) in [(0, vec![]), (1, vec!["one"]), (usize::MAX, vec!["one", "two"])] {
         let store = MemoryStore::new();
         let term = taken(&store).await;
@@ -92,26 +92,26 @@ async fn an_unknown_outcome_stores_as_many_batches_as_it_was_told_to() {
 }
 
 #[tokio::test]
-async fn reopening_leaves_the_outcome_of_what_waits_unknown() {
-    let store = Arc::new(MemoryStore::on_command());
+async fn reopening_leaves_the_outcome_of_waiting_groups_unknown() {
+    let store = Arc::new(MemoryStore::holding());
     let term = taken(&*store).await;
-    let order = ordered(&store, append(term, 0, ["one"])).await;
+    let commit = start_commit(&store, append(term, 0, ["one"])).await;
 
     store.reopen();
 
-    assert!(matches!(order.await.unwrap(), Err(StoreError::Unknown(_))));
+    assert!(matches!(commit.await.unwrap(), Err(StoreError::Unknown(_))));
     assert!(journal(&*store).await.is_empty());
 }
 
-/// Orders a commit, and returns when the store has it.
-async fn ordered(store: &Arc<MemoryStore>, batch: Batch) -> tokio::task::JoinHandle<Outcome> {
+/// Starts a commit, and returns when it waits in the store.
+async fn start_commit(store: &Arc<MemoryStore>, batch: Batch) -> tokio::task::JoinHandle<Outcome> {
     let before = store.waiting();
-    let order = tokio::spawn({
+    let commit = tokio::spawn({
         let store = Arc::clone(store);
         async move { store.commit(vec![batch]).await }
     });
     while store.waiting() == before {
         tokio::task::yield_now().await;
     }
-    order
+    commit
 }

@@ -1,4 +1,4 @@
-//! The one thread that writes: it checks batches, applies them, and answers when they are on disk.
+//! The only thread that writes: it checks batches, applies them, and responds when they are on disk.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,11 +10,11 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::closing::{FAILED_TIMEOUT, close_within};
 use super::durable::Durable;
 use super::facts::{Facts, counts_bytes, counts_key, term_key};
 use super::files;
 use super::layout;
-use super::letting_go::{FAILED_PATIENCE, let_go};
 use super::log;
 use super::snapshot::Overlay;
 use crate::adapters::store::OpenError;
@@ -25,31 +25,29 @@ use crate::ports::store::key::Key;
 use crate::ports::store::{Batch, Refusal, StoreError, Term, Value};
 use crate::telemetry::instruments::{Instruments, NONE};
 
-// What is ordered while a group is on its way to the disk goes there together afterwards, up to this many orders.
-const ORDERS_PER_FLUSH: usize = 256;
+// Requests that arrive during a flush are flushed together afterwards, at most this many at once.
+const REQUESTS_PER_FLUSH: usize = 256;
 
-// Batches are handed to sled together, which costs it much less than one by one, up to about this many changes.
+// Batches are applied to sled together, up to about this many changes, because that is much cheaper than one by one.
 const CHANGES_PER_SLED_BATCH: usize = 2000;
 
 // The manifest is never more than this behind (docs/design/storage.md D-18).
 const MANIFEST_INTERVAL: Duration = Duration::from_secs(1);
 
-// So long sled may take to end its work.
-const CLOSE_PATIENCE: Duration = Duration::from_secs(60);
+// The time limit for closing sled.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(60);
 
 type Outcomes = Vec<Result<(), Refusal>>;
 
-/// What the committer is asked to do.
-pub(super) enum Order {
-    /// Commit a group.
+/// A request to the committer.
+pub(super) enum Request {
     Commit(Vec<Batch>, oneshot::Sender<Result<Outcomes, StoreError>>),
-    /// Take a ward.
     Take(Ward, oneshot::Sender<Result<Term, StoreError>>),
-    /// Lay old values aside from now on, and say so.
+    /// Register an overlay: save old values in it from now on. Responds once that is done.
     Watch(Arc<Overlay>, Sender<()>),
 }
 
-/// An order that is carried out, and answered once it is on disk.
+/// An applied request, which is acknowledged once it is on disk.
 enum Done {
     Commit(Outcomes, oneshot::Sender<Result<Outcomes, StoreError>>),
     Take(Term, oneshot::Sender<Result<Term, StoreError>>),
@@ -62,25 +60,25 @@ pub(super) struct Committer {
     data: PathBuf,
     files: Durable,
     held: BTreeMap<Ward, Term>,
-    /// What a ward's first taking in this opening gets.
-    opening: Term,
+    /// The term that a ward gets when it is first taken in this opening.
+    opening_term: Term,
     last_term: Term,
     counts: Counts,
-    /// What is checked and not yet applied.
+    /// Changes that are checked and not yet applied.
     staged: BTreeMap<Key, Option<Value>>,
     overlays: Vec<Weak<Overlay>>,
     failed: Option<String>,
     manifest: Manifest,
-    /// What the manifest can say by now.
+    /// The counts and the file length that are on disk, so that the manifest may state them.
     durable: (Counts, u64),
-    /// Something was written since it was looked at how long the file is.
+    /// Something was written since the file's length was last checked.
     may_shrink: bool,
     manifest_at: Instant,
     instruments: Instruments,
 }
 
 impl Committer {
-    /// A committer for a database that was opened and found fit; makes sure of its names on disk.
+    /// A committer for a database that was opened and checked. It syncs the database and writes the manifest.
     pub(super) fn new(
         db: sled::Db,
         facts: Facts,
@@ -94,7 +92,7 @@ impl Committer {
             data: data.to_path_buf(),
             files: Durable::new(&layout::sled_folder(data)),
             held: BTreeMap::new(),
-            opening: term,
+            opening_term: term,
             last_term: term,
             counts: facts.counts,
             staged: BTreeMap::new(),
@@ -102,7 +100,7 @@ impl Committer {
             failed: None,
             durable: (manifest.counts, manifest.db_bytes),
             manifest,
-            // sled tidies up after opening, too.
+            // sled can shorten the file after opening, too.
             may_shrink: true,
             manifest_at: Instant::now(),
             instruments,
@@ -115,23 +113,25 @@ impl Committer {
         Ok(committer)
     }
 
-    /// Carries out orders until nobody can give any more, then writes the manifest.
-    pub(super) fn run(mut self, orders: &Receiver<Order>) {
+    /// Handles requests until all senders are gone, then writes the manifest.
+    pub(super) fn run(mut self, requests: &Receiver<Request>) {
         loop {
             let is_behind = self.manifest_is_behind();
-            let order = if is_behind {
+            let request = if is_behind {
                 let left = MANIFEST_INTERVAL.saturating_sub(self.manifest_at.elapsed());
-                orders.recv_timeout(left)
+                requests.recv_timeout(left)
             } else if self.may_shrink {
-                orders.recv_timeout(MANIFEST_INTERVAL)
+                requests.recv_timeout(MANIFEST_INTERVAL)
             } else {
-                orders.recv().map_err(|_| RecvTimeoutError::Disconnected)
+                requests.recv().map_err(|_| RecvTimeoutError::Disconnected)
             };
-            match order {
-                Ok(order) => self.carry_out(std::iter::once(order).chain(orders.try_iter().take(ORDERS_PER_FLUSH - 1)).collect()),
+            match request {
+                Ok(request) => {
+                    self.handle(std::iter::once(request).chain(requests.try_iter().take(REQUESTS_PER_FLUSH - 1)).collect())
+                }
                 Err(RecvTimeoutError::Timeout) => {
                     self.may_shrink &= is_behind;
-                    self.promise_no_more_than_there_is();
+                    self.lower_promised_length();
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -143,9 +143,9 @@ impl Committer {
         self.close();
     }
 
-    /// sled gives segments back in the background, a whole row of them at times, and perhaps when nothing more is written for long. A file
-    /// that is shorter than was promised would be taken for damaged after a crash.
-    fn promise_no_more_than_there_is(&mut self) {
+    /// Lowers the length for the manifest if sled has shortened the file. sled truncates segments in the background, several at times, and maybe
+    /// long after the last write. After a crash, a file shorter than the manifest says would be taken for damaged.
+    fn lower_promised_length(&mut self) {
         if self.failed.is_none()
             && let Ok(Some(bytes)) = files::db_bytes(&self.data)
         {
@@ -153,16 +153,16 @@ impl Committer {
         }
     }
 
-    fn carry_out(&mut self, orders: Vec<Order>) {
+    fn handle(&mut self, requests: Vec<Request>) {
         self.may_shrink = true;
         if let Some(why) = &self.failed {
             let failed = StoreError::Failed(why.clone());
-            return orders.into_iter().for_each(|order| order.refuse(&failed));
+            return requests.into_iter().for_each(|request| request.refuse(&failed));
         }
         let began = Instant::now();
-        let mut done = Vec::with_capacity(orders.len());
-        // sled panics on some kinds of damage; a panic here is a failed write like any other.
-        let outcome = catch_unwind(AssertUnwindSafe(|| self.apply(orders, &mut done)))
+        let mut done = Vec::with_capacity(requests.len());
+        // sled panics on some kinds of damage. A panic here counts as a failed write.
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.apply(requests, &mut done)))
             .unwrap_or_else(|panic| Err(StoreError::Unknown(format!("sled panicked: {}", panic_text(&*panic)))));
         match outcome {
             Ok(()) => {
@@ -172,23 +172,23 @@ impl Committer {
                 done.into_iter().for_each(Done::answer);
             }
             Err(error) => {
-                // Whoever is answered so tells of it.
-                tracing::debug!(%error, folder = ?self.data, "a write failed; the store takes no more until it is opened again");
+                // The caller that gets the error logs it as a failure.
+                tracing::debug!(%error, folder = ?self.data, "a write failed; the store accepts no more writes until it is opened again");
                 self.failed = Some(error.to_string());
                 done.into_iter().for_each(|done| done.fail(&error));
             }
         }
     }
 
-    /// Applies orders in turn and makes them durable together. On an error it cannot be said which of them are stored.
-    fn apply(&mut self, orders: Vec<Order>, done: &mut Vec<Done>) -> Result<(), StoreError> {
-        let mut orders = orders.into_iter();
-        for order in orders.by_ref() {
-            match self.apply_one(order) {
+    /// Applies requests in order and syncs them together. On an error it is unknown which of them are stored.
+    fn apply(&mut self, requests: Vec<Request>, done: &mut Vec<Done>) -> Result<(), StoreError> {
+        let mut requests = requests.into_iter();
+        for request in requests.by_ref() {
+            match self.apply_one(request) {
                 Ok(applied) => done.push(applied),
                 Err(error) => {
                     let failed = StoreError::Failed(error.to_string());
-                    orders.for_each(|order| order.refuse(&failed));
+                    requests.for_each(|request| request.refuse(&failed));
                     return Err(error);
                 }
             }
@@ -198,18 +198,18 @@ impl Committer {
         self.make_durable().map_err(|error| unknown(&error))
     }
 
-    fn apply_one(&mut self, order: Order) -> Result<Done, StoreError> {
-        match order {
-            Order::Commit(group, answer) => match self.commit(group) {
+    fn apply_one(&mut self, request: Request) -> Result<Done, StoreError> {
+        match request {
+            Request::Commit(group, answer) => match self.commit(group) {
                 Ok(outcomes) => Ok(Done::Commit(outcomes, answer)),
                 Err(error) => {
-                    Order::Commit(Vec::new(), answer).refuse(&error);
+                    Request::Commit(Vec::new(), answer).refuse(&error);
                     Err(error)
                 }
             },
-            Order::Take(ward, answer) => Ok(Done::Take(self.take(ward), answer)),
-            Order::Watch(overlay, answer) => {
-                // What was ordered before belongs to what the overlay's reading shows.
+            Request::Take(ward, answer) => Ok(Done::Take(self.take(ward), answer)),
+            Request::Watch(overlay, answer) => {
+                // The overlay's snapshot includes everything requested before.
                 self.write()?;
                 self.overlays.push(Arc::downgrade(&overlay));
                 Ok(Done::Watch(answer))
@@ -237,7 +237,7 @@ impl Committer {
         Ok(outcomes)
     }
 
-    /// Applies what is staged, all of it or nothing.
+    /// Applies the staged changes atomically.
     fn write(&mut self) -> Result<(), StoreError> {
         if self.staged.is_empty() {
             return Ok(());
@@ -246,7 +246,7 @@ impl Committer {
         self.overlays.retain(|overlay| overlay.strong_count() > 0);
         let mut writes = sled::Batch::default();
         for (key, value) in std::mem::take(&mut self.staged) {
-            self.lay_aside(&key)?;
+            self.save_old_value(&key)?;
             match value {
                 Some(value) => writes.insert(key.as_bytes(), value),
                 None => writes.remove(key.as_bytes()),
@@ -256,7 +256,7 @@ impl Committer {
     }
 
     fn take(&mut self, ward: Ward) -> Term {
-        let mut term = self.opening;
+        let mut term = self.opening_term;
         if self.held.contains_key(&ward) {
             term = Term(self.last_term.0 + 1);
             self.last_term = term;
@@ -266,14 +266,14 @@ impl Committer {
         term
     }
 
-    fn lay_aside(&self, key: &Key) -> Result<(), StoreError> {
+    fn save_old_value(&self, key: &Key) -> Result<(), StoreError> {
         for overlay in self.overlays.iter().filter_map(Weak::upgrade) {
-            overlay.keep(key, || self.db.get(key.as_bytes())).map_err(|error| unknown(&error))?;
+            overlay.save(key, || self.db.get(key.as_bytes())).map_err(|error| unknown(&error))?;
         }
         Ok(())
     }
 
-    /// What a key holds, as the batches before have left it.
+    /// The value of a key after all earlier batches.
     fn value(&self, key: &Key) -> Result<Option<Value>, StoreError> {
         if let Some(staged) = self.staged.get(key) {
             return Ok(staged.clone());
@@ -298,22 +298,22 @@ impl Committer {
         self.manifest_at = Instant::now();
         match manifest::write(&self.data, &manifest) {
             Ok(()) => self.manifest = manifest,
-            // An older manifest promises less, which is safe; the next try is a second away.
+            // An older manifest promises less, which is safe. The next attempt is a second later.
             Err(error) => tracing::warn!(%error, folder = ?self.data, "the manifest cannot be written"),
         }
     }
 
-    /// Ends sled's work, then writes the last manifest: sled can shorten its file to the very end.
+    /// Closes sled, then writes the last manifest, because sled can shorten its file until it is closed.
     fn close(self) {
         let Self { db, data, durable: (counts, mut db_bytes), manifest, failed, .. } = self;
-        let is_closed = let_go(db, if failed.is_none() { CLOSE_PATIENCE } else { FAILED_PATIENCE });
+        let is_closed = close_within(db, if failed.is_none() { CLOSE_TIMEOUT } else { FAILED_TIMEOUT });
         let mut closed = None;
         if failed.is_none()
             && is_closed
             && let Ok(bytes) = files::finished(&layout::sled_folder(&data))
         {
             db_bytes = bytes;
-            // Without it the next opening is as after a crash.
+            // Without this, the next opening proceeds as after a crash.
             closed = log::closed(&layout::sled_folder(&data)).unwrap_or_default();
         }
         let manifest = Manifest { counts, db_bytes, closed, ..manifest };
@@ -323,19 +323,19 @@ impl Committer {
     }
 }
 
-impl Order {
+impl Request {
     fn refuse(self, error: &StoreError) {
         match self {
             Self::Commit(_, answer) => drop(answer.send(Err(error.clone()))),
             Self::Take(_, answer) => drop(answer.send(Err(error.clone()))),
-            // Reading goes on in a store that has failed; nothing changes any more.
+            // Reading still works in a store that has failed, and nothing changes any more.
             Self::Watch(_, answer) => drop(answer.send(())),
         }
     }
 }
 
 impl Done {
-    // Whoever asked may have gone; what was asked for is done all the same.
+    // The caller may be gone. The request is done all the same.
     fn answer(self) {
         match self {
             Self::Commit(outcomes, answer) => drop(answer.send(Ok(outcomes))),
@@ -357,11 +357,11 @@ fn unknown(error: &dyn std::fmt::Display) -> StoreError {
     StoreError::Unknown(error.to_string())
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub(super) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("without a word")
+        .unwrap_or("without a message")
 }

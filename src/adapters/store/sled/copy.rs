@@ -1,28 +1,28 @@
-//! Making a new database out of records: from a backup, or from the database itself to give space back.
+//! Creates a new database from records: of a backup, or of the database itself to free space.
 
 use std::cell::RefCell;
 use std::path::Path;
 
+use super::closing::attempt;
 use super::facts::Facts;
-use super::letting_go::attempt;
-use super::mend;
-use super::open::Rest;
+use super::open::LossPolicy;
 use super::readable::records;
+use super::repair;
 use super::{OpenOptions, files, layout, log, open};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::audit::{PROGRESS_EVERY, Problem, Report};
 use crate::adapters::store::backup::{self, Copied, CopyError};
 use crate::adapters::store::manifest::{self, Closed, FORMAT, Manifest};
-use crate::ports::store::keeper::{Complete, Inspect};
 use crate::ports::store::key::Key;
+use crate::ports::store::maintenance::{Inspect, Reconstruct};
 use crate::ports::store::{StoreError, Value};
 
 // sled writes batches of this size at full speed.
 const RECORDS_PER_BATCH: usize = 1000;
 
-/// Makes the store of a data folder that has none out of a backup. Blocks; `progress` hears the number of records written every few
-/// thousand. The backup is read through before anything is written, each record as `inspect` knows it: what does not read as what it should
-/// be is in the report, and restored as it is.
+/// Creates the store of a data folder from a backup. Blocks. `progress` gets the number of records written every few thousand. The backup is
+/// read completely before anything is written, and each record is checked with `inspect`. Records that cannot be decoded are in the report,
+/// and are restored unchanged.
 ///
 /// # Errors
 /// [`CopyError::Occupied`] if the folder holds a store or a manifest; [`CopyError::Unusable`] if the backup cannot be used.
@@ -40,9 +40,9 @@ pub fn restore(
         return Err(CopyError::Unusable { path: from.to_path_buf(), detail });
     }
     let _lock = options.lock(data)?;
-    files::settle(data)?;
-    for there in [manifest::path(data), layout::sled_folder(data)] {
-        if there.exists() {
+    files::recover(data)?;
+    for path in [manifest::path(data), layout::sled_folder(data)] {
+        if path.exists() {
             return Err(CopyError::Occupied(data.to_path_buf()));
         }
     }
@@ -51,24 +51,24 @@ pub fn restore(
     let (manifest, records) = fill(data, options, records, progress)?;
     files::swap(data).map_err(|error| about(data, error))?;
     manifest::write(data, &manifest).map_err(|error| about(data, error))?;
-    Ok((Copied { records, bytes_before, bytes_after: size(data)?, holes: 0 }, report))
+    Ok((Copied { records, bytes_before, bytes_after: disk_size(data)?, holes: 0 }, report))
 }
 
-/// Gives space back, and removes deleted words from the disk, by copying a store that nobody has open into a new database and putting that in
-/// its place. Blocks; `progress` hears the number of records copied every few thousand. Needs room for the copy beside the store.
+/// Frees space, and removes deleted text from the disk, by copying a closed store into a new database that then replaces it. Blocks.
+/// `progress` gets the number of records copied every few thousand. The copy needs disk space beside the store.
 ///
-/// Records that `leave_out` names are not copied. The copy is closed, opened again and compared with what was copied before it takes the
-/// store's place.
+/// Records that `leave_out` selects are not copied. Before the copy replaces the store, it is closed, opened again and compared with the
+/// copied records.
 ///
 /// # Errors
-/// [`CopyError::Open`] as for opening; whatever happens, there is a whole store, the old or the new one.
+/// [`CopyError::Open`] as for opening. On any error there is a complete store, the old or the new one.
 pub fn compact(
     data: &Path,
     options: &OpenOptions,
     leave_out: impl Fn(&Key) -> bool,
     progress: impl FnMut(u64),
 ) -> Result<Copied, CopyError> {
-    copy(data, options, Rest::Refused, |db, _| {
+    copy(data, options, LossPolicy::Refuse, |db, _| {
         let mut copied = Checksum::default();
         let kept = records(db).filter(|record| !record.as_ref().is_ok_and(|(key, _)| leave_out(key)));
         let records = kept.map(|record| record.map_err(|hole| CopyError::Store(hole.into()))).inspect(|record| {
@@ -81,7 +81,7 @@ pub fn compact(
     })
 }
 
-/// The number of records and a checksum of them all, in their order.
+/// The number of records and a checksum of all of them, in their order.
 #[derive(Clone, Debug, Default)]
 struct Checksum {
     records: u64,
@@ -97,18 +97,18 @@ impl Checksum {
         }
     }
 
-    fn is(&self, other: &Self) -> bool {
+    fn matches(&self, other: &Self) -> bool {
         self.records == other.records && self.crc.clone().finalize() == other.crc.clone().finalize()
     }
 }
 
-/// Reads a finished copy from the disk and compares it with what was copied. Returns its manifest as it is after that.
+/// Reads a finished copy from the disk and compares it with the copied records. Returns its manifest, updated for that.
 fn verified(data: &Path, options: &OpenOptions, manifest: Manifest, copied: &Checksum) -> Result<Manifest, CopyError> {
     let folder = layout::new_folder(data);
     let wrong = |why: String| {
-        CopyError::Store(StoreError::Failed(format!("the copy {}: {why}; the store is as it was", folder.display())))
+        CopyError::Store(StoreError::Failed(format!("the copy {}: {why}; the store is unchanged", folder.display())))
     };
-    let db = open::config(&folder, options.cache_bytes).open().map_err(|error| wrong(super::told(&error)))?;
+    let db = open::config(&folder, options.cache_bytes).open().map_err(|error| wrong(super::message_of(&error)))?;
     let (db, ()) = attempt(db, |db| {
         let mut found = Checksum::default();
         for record in records(db) {
@@ -116,47 +116,51 @@ fn verified(data: &Path, options: &OpenOptions, manifest: Manifest, copied: &Che
             found.add(&key, &value);
         }
         let (expected, read) = (copied.records, found.records);
-        if found.is(copied) { Ok(()) } else { Err(wrong(format!("{expected} records were copied, and {read} read otherwise"))) }
+        if found.matches(copied) {
+            Ok(())
+        } else {
+            Err(wrong(format!("{expected} records were copied, but {read} different ones were read")))
+        }
     })?;
     drop(db);
     let (db_bytes, closed) = finished(&folder)?;
     Ok(Manifest { db_bytes, closed, ..manifest })
 }
 
-/// Waits until sled has closed a copy; the length of its database file, and how it was left.
+/// Waits until sled has closed a copy. Returns the length of its database file, and the state of its log.
 fn finished(folder: &Path) -> Result<(u64, Option<Closed>), CopyError> {
     let db_bytes = files::finished(folder).map_err(|error| about(folder, error))?;
-    // Without it the next opening is as after a crash.
+    // Without this, the next opening proceeds as after a crash.
     Ok((db_bytes, log::closed(folder).unwrap_or_default()))
 }
 
-/// The same with a store of which not everything can be read: what can be is kept, what that tells of the rest is made anew, and what
-/// its journals miss counts as deleted. Each place that is left out is logged, and counted.
+/// Copies a store that cannot be read completely: readable records are copied, lost records are rebuilt from them, and events that are still
+/// missing count as deleted. Each unreadable range is logged and counted.
 ///
 /// # Errors
-/// As for [`compact`]. A store that does not even tell what it is cannot be kept.
+/// As for [`compact`]. A store without its own identity records cannot be salvaged.
 pub fn salvage(
     data: &Path,
     options: &OpenOptions,
-    complete: &mut dyn Complete,
+    reconstruct: &mut dyn Reconstruct,
     progress: impl FnMut(u64),
 ) -> Result<Copied, CopyError> {
     let options = OpenOptions { accept_loss: true, ..options.clone() };
-    let complete = RefCell::new(complete);
-    copy(data, &options, Rest::Copied, |db, holes| {
+    let reconstruct = RefCell::new(reconstruct);
+    copy(data, &options, LossPolicy::Copy, |db, holes| {
         let records = records(db).filter_map(|record| match record {
             Ok((key, value)) => {
-                complete.borrow_mut().note(&key, &value);
+                reconstruct.borrow_mut().observe(&key, &value);
                 Some(Ok((key, value)))
             }
             Err(hole) => {
-                tracing::warn!("{hole}; it is left out");
+                tracing::warn!("{hole}; these records are left out");
                 *holes += 1;
                 None
             }
         });
         fill_with(data, &options, records, progress, |db, facts| {
-            mend::restored(db, &**complete.borrow(), facts, || {})?;
+            repair::repair(db, &**reconstruct.borrow(), facts, || {})?;
             facts.write(db)
         })
     })
@@ -165,26 +169,26 @@ pub fn salvage(
 fn copy(
     data: &Path,
     options: &OpenOptions,
-    rest: Rest,
+    loss_policy: LossPolicy,
     fill: impl FnOnce(&sled::Db, &mut u64) -> Result<(Manifest, u64), CopyError>,
 ) -> Result<Copied, CopyError> {
     if files::db_bytes(data)?.is_none() && manifest::read(data)?.is_none() {
         return Err(StoreError::Failed(format!("{} holds no store", data.display())).into());
     }
-    let open::Opened { db, manifest: before, lock: _lock, .. } = open::open(data, options, rest)?;
-    let bytes_before = size(data)?;
+    let open::Opened { db, manifest: before, lock: _lock, .. } = open::open(data, options, loss_policy)?;
+    let bytes_before = disk_size(data)?;
     let mut holes = 0;
     let (db, (after, records)) = attempt(db, |db| fill(db, &mut holes))?;
     drop(db);
-    // Until the swap is over the manifest must fit the old database and the new one.
+    // Until the swap is complete, the manifest must match the old database and the new one.
     let either = Manifest { db_bytes: before.db_bytes.min(after.db_bytes), closed: None, ..after.clone() };
     manifest::write(data, &either).map_err(|error| about(data, error))?;
     files::swap(data).map_err(|error| about(data, error))?;
     manifest::write(data, &after).map_err(|error| about(data, error))?;
-    Ok(Copied { records, bytes_before, bytes_after: size(data)?, holes })
+    Ok(Copied { records, bytes_before, bytes_after: disk_size(data)?, holes })
 }
 
-/// Writes records into a new database beside sled's folder, and closes it. Returns its manifest and how many there were.
+/// Writes records into a new database beside sled's folder, and closes it. Returns its manifest and the number of records.
 fn fill(
     data: &Path,
     options: &OpenOptions,
@@ -194,7 +198,7 @@ fn fill(
     fill_with(data, options, records, progress, |_, _| Ok(()))
 }
 
-/// The same, and does something with it before it is closed.
+/// Does the same, and calls `finish` before the database is closed.
 fn fill_with(
     data: &Path,
     options: &OpenOptions,
@@ -225,7 +229,7 @@ fn fill_with(
         db.apply_batch(batch).map_err(failed)?;
         db.flush().map_err(failed)?;
         let facts = Facts::read(db).map_err(StoreError::Damaged)?;
-        let mut facts = facts.ok_or_else(|| StoreError::Damaged("it does not say what store it is".into()))?;
+        let mut facts = facts.ok_or_else(|| StoreError::Damaged("it has no identity record".into()))?;
         if facts.format > FORMAT {
             return Err(CopyError::Open(OpenError::NewerVersion { path: folder.clone(), found: facts.format, known: FORMAT }));
         }
@@ -237,7 +241,7 @@ fn fill_with(
     Ok((Manifest { format: facts.format, store: facts.store, counts: facts.counts, db_bytes, closed }, count))
 }
 
-fn size(data: &Path) -> Result<u64, CopyError> {
+fn disk_size(data: &Path) -> Result<u64, CopyError> {
     files::bytes_under(&layout::sled_folder(data)).map_err(|error| about(data, error))
 }
 
@@ -253,11 +257,11 @@ mod tests {
     use crate::ports::store::key::Kind;
 
     #[test]
-    fn a_copy_that_does_not_read_as_what_was_copied_is_refused() {
+    fn a_copy_that_differs_from_the_original_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path();
         let [lost, kept] = ["lost", "kept"].map(|name| Key::new(Ward(0), Kind::Setting).text(name));
-        let open::Opened { db, facts, manifest, .. } = open::open(data, &options(), Rest::Refused).unwrap();
+        let open::Opened { db, facts, manifest, .. } = open::open(data, &options(), LossPolicy::Refuse).unwrap();
         drop(db);
         let db = open::config(&layout::new_folder(data), options().cache_bytes).open().unwrap();
         db.insert(kept.as_bytes(), b"here").unwrap();
@@ -276,7 +280,7 @@ mod tests {
 
         assert_eq!(whole.unwrap().store, facts.store);
         for refused in [less, other] {
-            assert!(refused.unwrap_err().to_string().ends_with("the store is as it was"));
+            assert!(refused.unwrap_err().to_string().ends_with("the store is unchanged"));
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What is opened here was damaged, taken or forbidden before. Whatever sled itself would be let loose on is opened in a process of
-//! its own: it may spin for ever, and a panic in one of its threads spoils it for the whole process.
+//! Tests of stores that were damaged, locked or made unwritable. A store that sled itself would open damaged is opened in another process: sled
+//! may loop forever, and a panic in one of its threads affects the whole process.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -19,11 +19,11 @@ use crate::ports::store::key::ChannelNo;
 const EVENTS: u64 = 20_000;
 
 #[tokio::test]
-async fn a_database_that_was_cut_is_refused_untouched() {
+async fn a_truncated_database_is_refused_and_not_changed() {
     for keep_percent in [99, 50, 1] {
         let subject = filled(EVENTS).await;
         let bytes = fs::metadata(db(&subject)).unwrap().len();
-        // Not at a whole segment, where sled itself may have cut.
+        // Not at a segment boundary, where sled itself may have truncated the file.
         let kept = bytes * keep_percent / 100 / 4096 * 4096 + 17;
         File::options().write(true).open(db(&subject)).unwrap().set_len(kept).unwrap();
         let before = contents(&subject.data());
@@ -39,10 +39,10 @@ async fn a_database_that_was_cut_is_refused_untouched() {
 }
 
 #[tokio::test]
-async fn a_database_that_is_gone_is_refused_and_not_made_anew() {
-    for gone in ["store/db", "store"] {
+async fn a_missing_database_is_refused_and_not_recreated() {
+    for missing in ["store/db", "store"] {
         let subject = filled(10).await;
-        let path = subject.data().join(gone);
+        let path = subject.data().join(missing);
         if path.is_dir() {
             fs::remove_dir_all(&path).unwrap()
         } else {
@@ -58,9 +58,9 @@ async fn a_database_that_is_gone_is_refused_and_not_made_anew() {
 }
 
 #[tokio::test]
-async fn a_loss_that_is_accepted_begins_a_new_count() {
+async fn an_accepted_loss_starts_new_counts() {
     let mut subject = filled(10).await;
-    // sled has noted its state.
+    // sled has written its snapshot.
     subject.reopen();
     subject.store = None;
     fs::remove_file(db(&subject)).unwrap();
@@ -75,7 +75,7 @@ async fn a_loss_that_is_accepted_begins_a_new_count() {
 }
 
 #[tokio::test]
-async fn a_store_that_holds_less_than_its_manifest_says_is_refused_with_both_figures() {
+async fn a_store_with_less_than_its_manifest_says_is_refused_with_both_counts() {
     let subject = filled(10).await;
     let found = manifest(&subject).counts;
     let promised = Counts { events: found.events + 5, ..found };
@@ -106,7 +106,7 @@ async fn the_database_of_another_store_is_refused() {
 }
 
 #[tokio::test]
-async fn a_file_that_sled_shortens_while_nothing_is_written_is_promised_no_longer() {
+async fn the_manifest_follows_a_file_that_sled_shortens_while_idle() {
     let mut subject = filled(EVENTS).await;
     subject.reopen();
     let promised = manifest(&subject).db_bytes;
@@ -116,7 +116,7 @@ async fn a_file_that_sled_shortens_while_nothing_is_written_is_promised_no_longe
 
     let began = tokio::time::Instant::now();
     while manifest(&subject).db_bytes > shorter {
-        assert!(began.elapsed() < Duration::from_secs(60), "it still promises {promised}");
+        assert!(began.elapsed() < Duration::from_secs(60), "the manifest still says {promised}");
         std::thread::yield_now();
     }
 }
@@ -146,7 +146,7 @@ async fn an_unsound_store_without_a_manifest_is_refused() {
 }
 
 #[tokio::test]
-async fn what_an_accepted_loss_took_counts_as_deleted() {
+async fn events_lost_in_an_accepted_loss_count_as_deleted() {
     let mut subject = filled(10).await;
     raw(&subject, |db| {
         for seq in [2, 4, 9, 10] {
@@ -179,7 +179,7 @@ fn a_database_of_something_else_is_refused() {
 }
 
 #[tokio::test]
-async fn a_newer_manifest_is_refused_with_everything_untouched() {
+async fn a_newer_manifest_is_refused_and_nothing_is_changed() {
     let subject = filled(10).await;
     manifest::write(&subject.data(), &Manifest { format: 3, ..manifest(&subject) }).unwrap();
     let before = contents(&subject.data());
@@ -191,7 +191,7 @@ async fn a_newer_manifest_is_refused_with_everything_untouched() {
 }
 
 #[tokio::test]
-async fn a_newer_store_is_refused_and_its_records_stay() {
+async fn a_newer_store_is_refused_and_its_records_are_not_changed() {
     let subject = filled(10).await;
     let newer = br#"{"format":3,"store":"0"}"#;
     raw(&subject, |db| db.insert(identity_key().as_bytes(), newer).map(drop));
@@ -217,7 +217,7 @@ fn a_store_is_opened_once_at_a_time() {
 }
 
 #[test]
-fn a_database_that_a_stranger_holds_is_in_use() {
+fn a_database_locked_by_a_foreign_process_is_in_use() {
     let subject = OnDisk::new();
     fs::remove_file(subject.data().join("lock")).unwrap();
 
@@ -227,7 +227,7 @@ fn a_database_that_a_stranger_holds_is_in_use() {
 }
 
 #[test]
-fn a_store_that_another_process_holds_is_in_use() {
+fn a_store_locked_by_another_process_is_in_use() {
     let subject = OnDisk::new();
 
     let outcome = in_another_process(&subject.data(), &[]);
@@ -236,7 +236,7 @@ fn a_store_that_another_process_holds_is_in_use() {
 }
 
 #[test]
-fn a_folder_that_may_not_be_written_to_is_refused() {
+fn an_unwritable_folder_is_refused() {
     let mut subject = OnDisk::new();
     subject.store = None;
     let everyone = fs::Permissions::from_mode(0o755);
@@ -244,19 +244,19 @@ fn a_folder_that_may_not_be_written_to_is_refused() {
     fs::set_permissions(subject.data(), everyone).unwrap();
     let before = contents(&subject.data());
 
-    // Root may write anywhere, so somebody else tries.
+    // Root may write anywhere, so another user tries.
     let outcome = in_another_process(&subject.data(), &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
 
     if outcome.contains("refused") {
         assert!(outcome.contains("refused Permission"), "{outcome}");
         assert_eq!(contents(&subject.data()), before);
     } else {
-        eprintln!("skipped: no other user can be taken on here: {outcome}");
+        eprintln!("skipped: this process cannot switch to another user: {outcome}");
     }
 }
 
 #[tokio::test]
-async fn a_hole_in_the_database_is_noticed_and_never_a_hang() {
+async fn a_hole_in_the_database_is_noticed_and_does_not_hang() {
     for tenths in [3, 5, 7] {
         let subject = filled(EVENTS).await;
         let mut file = File::options().write(true).open(db(&subject)).unwrap();
@@ -272,7 +272,7 @@ async fn a_hole_in_the_database_is_noticed_and_never_a_hang() {
 }
 
 #[tokio::test]
-async fn a_database_cut_where_sled_itself_might_have_is_noticed() {
+async fn a_database_truncated_at_a_segment_boundary_is_noticed() {
     let segment = 512 * 1024;
     for segments in 1..=3 {
         let subject = filled(EVENTS).await;
@@ -287,7 +287,7 @@ async fn a_database_cut_where_sled_itself_might_have_is_noticed() {
 }
 
 #[tokio::test]
-async fn after_a_failed_write_reads_go_on_and_nothing_is_lost() {
+async fn after_a_failed_write_reads_work_and_no_data_is_lost() {
     let folder = tempfile::tempdir().unwrap();
     let limited = ["sh", "-c", "ulimit -f 4096; trap '' XFSZ; exec \"$0\" \"$@\""];
 
@@ -306,7 +306,7 @@ async fn after_a_failed_write_reads_go_on_and_nothing_is_lost() {
 async fn a_store_is_opened_in_another_process() {
     let Ok(data) = std::env::var("TERTULIA_TEST_DATA") else { return };
     let fills = std::env::var("TERTULIA_TEST_WORK").is_ok_and(|work| work == "fill");
-    // Where sled may spin, not for longer than needed.
+    // Where sled may loop forever, do not wait longer than needed.
     let deadline = Duration::from_secs(if fills { 60 } else { 5 });
     match SledStore::open(Path::new(&data), &OpenOptions { deadline, ..options() }) {
         Err(refused) => println!("refused {refused:?}"),
@@ -354,7 +354,7 @@ async fn filled(events: u64) -> OnDisk {
 }
 
 fn assert_noticed(outcome: &str) {
-    // What was damaged may be where nothing lies any more.
+    // The damage may be in an unused part of the file.
     let whole = format!("opened, sound, {EVENTS} events");
     let noticed = ["refused Truncated", "refused Damaged", "refused Stuck", "refused Lost", "opened, unsound", &whole];
     assert!(noticed.iter().any(|noticed| outcome.contains(noticed)), "{outcome}");
@@ -372,7 +372,7 @@ fn db(subject: &OnDisk) -> PathBuf {
     subject.data().join("store/db")
 }
 
-/// Does something to a closed store past everything that watches over it.
+/// Changes a closed store without any of its checks.
 fn raw(subject: &OnDisk, work: impl FnOnce(&sled::Db) -> sled::Result<()>) {
     let folder = subject.data().join("store");
     files::finished(&folder).unwrap();
@@ -382,7 +382,7 @@ fn raw(subject: &OnDisk, work: impl FnOnce(&sled::Db) -> sled::Result<()>) {
     files::finished(&folder).unwrap();
 }
 
-/// Every file under a folder with its bytes.
+/// Every file under a folder with its content.
 pub(super) fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {

@@ -1,4 +1,4 @@
-//! Making durable what sled has written: its own flush hands the data to the kernel and does not wait for the disk.
+//! Makes sled's writes durable: sled's own flush hands the data to the kernel and does not wait for the disk.
 
 #[cfg(test)]
 mod synced;
@@ -13,54 +13,54 @@ use std::time::{Duration, SystemTime};
 use super::layout;
 use crate::adapters::store::manifest::sync_folder;
 
-// File times are coarse: a folder that was changed this recently may have been changed again without a newer time.
-const UNSURE: Duration = Duration::from_millis(100);
+// File times are coarse: a folder that changed within this time may have changed again without a newer time.
+const TIME_RESOLUTION: Duration = Duration::from_millis(100);
 
-/// The files of a database, as far as they are on disk.
+/// Tracks which files of a database are on disk.
 pub(super) struct Durable {
     folder: PathBuf,
-    /// sled creates it with the first write.
+    /// None until sled creates it with the first write.
     db: Option<File>,
     blobs: Blobs,
 }
 
-/// Values, and pages of values, over 128 KiB have files of their own.
+/// The files of single values and pages over 128 KiB.
 #[derive(Default)]
 struct Blobs {
-    /// Those that are on disk.
+    /// The files that are on disk.
     synced: BTreeSet<OsString>,
-    /// When their folder was changed last, as of the last look.
+    /// The modification time of their folder at the last check.
     changed: Option<SystemTime>,
 }
 
 impl Durable {
-    /// Nothing of sled's folder is known to be on disk.
+    /// A tracker that assumes that nothing of sled's folder is on disk.
     pub(super) fn new(sled_folder: &Path) -> Self {
         Self { folder: sled_folder.to_path_buf(), db: None, blobs: Blobs::default() }
     }
 
-    /// Waits until everything written so far is on disk. Returns the length of the database file that is there for certain; `None` if
-    /// there is no such file yet.
+    /// Waits until everything written so far is on disk. Returns a length of the database file that is certainly on disk; `None` if there is no
+    /// such file yet.
     pub(super) fn sync(&mut self) -> io::Result<Option<u64>> {
         if self.db.is_none() {
-            self.db = if_there(File::open(layout::db(&self.folder)))?;
+            self.db = if_exists(File::open(layout::db(&self.folder)))?;
         }
         let Some(db) = &self.db else { return Ok(None) };
         // The length before the sync is on disk after it.
         let metadata = db.metadata()?;
         let written = metadata.modified()?;
-        // What the database points to first.
+        // Sync the files that the database refers to first.
         self.blobs.sync(&self.folder.join("blobs"), written)?;
         wait_for_data(db, &layout::db(&self.folder))?;
         Ok(Some(metadata.len()))
     }
 
-    /// Makes the names in sled's folder durable, and the files that it writes at opening alone.
+    /// Syncs the directory entries of sled's folder, and the files that sled writes only at opening.
     pub(super) fn sync_folder(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
             if entry.file_type()?.is_file()
-                && let Some(file) = if_there(File::open(entry.path()))?
+                && let Some(file) = if_exists(File::open(entry.path()))?
             {
                 file.sync_all()?;
             }
@@ -71,9 +71,9 @@ impl Durable {
 
 impl Blobs {
     fn sync(&mut self, folder: &Path, written: SystemTime) -> io::Result<()> {
-        let Some(metadata) = if_there(fs::metadata(folder))? else { return Ok(()) };
+        let Some(metadata) = if_exists(fs::metadata(folder))? else { return Ok(()) };
         let changed = metadata.modified()?;
-        let long_ago = written.duration_since(changed).is_ok_and(|age| age > UNSURE);
+        let long_ago = written.duration_since(changed).is_ok_and(|age| age > TIME_RESOLUTION);
         if long_ago && self.changed == Some(changed) {
             return Ok(());
         }
@@ -82,9 +82,9 @@ impl Blobs {
         for entry in fs::read_dir(folder)? {
             let name = entry?.file_name();
             if !self.synced.contains(&name) {
-                // sled takes those away that nothing points to any more.
+                // sled deletes files that nothing refers to any more.
                 let path = folder.join(&name);
-                if let Some(blob) = if_there(File::open(&path))? {
+                if let Some(blob) = if_exists(File::open(&path))? {
                     wait_for_all(&blob, &path)?;
                     is_new = true;
                 }
@@ -100,20 +100,19 @@ impl Blobs {
     }
 }
 
-/// Waits until what was written to a file is on disk, as far as it is needed to read it.
+/// Waits until a file's content is on disk, with the metadata needed to read it.
 fn wait_for_data(file: &File, path: &Path) -> io::Result<()> {
     note(path);
     file.sync_data()
 }
 
-/// The same, with all that is known of the file.
+/// Waits until a file's content and all its metadata are on disk.
 fn wait_for_all(file: &File, path: &Path) -> io::Result<()> {
     note(path);
     file.sync_all()
 }
 
-/// Keeps in mind what is about to be on disk, for whoever tests that. (That the system is really told is looked at from outside:
-/// `tests/it/ordeals/durable.rs`.)
+/// Records for tests which file is about to be synced. (`tests/it/ordeals/durable.rs` checks from outside that the system call is made.)
 fn note(path: &Path) {
     #[cfg(test)]
     synced::note(path);
@@ -121,7 +120,7 @@ fn note(path: &Path) {
     let _ = path;
 }
 
-fn if_there<T>(outcome: io::Result<T>) -> io::Result<Option<T>> {
+fn if_exists<T>(outcome: io::Result<T>) -> io::Result<Option<T>> {
     match outcome {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         outcome => outcome.map(Some),

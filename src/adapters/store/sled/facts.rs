@@ -1,4 +1,4 @@
-//! What the store keeps about itself, among its own records: format, id, term and counts.
+//! The store's records about itself, stored among the others: format, id, term and counts.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,16 +6,16 @@ use crate::adapters::store::manifest::{Counts, FORMAT};
 use crate::domain::id::Ward;
 use crate::ports::store::key::{Key, Kind};
 
-/// What is kept about the store itself.
+/// The store's records about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::adapters::store) struct Facts {
     /// The version of the records' format.
     pub(in crate::adapters::store) format: u64,
     /// The store's own id.
     pub(in crate::adapters::store) store: String,
-    /// The last term that was given out; grows with every opening.
+    /// The last term that was assigned; it grows with every opening.
     pub(in crate::adapters::store) term: u64,
-    /// What was ever committed.
+    /// The numbers of groups and events ever committed.
     pub(in crate::adapters::store) counts: Counts,
 }
 
@@ -25,7 +25,7 @@ struct Identity {
     store: String,
 }
 
-/// The least key of what is kept about the store itself.
+/// The least key of the store's records about itself.
 pub(in crate::adapters::store) fn first_key() -> Key {
     Key::new(Ward(0), Kind::Meta)
 }
@@ -42,29 +42,29 @@ pub(in crate::adapters::store) fn counts_key() -> Key {
     first_key().text("counts")
 }
 
-/// The format that a stored identity tells.
+/// Decodes the format of a stored identity.
 pub(in crate::adapters::store) fn format_from(identity: &[u8]) -> Option<u64> {
     serde_json::from_slice::<Identity>(identity).ok().map(|identity| identity.format)
 }
 
-/// Counts as they are stored: groups, then events, eight bytes each.
+/// Encodes counts: groups, then events, eight bytes each.
 pub(in crate::adapters::store) fn counts_bytes(counts: Counts) -> Vec<u8> {
     [counts.groups.to_be_bytes(), counts.events.to_be_bytes()].concat()
 }
 
-/// Counts as they were stored.
+/// Decodes stored counts.
 pub(in crate::adapters::store) fn counts_from(bytes: &[u8]) -> Option<Counts> {
     let (groups, events) = bytes.split_first_chunk()?;
     Some(Counts { groups: u64::from_be_bytes(*groups), events: u64::from_be_bytes(events.try_into().ok()?) })
 }
 
 impl Facts {
-    /// Those of a new store.
+    /// The records of a new store.
     pub(super) fn new(id: u128) -> Self {
         Self { format: FORMAT, store: format!("{id:032x}"), term: 0, counts: Counts::default() }
     }
 
-    /// Reads them; `None` if the store has none yet.
+    /// Reads the records; `None` if the store has none yet.
     pub(super) fn read(db: &sled::Db) -> Result<Option<Self>, String> {
         let value = |key: Key| db.get(key.as_bytes()).map_err(|error| error.to_string());
         let Some(identity) = value(identity_key())? else { return Ok(None) };
@@ -72,16 +72,16 @@ impl Facts {
             serde_json::from_slice(&identity).map_err(|error| format!("its identity cannot be read: {error}"))?;
         let term = match value(term_key())? {
             None => 0,
-            Some(bytes) => bytes.as_ref().try_into().map(u64::from_be_bytes).map_err(|_| "its term is no number")?,
+            Some(bytes) => bytes.as_ref().try_into().map(u64::from_be_bytes).map_err(|_| "its term is not a number")?,
         };
         let counts = match value(counts_key())? {
             None => Counts::default(),
-            Some(bytes) => counts_from(&bytes).ok_or("its counts are no numbers")?,
+            Some(bytes) => counts_from(&bytes).ok_or("its counts are not numbers")?,
         };
         Ok(Some(Self { format, store, term, counts }))
     }
 
-    /// Writes them all.
+    /// Writes and flushes the records.
     pub(super) fn write(&self, db: &sled::Db) -> Result<(), sled::Error> {
         let mut batch = sled::Batch::default();
         let identity = Identity { format: self.format, store: self.store.clone() };

@@ -1,4 +1,4 @@
-//! How sled's folder is put in place or swapped.
+//! Creates, locks, swaps and cleans up the folders of a store.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -9,12 +9,12 @@ use std::thread;
 use std::time::Duration;
 
 use super::durable::Durable;
-use super::{layout, log, stand_ins};
+use super::{layout, log, placeholders};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::manifest::sync_folder;
 
-/// How long sled may take to end its work on a folder that is closed.
-const FINISH_PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit for sled's background work on a folder that is closed.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The lock of a data folder, until the last clone of it is dropped.
 #[derive(Clone, Debug)]
@@ -25,16 +25,16 @@ struct LockFile(File);
 
 impl Drop for LockFile {
     fn drop(&mut self) {
-        // Closing alone would not do, see [`wait_for_lock`]. What cannot be unlocked is closed in a moment.
+        // Closing alone is not enough, see [`wait_for_lock`]. A file that cannot be unlocked is closed in a moment.
         let _ = self.0.unlock();
     }
 }
 
-/// Creates a data folder that only its owner can look into, unless it is there, and locks it. Whoever opens the store more than once holds
-/// the lock meanwhile ([`OpenOptions::held`](super::OpenOptions::held)), so that no other process gets in between.
+/// Creates a data folder that only its owner can read, unless it exists, and locks it. A caller that opens the store more than once holds the
+/// lock meanwhile ([`OpenOptions::held`](super::OpenOptions::held)), so that no other process opens it in between.
 ///
 /// # Errors
-/// [`OpenError::InUse`] while another process holds it; what the file system reports.
+/// [`OpenError::InUse`] while another process holds the lock; the errors of the file system.
 pub fn lock(data: &Path) -> Result<FolderLock, OpenError> {
     DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(|error| OpenError::of(data, error))?;
     let path = data.join("lock");
@@ -46,9 +46,9 @@ pub fn lock(data: &Path) -> Result<FolderLock, OpenError> {
     }
 }
 
-/// Whether somebody holds the lock of a data folder at this moment.
+/// Whether another process holds the lock of a data folder at this moment.
 pub fn is_in_use(data: &Path) -> bool {
-    // Shared, so that two who only look do not take each other for a server.
+    // The lock is shared, so that two processes that only check do not take each other for a server.
     File::open(data.join("lock")).is_ok_and(|file| match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => true,
         Err(TryLockError::Error(_)) => false,
@@ -59,7 +59,7 @@ pub fn is_in_use(data: &Path) -> bool {
     })
 }
 
-/// Makes sure that sled will be able to write, before it tries.
+/// Checks that sled will be able to write.
 pub(super) fn check_writable(data: &Path) -> Result<(), OpenError> {
     let folder = layout::sled_folder(data);
     for folder in [data, &folder] {
@@ -86,25 +86,25 @@ pub(super) fn db_bytes(data: &Path) -> Result<Option<u64>, OpenError> {
     }
 }
 
-/// Waits until sled has done with a folder that is closed, makes it durable, and tells the length of its database file.
+/// Waits until sled has finished with a closed folder, syncs it, and returns the length of its database file.
 ///
-/// sled's own threads hold the file, and with it sled's lock, until the last of its work is done. Where something failed that may be never.
+/// sled's own threads hold the file, and with it sled's lock, until their work is finished. After a failure that may be never.
 ///
 /// # Errors
-/// [`ErrorKind::TimedOut`], if it is not done in time; what the file system reports.
+/// [`ErrorKind::TimedOut`], if sled does not finish in time; the errors of the file system.
 pub(super) fn finished(sled_folder: &Path) -> io::Result<u64> {
-    finished_within(sled_folder, FINISH_PATIENCE)
+    finished_within(sled_folder, FINISH_TIMEOUT)
 }
 
-fn finished_within(sled_folder: &Path, patience: Duration) -> io::Result<u64> {
+fn finished_within(sled_folder: &Path, timeout: Duration) -> io::Result<u64> {
     let (ended, end) = mpsc::channel();
     let db = layout::db(sled_folder);
     let waiting = move || {
-        // Whoever waits may have had enough.
+        // The receiver may have timed out.
         let _ = ended.send(wait_for_lock(&db));
     };
     thread::Builder::new().name("writer-finish".into()).spawn(waiting)?;
-    end.recv_timeout(patience).unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))?;
+    end.recv_timeout(timeout).unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))?;
     let mut durable = Durable::new(sled_folder);
     durable.sync_folder()?;
     Ok(durable.sync()?.unwrap_or_default())
@@ -114,16 +114,16 @@ fn finished_within(sled_folder: &Path, patience: Duration) -> io::Result<u64> {
 pub(super) fn wait_for_lock(db: &Path) -> io::Result<()> {
     let file = File::options().write(true).open(db)?;
     file.lock()?;
-    // Closing alone would not do: a child process that another thread is starting may hold a copy of the file for a moment.
+    // Closing alone is not enough: a child process that another thread is starting may hold a copy of the file for a moment.
     file.unlock()
 }
 
-/// Whether somebody began to restore a backup into a folder without a store, and did not come to the end.
+/// Whether restoring a backup into a folder without a store was interrupted.
 pub(super) fn is_half_restored(data: &Path) -> bool {
     layout::new_folder(data).is_dir() && !layout::sled_folder(data).exists() && !layout::old_folder(data).exists()
 }
 
-/// Takes away what sled was writing when it was killed: its own state, which it would take for a damaged one.
+/// Deletes a snapshot file that sled was writing when it was killed. sled would take it for a damaged one.
 fn remove_unfinished(sled_folder: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(sled_folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -139,18 +139,17 @@ fn remove_unfinished(sled_folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes sled's settings away if they cannot be read. They hold nothing but what sled is told at every opening, and are not written in one
-/// step.
+/// Deletes sled's settings file if it is damaged. It contains only what sled gets at every opening, and is not written atomically.
 fn remove_broken_settings(sled_folder: &Path) -> io::Result<()> {
-    if sled_folder.exists() && log::broken_notes(sled_folder)?.iter().any(|name| name == "conf") {
-        tracing::warn!(folder = ?sled_folder, "`conf`, sled's settings, cannot be read and is made anew");
+    if sled_folder.exists() && log::damaged_metadata(sled_folder)?.iter().any(|name| name == "conf") {
+        tracing::warn!(folder = ?sled_folder, "`conf`, sled's settings file, cannot be read and is recreated");
         fs::remove_file(sled_folder.join("conf"))?;
     }
     Ok(())
 }
 
-/// Takes away what sled noted of its state: without it sled reads its whole log.
-pub(super) fn remove_notes(data: &Path) -> io::Result<()> {
+/// Deletes sled's snapshot files: without them sled reads its whole log.
+pub(super) fn remove_snapshots(data: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(layout::sled_folder(data)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         entries => entries?,
@@ -164,22 +163,22 @@ pub(super) fn remove_notes(data: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Finishes or undoes what a crash interrupted: a swap, or sled in noting its state, or in opening what is left of a store.
-pub(super) fn settle(data: &Path) -> Result<(), OpenError> {
+/// Completes or reverts what a crash interrupted: a swap, a snapshot of sled, or opening a store with accepted loss.
+pub(super) fn recover(data: &Path) -> Result<(), OpenError> {
     let (current, old, new) = (layout::sled_folder(data), layout::old_folder(data), layout::new_folder(data));
-    let about = |path: &Path, outcome: io::Result<()>| outcome.map_err(|error| OpenError::of(path, error));
-    about(&current, remove_unfinished(&current))?;
-    about(&current, remove_broken_settings(&current))?;
-    about(&current, stand_ins::clear(&current))?;
+    let with_path = |path: &Path, outcome: io::Result<()>| outcome.map_err(|error| OpenError::of(path, error));
+    with_path(&current, remove_unfinished(&current))?;
+    with_path(&current, remove_broken_settings(&current))?;
+    with_path(&current, placeholders::clear(&current))?;
     if old.is_dir() && !current.exists() {
-        about(&old, fs::rename(&old, &current))?;
-        about(data, sync_folder(data))?;
+        with_path(&old, fs::rename(&old, &current))?;
+        with_path(data, sync_folder(data))?;
     }
-    about(&old, remove_if_there(&old))?;
-    about(&new, remove_if_there(&new))
+    with_path(&old, remove_if_exists(&old))?;
+    with_path(&new, remove_if_exists(&new))
 }
 
-/// Puts the finished copy in the place of sled's folder. A crash between its steps is settled by [`settle`].
+/// Replaces sled's folder by the finished copy. [`recover`] handles a crash between the steps.
 pub(super) fn swap(data: &Path) -> io::Result<()> {
     let (current, old) = (layout::sled_folder(data), layout::old_folder(data));
     if current.exists() {
@@ -187,17 +186,17 @@ pub(super) fn swap(data: &Path) -> io::Result<()> {
     }
     fs::rename(layout::new_folder(data), &current)?;
     sync_folder(data)?;
-    remove_if_there(&old)
+    remove_if_exists(&old)
 }
 
-/// Bytes of all files under a folder.
+/// The total size of all files under a folder.
 pub(super) fn bytes_under(folder: &Path) -> io::Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let kind = entry.file_type()?;
         bytes += match if kind.is_dir() { bytes_under(&entry.path()) } else { entry.metadata().map(|metadata| metadata.len()) } {
-            // sled takes files away while it works.
+            // sled deletes files while it works.
             Err(error) if error.kind() == ErrorKind::NotFound => 0,
             outcome => outcome?,
         };
@@ -205,7 +204,7 @@ pub(super) fn bytes_under(folder: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
-fn remove_if_there(folder: &Path) -> io::Result<()> {
+fn remove_if_exists(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         outcome => outcome,
@@ -217,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_waits_for_the_last_of_sleds_work_does_not_wait_for_ever() {
+    fn waiting_for_sled_to_finish_is_bounded() {
         let folder = tempfile::tempdir().unwrap();
         let held = File::create(layout::db(folder.path())).unwrap();
         held.lock().unwrap();

@@ -1,9 +1,9 @@
-//! Reads sled's log before sled does: what sled cannot read of it it passes over, and tells nobody.
+//! Reads sled's log before sled does, because sled skips damaged parts of it without an error.
 //!
-//! The database file is a log of segments. At opening sled goes through those that it wrote since it noted its state last (`snap.*`), and
-//! takes a damaged message in the middle for the end of its segment, a damaged header for an empty segment, and a value whose file is
-//! missing for one that was replaced. Whatever was written there is gone then, although what came later may say that it is there. What is
-//! older is checked by sled whenever it is read. The format is that of sled 0.34 (`pagecache/{iterator,logger,segment}.rs`).
+//! The database file is a log of segments. At opening, sled reads the segments written since its last snapshot file (`snap.*`). It takes a
+//! damaged message in the middle for the end of its segment, a damaged header for an empty segment, and a value whose file is missing for one
+//! that was replaced. The data there is then lost, although later records may refer to it. Older segments are checked by sled whenever they
+//! are read. The format is that of sled 0.34 (`pagecache/{iterator,logger,segment}.rs`).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,34 +15,34 @@ use std::path::{Path, PathBuf};
 use super::layout;
 use crate::adapters::store::manifest::Closed;
 
-// sled fills its file in segments of this many bytes, and gives empty ones at the end back whole.
+// sled fills its file in segments of this many bytes, and truncates whole empty segments at the end.
 pub(super) const SEGMENT_BYTES: u64 = 512 * 1024;
 const SEGMENT: usize = SEGMENT_BYTES as usize;
 const SEGMENT_HEADER: usize = 20;
-// No message begins closer to the end of a segment.
+// No message begins closer than this to the end of a segment.
 const LONGEST_MESSAGE_HEADER: usize = 32;
 
-/// A number of sled's for a place in everything that it ever wrote.
+/// A log sequence number of sled: a position in everything that it ever wrote.
 type Lsn = i64;
 
-/// Something that sled would pass over.
+/// Damage that sled would skip without an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Flaw {
-    /// The log breaks off at this byte of the file, and goes on elsewhere, or was longer.
+    /// The log breaks off at this byte of the file, but continues elsewhere, or was longer.
     Unreadable { at: u64 },
-    /// The log breaks off at this byte, before what sled noted of it. No crash leaves it so.
+    /// The log breaks off at this byte, before the position of sled's snapshot file. A crash cannot cause that.
     Short { at: u64 },
-    /// A segment at this byte has something in it, and no name.
-    Nameless { at: u64 },
-    /// There are so many segments with nothing in them, and so many were empty.
+    /// A segment at this byte has content, but no valid header.
+    BadHeader { at: u64 },
+    /// There are more empty segments than when the database was closed.
     Emptied { found: u64, known: u64 },
-    /// A value of this number is not whole, or not there.
+    /// The file of a value of this number is damaged or missing.
     Value { blob: Lsn },
-    /// A value of this number is not whole, and it was when sled noted its state, or went on in another segment. No crash leaves it so, and sled
-    /// would overwrite what follows it.
-    Noted { blob: Lsn },
-    /// A file of this name, in which sled notes its settings or its state. Both can be made anew.
-    Notes { name: String },
+    /// The file of a value of this number is damaged, although it was intact when sled wrote its snapshot file or a later segment. A crash cannot
+    /// cause that, and sled would overwrite the records after it.
+    OldValue { blob: Lsn },
+    /// A file with sled's settings or its snapshot is damaged. Both can be recreated.
+    Metadata { name: String },
 }
 
 impl fmt::Display for Flaw {
@@ -50,47 +50,47 @@ impl fmt::Display for Flaw {
         match self {
             Self::Unreadable { at } => write!(f, "`store/db` cannot be read at byte {at}"),
             Self::Short { at } => write!(f, "`store/db` cannot be read from byte {at} on"),
-            Self::Nameless { at } => write!(f, "`store/db` cannot be read at byte {at}, where a segment begins"),
+            Self::BadHeader { at } => write!(f, "`store/db` cannot be read at byte {at}, where a segment begins"),
             Self::Emptied { found, known } => write!(f, "`store/db` has {found} empty segments and had {known}"),
-            Self::Value { blob } | Self::Noted { blob } => write!(f, "`store/blobs/{blob}` is missing or not whole"),
-            Self::Notes { name } => write!(f, "`store/{name}` is not whole"),
+            Self::Value { blob } | Self::OldValue { blob } => write!(f, "`store/blobs/{blob}` is missing or damaged"),
+            Self::Metadata { name } => write!(f, "`store/{name}` is damaged"),
         }
     }
 }
 
-/// The first thing that sled would pass over.
+/// Finds the first damage that sled would skip.
 ///
-/// The end of a log that was not closed is none of them: after a crash it is torn, and how much there has to be the manifest knows.
+/// A torn end of a log that was not closed does not count: it is normal after a crash, and the manifest says how much there must be.
 pub(super) fn first_flaw(sled_folder: &Path, closed: Option<Closed>) -> io::Result<Option<Flaw>> {
-    let Some(mut survey) = Survey::of(sled_folder)? else { return Ok(None) };
-    if let Some(name) = broken_notes(sled_folder)?.into_iter().next() {
-        return Ok(Some(Flaw::Notes { name }));
+    let Some(mut survey) = Survey::open(sled_folder)? else { return Ok(None) };
+    if let Some(name) = damaged_metadata(sled_folder)?.into_iter().next() {
+        return Ok(Some(Flaw::Metadata { name }));
     }
     let segments = match survey.segments()? {
         Ok(segments) => segments,
         Err(flaw) => return Ok(Some(flaw)),
     };
-    // Where a segment was full to its end, sled notes where the next one will begin. A crash may come before that.
-    let is_between = closed.is_none() && segments.has_previous && survey.noted % SEGMENT as Lsn == 0;
-    if segments.named.is_empty() && !is_between && (closed.is_some() || survey.noted > 0) {
+    // If a segment was full to its end, sled's snapshot names the beginning of the next one. A crash may happen before that one exists.
+    let is_between = closed.is_none() && segments.has_previous && survey.snapshot_at % SEGMENT as Lsn == 0;
+    if segments.named.is_empty() && !is_between && (closed.is_some() || survey.snapshot_at > 0) {
         return Ok(Some(Flaw::Short { at: 0 }));
     }
     for (lsn, at) in &segments.named {
         let is_last = segments.named.last_key_value().is_some_and(|(last, _)| last == lsn);
         let end = match survey.read(*lsn, *at)? {
             Ok(end) => end,
-            Err(Flaw::Value { blob }) if *lsn < segments.stable => return Ok(Some(Flaw::Noted { blob })),
+            Err(Flaw::Value { blob }) if *lsn < segments.stable => return Ok(Some(Flaw::OldValue { blob })),
             Err(flaw) => return Ok(Some(flaw)),
         };
-        if is_last && lsn + (end as Lsn) < survey.noted {
+        if is_last && lsn + (end as Lsn) < survey.snapshot_at {
             return Ok(Some(Flaw::Short { at: at + end as u64 }));
         }
-        let is_whole = match closed {
+        let is_intact = match closed {
             Some(closed) if is_last => lsn + end as Lsn == closed.end,
             Some(_) => end + LONGEST_MESSAGE_HEADER > SEGMENT,
             None => *lsn >= segments.stable || end + LONGEST_MESSAGE_HEADER > SEGMENT,
         };
-        if !is_whole {
+        if !is_intact {
             return Ok(Some(Flaw::Unreadable { at: at + end as u64 }));
         }
     }
@@ -100,20 +100,20 @@ pub(super) fn first_flaw(sled_folder: &Path, closed: Option<Closed>) -> io::Resu
     Ok(missing.or(emptied))
 }
 
-/// How a database was left by whoever closed it; `None` if there is nothing in it, or something is wrong with it already.
+/// The state of the log of a closed database; `None` if the database is empty or already damaged.
 pub(super) fn closed(sled_folder: &Path) -> io::Result<Option<Closed>> {
-    let Some(mut survey) = Survey::of(sled_folder)? else { return Ok(None) };
+    let Some(mut survey) = Survey::open(sled_folder)? else { return Ok(None) };
     let Ok(segments) = survey.segments()? else { return Ok(None) };
     let Some((lsn, at)) = segments.named.last_key_value() else { return Ok(None) };
     let end = survey.read(*lsn, *at)?;
     Ok(end.ok().map(|end| Closed { end: lsn + end as Lsn, empty: segments.empty }))
 }
 
-/// The large values that are missing or not whole, of all that the log names from its beginning on, each with what sled says that it is for.
-/// Most that are missing were replaced.
+/// The large values named anywhere in the log whose files are missing or damaged, each with its purpose byte. Most missing ones were
+/// replaced.
 pub(super) fn broken_values(sled_folder: &Path) -> io::Result<BTreeMap<Lsn, u8>> {
     let mut broken = BTreeMap::new();
-    let Some(survey) = Survey::of(sled_folder)? else { return Ok(broken) };
+    let Some(survey) = Survey::open(sled_folder)? else { return Ok(broken) };
     for at in (0..survey.db.metadata()?.len()).step_by(SEGMENT) {
         let segment = survey.segment(at)?;
         let Some(header) = segment.first_chunk().and_then(Header::read) else { continue };
@@ -122,7 +122,7 @@ pub(super) fn broken_values(sled_folder: &Path) -> io::Result<BTreeMap<Lsn, u8>>
         while let Some(message) = segment.get(place..).and_then(Message::read).filter(|message| message.segment == number) {
             place += message.bytes;
             if let Kind::PageInFile(blob) | Kind::LinkInFile(blob) = message.kind
-                && survey.blob_is_whole(blob)? != Some(true)
+                && survey.blob_is_intact(blob)? != Some(true)
             {
                 broken.insert(blob, message.purpose);
             }
@@ -131,75 +131,75 @@ pub(super) fn broken_values(sled_folder: &Path) -> io::Result<BTreeMap<Lsn, u8>>
     Ok(broken)
 }
 
-/// The files in which sled notes its settings and its state that are not as it wrote them.
-pub(super) fn broken_notes(sled_folder: &Path) -> io::Result<Vec<String>> {
+/// The damaged files with sled's settings or its snapshot.
+pub(super) fn damaged_metadata(sled_folder: &Path) -> io::Result<Vec<String>> {
     let mut broken = Vec::new();
     for entry in fs::read_dir(sled_folder)? {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };
-        // Before the sum the state notes how long it is.
+        // The snapshot has its length before the checksum.
         let length_bytes = match &*name {
             "conf" => 0,
             name if name.starts_with("snap.") => 8,
             _ => continue,
         };
         let bytes = fs::read(entry.path())?;
-        let noted = bytes.split_last_chunk().map(|(noted, sum)| (noted, u32::from_le_bytes(*sum)));
-        let is_whole = noted.is_some_and(|(noted, sum)| {
-            noted.len().checked_sub(length_bytes).is_some_and(|length| length > 0 && crc32fast::hash(&noted[..length]) == sum)
+        let content = bytes.split_last_chunk().map(|(content, sum)| (content, u32::from_le_bytes(*sum)));
+        let is_intact = content.is_some_and(|(content, sum)| {
+            content.len().checked_sub(length_bytes).is_some_and(|length| length > 0 && crc32fast::hash(&content[..length]) == sum)
         });
-        if !is_whole {
+        if !is_intact {
             broken.push(name);
         }
     }
     Ok(broken)
 }
 
-/// Up to where sled noted its state; 0 if it did not.
-fn noted_lsn(sled_folder: &Path) -> io::Result<Lsn> {
-    let mut noted = 0;
+/// The log position of sled's newest snapshot file; 0 if there is none.
+fn snapshot_lsn(sled_folder: &Path) -> io::Result<Lsn> {
+    let mut newest = 0;
     for entry in fs::read_dir(sled_folder)? {
         let name = entry?.file_name();
         let number = name.to_str().and_then(|name| name.strip_prefix("snap.")).and_then(|lsn| Lsn::from_str_radix(lsn, 16).ok());
-        noted = noted.max(number.unwrap_or(0));
+        newest = newest.max(number.unwrap_or(0));
     }
-    Ok(noted)
+    Ok(newest)
 }
 
-/// The segments that sled would go through.
+/// The segments that sled would read at opening.
 struct Segments {
-    /// Where each begins.
+    /// The file offset of each, by log position.
     named: BTreeMap<Lsn, u64>,
-    /// What begins before this was whole when a later one was begun.
+    /// Segments that begin before this were complete when a later one was begun.
     stable: Lsn,
-    /// Whether there is one that ends where the first of them would begin.
+    /// Whether there is an older segment directly before the first of them.
     has_previous: bool,
-    /// How many of all have nothing in them.
+    /// The number of empty segments in the file.
     empty: u64,
 }
 
 struct Survey {
     db: File,
     blobs: PathBuf,
-    noted: Lsn,
-    /// Pages whose newest value is in a file that is not there.
+    snapshot_at: Lsn,
+    /// Pages whose newest value is in a missing file.
     doubtful: BTreeMap<u64, Lsn>,
 }
 
 impl Survey {
-    fn of(sled_folder: &Path) -> io::Result<Option<Self>> {
+    fn open(sled_folder: &Path) -> io::Result<Option<Self>> {
         let db = match File::open(layout::db(sled_folder)) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             opened => opened?,
         };
-        let noted = noted_lsn(sled_folder)?;
-        Ok(Some(Self { db, blobs: layout::blobs(sled_folder), noted, doubtful: BTreeMap::new() }))
+        let snapshot_at = snapshot_lsn(sled_folder)?;
+        Ok(Some(Self { db, blobs: layout::blobs(sled_folder), snapshot_at, doubtful: BTreeMap::new() }))
     }
 
     fn segments(&self) -> io::Result<Result<Segments, Flaw>> {
-        let first = self.noted / SEGMENT as Lsn * SEGMENT as Lsn;
+        let first = self.snapshot_at / SEGMENT as Lsn * SEGMENT as Lsn;
         let bytes = self.db.metadata()?.len();
-        let mut segments = Segments { named: BTreeMap::new(), stable: self.noted, has_previous: false, empty: 0 };
+        let mut segments = Segments { named: BTreeMap::new(), stable: self.snapshot_at, has_previous: false, empty: 0 };
         let mut header = [0; SEGMENT_HEADER];
         for at in (0..bytes).step_by(SEGMENT) {
             if bytes - at < SEGMENT_HEADER as u64 {
@@ -212,7 +212,7 @@ impl Survey {
                     segments.stable = segments.stable.max(header.stable);
                 }
                 Some(header) => segments.has_previous |= header.lsn + SEGMENT as Lsn == first,
-                None if self.segment(at)?.iter().any(|byte| *byte != 0) => return Ok(Err(Flaw::Nameless { at })),
+                None if self.segment(at)?.iter().any(|byte| *byte != 0) => return Ok(Err(Flaw::BadHeader { at })),
                 None => segments.empty += 1,
             }
         }
@@ -220,7 +220,7 @@ impl Survey {
         Ok(Ok(segments))
     }
 
-    /// Reads one segment, and returns where in it the messages end: at its very end if it is full.
+    /// Reads one segment, and returns the offset at which its messages end: its length if it is full.
     fn read(&mut self, lsn: Lsn, at: u64) -> io::Result<Result<usize, Flaw>> {
         let segment = self.segment(at)?;
         let number = lsn as u64 / SEGMENT as u64;
@@ -228,24 +228,26 @@ impl Survey {
         while place + LONGEST_MESSAGE_HEADER <= SEGMENT {
             let message = segment.get(place..).and_then(Message::read).filter(|message| message.segment == number);
             let Some(message) = message else { return Ok(Ok(place)) };
-            let is_noted = lsn + (place as Lsn) < self.noted;
+            let is_before_snapshot = lsn + (place as Lsn) < self.snapshot_at;
             place += message.bytes;
             match message.kind {
                 Kind::Cap => return Ok(Ok(SEGMENT)),
                 Kind::Nothing | Kind::Link => {}
-                // In the segment in which it noted its state sled goes through what comes before, too. At a value that is not whole it takes
-                // the log to be over, and overwrites the rest of the segment.
-                Kind::PageInFile(blob) | Kind::LinkInFile(blob) if is_noted && self.blob_is_whole(blob)? == Some(false) => {
-                    return Ok(Err(Flaw::Noted { blob }));
+                // In the segment of its snapshot, sled also reads the messages before it. At a damaged value it takes the log to be over, and
+                // overwrites the rest of the segment.
+                Kind::PageInFile(blob) | Kind::LinkInFile(blob)
+                    if is_before_snapshot && self.blob_is_intact(blob)? == Some(false) =>
+                {
+                    return Ok(Err(Flaw::OldValue { blob }));
                 }
-                // What else was noted is checked when it is read.
-                _ if is_noted => {}
+                // sled checks other messages before its snapshot whenever they are read.
+                _ if is_before_snapshot => {}
                 Kind::Page => drop(self.doubtful.remove(&message.page)),
-                Kind::PageInFile(blob) | Kind::LinkInFile(blob) => match self.blob_is_whole(blob)? {
+                Kind::PageInFile(blob) | Kind::LinkInFile(blob) => match self.blob_is_intact(blob)? {
                     Some(true) if matches!(message.kind, Kind::PageInFile(_)) => drop(self.doubtful.remove(&message.page)),
                     Some(true) => {}
                     Some(false) => return Ok(Err(Flaw::Value { blob })),
-                    // Of a page that was written anew later the file is taken away.
+                    // The file of a page that was rewritten later is deleted.
                     None => drop(self.doubtful.insert(message.page, blob)),
                 },
             }
@@ -253,7 +255,7 @@ impl Survey {
         Ok(Ok(SEGMENT))
     }
 
-    /// A segment's bytes: fewer at the end of the file.
+    /// The bytes of a segment; fewer at the end of the file.
     fn segment(&self, at: u64) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; SEGMENT];
         let mut read = 0;
@@ -269,44 +271,44 @@ impl Survey {
         Ok(bytes)
     }
 
-    /// Whether a value's file holds what was written into it; `None` if it is not there.
-    fn blob_is_whole(&self, blob: Lsn) -> io::Result<Option<bool>> {
+    /// Whether the checksum of a value's file is correct; `None` if the file is missing.
+    fn blob_is_intact(&self, blob: Lsn) -> io::Result<Option<bool>> {
         let bytes = match fs::read(self.blobs.join(blob.to_string())) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             read => read?,
         };
         let sum = bytes.split_first_chunk().map(|(sum, written)| (u32::from_le_bytes(*sum), crc32fast::hash(written)));
-        Ok(Some(sum.is_some_and(|(noted, found)| noted == found)))
+        Ok(Some(sum.is_some_and(|(stored, found)| stored == found)))
     }
 }
 
-/// How a segment begins.
+/// The header of a segment.
 struct Header {
     lsn: Lsn,
-    /// Everything before this was on its way to the disk when the segment was begun.
+    /// Everything before this position had been written when the segment was begun.
     stable: Lsn,
 }
 
 impl Header {
-    /// None if it is damaged, or there is none.
+    /// None if it is damaged or missing.
     fn read(bytes: &[u8; SEGMENT_HEADER]) -> Option<Self> {
         let (sum, rest) = bytes.split_first_chunk::<4>()?;
         let (lsn, stable) = rest.split_first_chunk::<8>()?;
         let number = |bytes: [u8; 8]| Lsn::from_le_bytes(bytes) ^ Lsn::MAX;
-        let is_whole = u32::from_le_bytes(*sum) == crc32fast::hash(rest) ^ u32::MAX;
+        let is_intact = u32::from_le_bytes(*sum) == crc32fast::hash(rest) ^ u32::MAX;
         let header = Self { lsn: number(*lsn), stable: number(stable.try_into().ok()?) };
-        (is_whole && header.lsn >= 0).then_some(header)
+        (is_intact && header.lsn >= 0).then_some(header)
     }
 }
 
-/// What a message is for.
+/// The kind of a message.
 #[derive(Clone, Copy)]
 enum Kind {
     /// The rest of the segment is empty.
     Cap,
-    /// Nothing that is kept.
+    /// Nothing that is stored.
     Nothing,
-    /// A whole page, or that there is none any more.
+    /// A whole page, or its removal.
     Page,
     /// A change of a page.
     Link,
@@ -316,16 +318,16 @@ enum Kind {
 
 struct Message {
     kind: Kind,
-    /// The same as sled writes it.
+    /// The kind, as the byte that sled writes.
     purpose: u8,
     segment: u64,
     page: u64,
-    /// How long it is, with its header.
+    /// The length, including the header.
     bytes: usize,
 }
 
 impl Message {
-    /// None if it is damaged, or there is none.
+    /// None if it is damaged or missing.
     fn read(bytes: &[u8]) -> Option<Self> {
         let (sum, header) = bytes.split_first_chunk::<4>()?;
         let (purpose, rest) = header.split_first()?;
@@ -353,7 +355,7 @@ impl Message {
     }
 }
 
-/// A number as sled writes it, in one to nine bytes, and what follows it.
+/// Decodes a number in sled's encoding of one to nine bytes, and returns the bytes after it.
 fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (first, rest) = bytes.split_first()?;
     let first = u64::from(*first);

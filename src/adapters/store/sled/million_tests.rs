@@ -1,4 +1,4 @@
-//! A store of a million messages in a thousand rooms: how long copies of it take, what they need, and whether anybody notices.
+//! Measures a store of a million messages in a thousand rooms: the duration of copies, the memory they need, and their effect on commits.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,7 +51,7 @@ async fn fill(store: &SledStore, room: u32) {
     let term = store.take(ward).await.unwrap();
     let events: Vec<_> = (1..=MESSAGES_PER_ROOM).map(|seq| message(room, seq)).collect();
     let mut conversation = Conversation::default();
-    conversation.pass_over(&message(room, MESSAGES_PER_ROOM));
+    conversation.skip(&message(room, MESSAGES_PER_ROOM));
     let channel = ChannelRecord { guild: channel_key.guild.clone(), channel: channel_key.channel.clone() };
     let mut writes = vec![
         Write::Put(key::channel_name(&channel_key), encode(&no.0)),
@@ -69,37 +69,37 @@ async fn fill(store: &SledStore, room: u32) {
     assert_eq!(outcome, [Ok(())]);
 }
 
-/// How long single commits take while something goes on, sorted.
+/// The durations of single commits until `is_over` is set, sorted.
 async fn commits(store: Arc<SledStore>, is_over: Arc<AtomicBool>) -> Vec<Duration> {
     let ward = Ward(7);
     let term = store.take(ward).await.unwrap();
-    let mut took = Vec::new();
+    let mut durations = Vec::new();
     let mut number = 0;
     while !is_over.load(Ordering::Relaxed) {
         let write = Write::Put(key::note(None, &format!("note {number}")), vec![1; 200]);
         let batch = Batch { ward, term, append: None, fresh: Vec::new(), writes: vec![write] };
         let began = Instant::now();
         store.commit(vec![batch]).await.unwrap();
-        took.push(began.elapsed());
+        durations.push(began.elapsed());
         number += 1;
     }
-    took.sort();
-    took
+    durations.sort();
+    durations
 }
 
-fn told(took: &[Duration]) -> String {
-    let at = |share: f64| took[((took.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e3;
-    format!("{} commits, p50 {:.2} ms, p99 {:.2} ms, longest {:.2} ms", took.len(), at(0.5), at(0.99), at(1.0))
+fn summary(durations: &[Duration]) -> String {
+    let at = |share: f64| durations[((durations.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e3;
+    format!("{} commits, p50 {:.2} ms, p99 {:.2} ms, longest {:.2} ms", durations.len(), at(0.5), at(0.99), at(1.0))
 }
 
-/// What this process holds in memory now, and held at most, in MB.
+/// The memory of this process now and at its peak, in MB.
 fn memory() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let of = |name: &str| {
+    let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
         line.trim_start_matches(':').trim().split(' ').next().and_then(|kb| kb.parse::<u64>().ok()).unwrap_or_default() / 1024
     };
-    format!("{} MB now, {} MB at most", of("VmRSS"), of("VmHWM"))
+    format!("{} MB now, {} MB at most", field("VmRSS"), field("VmHWM"))
 }
 
 fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
@@ -109,7 +109,7 @@ fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
     outcome
 }
 
-/// `TERTULIA_MILLION=DIR` keeps the store in a folder, for trying other things with it.
+/// `TERTULIA_MILLION=DIR` keeps the store in a folder, for other experiments with it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes a minute in a release build: cargo test --release --lib million -- --ignored --nocapture"]
 async fn a_million_messages_are_copied_in_bounded_memory_while_others_write() {
@@ -123,10 +123,10 @@ async fn a_million_messages_are_copied_in_bounded_memory_while_others_write() {
     println!("filled: {:.1} s; {} MB; memory {}", began.elapsed().as_secs_f64(), disk_bytes(&data).unwrap() >> 20, memory());
 
     let is_over = Arc::new(AtomicBool::new(false));
-    let quiet = tokio::spawn(commits(Arc::clone(&store), Arc::clone(&is_over)));
+    let idle = tokio::spawn(commits(Arc::clone(&store), Arc::clone(&is_over)));
     tokio::time::sleep(Duration::from_secs(5)).await;
     is_over.store(true, Ordering::Relaxed);
-    println!("alone: {}", told(&quiet.await.unwrap()));
+    println!("alone: {}", summary(&idle.await.unwrap()));
 
     let is_over = Arc::new(AtomicBool::new(false));
     let busy = tokio::spawn(commits(Arc::clone(&store), Arc::clone(&is_over)));
@@ -135,7 +135,7 @@ async fn a_million_messages_are_copied_in_bounded_memory_while_others_write() {
     let copied =
         tokio::task::spawn_blocking(move || timed("backup", || SledStore::backup(&copier, &to, |_| {}).unwrap())).await.unwrap();
     is_over.store(true, Ordering::Relaxed);
-    println!("meanwhile: {}", told(&busy.await.unwrap()));
+    println!("meanwhile: {}", summary(&busy.await.unwrap()));
     println!("backup: {} records, {} MB", copied.records, copied.bytes_after >> 20);
 
     let read = timed("verify the backup", || super::super::backup::verify(&backup, (), |_| {}).unwrap());

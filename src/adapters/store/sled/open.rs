@@ -1,219 +1,214 @@
-//! Opening a database on disk: what can be found out before sled touches it, sled itself under guard, and what came of it.
+//! Opens a database on disk: checks its files before sled touches them, opens sled under guard, and checks the result.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::Duration;
 
+use super::closing::attempt;
 use super::committer::panic_text;
 use super::facts::Facts;
-use super::letting_go::attempt;
+use super::placeholders::Placeholders;
 use super::readable::Readable;
-use super::stand_ins::StandIns;
-use super::{OpenOptions, files, layout, log, mend};
+use super::{OpenOptions, files, layout, log, repair};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::audit::{self, Audit, Problem};
 use crate::adapters::store::manifest::{self, FORMAT, Manifest};
-use crate::ports::store::keeper::Complete;
 use crate::ports::store::key::Key;
+use crate::ports::store::maintenance::Reconstruct;
 
-// sled gives back few of them at a time, and the manifest learns of it with the next group. A crash in between leaves a file that is
-// shorter than the manifest says by as many.
-const SEGMENTS_GIVEN_BACK: u64 = 4;
+// sled truncates few segments at a time, and the next group updates the manifest. A crash in between leaves a file that is shorter than the
+// manifest says by at most this many segments.
+const TRUNCATED_SEGMENTS: u64 = 4;
 
-// How long the last work of an earlier opening in this process may hold sled's lock.
-const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+// How long the end of an earlier opening in this process may hold sled's lock.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
-// Bytes a second that the slowest of disks reads.
+// The read speed of the slowest disk, in bytes per second.
 const SLOWEST_READING: u64 = 4 << 20;
 
-/// A database that was found fit.
+/// A database that was opened and checked.
 pub(super) struct Opened {
     pub(super) db: sled::Db,
     pub(super) facts: Facts,
-    /// What holds from now on; not written yet.
+    /// The new manifest, which is not written yet.
     pub(super) manifest: Manifest,
     pub(super) lock: files::FolderLock,
 }
 
-/// What becomes of a database that lost something, where that is accepted.
-pub(super) enum Rest {
-    /// It is refused where places cannot be read: what is written would have to go there. Else it is left as it is.
-    Refused,
-    /// It is opened as it is, for a copy of the rest.
-    Copied,
-    /// It is refused where places cannot be read. Else what the rest tells of what was lost is made anew, and what the journals miss then
-    /// counts as deleted.
-    Mended(Box<dyn Complete + Send>),
+/// What to do with a damaged database if a loss is accepted.
+pub(super) enum LossPolicy {
+    /// Refuse it if it has unreadable places, because a write could go there. Otherwise open it without changes.
+    Refuse,
+    /// Open it without changes, so that the rest can be copied.
+    Copy,
+    /// Refuse it if it has unreadable places. Otherwise rebuild lost records from the others. Events that are still missing from journals then
+    /// count as deleted.
+    Repair(Box<dyn Reconstruct + Send>),
 }
 
-/// What sled is to open, and what is to be done with it then.
-struct Reading {
-    /// Whether everything in it has to be right.
-    must_read_well: bool,
-    rest: Rest,
-    /// Only until it is open.
-    stand_ins: Option<StandIns>,
+/// What the guarded thread has to do.
+struct Job {
+    /// Whether the whole database has to be read without a problem.
+    must_be_sound: bool,
+    loss_policy: LossPolicy,
+    /// Needed only until sled has opened the database.
+    placeholders: Option<Placeholders>,
 }
 
 /// What the guarded thread reports.
 enum Report {
-    /// Still at work, on something that may take long.
+    /// Still working, on something that may take long.
     Working,
-    /// Somebody holds sled's own lock.
+    /// Waiting for sled's own lock.
     Waiting,
     Ended(Result<(sled::Db, Facts), OpenError>),
 }
 
 /// Opens the database of a data folder, or creates one, and counts the opening.
-pub(super) fn open(data: &Path, options: &OpenOptions, rest: Rest) -> Result<Opened, OpenError> {
+pub(super) fn open(data: &Path, options: &OpenOptions, loss_policy: LossPolicy) -> Result<Opened, OpenError> {
     let lock = options.lock(data)?;
-    let known = match manifest::read(data) {
+    let recorded = match manifest::read(data) {
         Err(OpenError::Damaged(why)) if options.accept_loss => {
-            tracing::warn!(why, "going on without the manifest");
+            tracing::warn!(why, "continuing without the manifest");
             None
         }
         outcome => outcome?,
     };
-    if known.is_none() && !options.accept_loss && files::is_half_restored(data) {
+    if recorded.is_none() && !options.accept_loss && files::is_half_restored(data) {
         return Err(OpenError::HalfRestored { folder: data.to_path_buf() });
     }
     files::check_writable(data)?;
-    files::settle(data)?;
+    files::recover(data)?;
     let found = files::db_bytes(data)?;
-    // A database that never held anything may be made again.
-    let known = known.filter(|known| found.is_some() || known.counts.groups > 0);
-    let fits = match &known {
-        Some(known) => match check_length(data, known, found) {
+    // A database that never contained anything may be created again.
+    let recorded = recorded.filter(|recorded| found.is_some() || recorded.counts.groups > 0);
+    let fits = match &recorded {
+        Some(recorded) => match check_length(data, recorded, found) {
             Err(OpenError::Truncated { .. }) if options.accept_loss => false,
             outcome => outcome?,
         },
         None => found.is_none(),
     };
 
-    let is_flawless = match check_log(data, known.as_ref()) {
+    let is_flawless = match check_log(data, recorded.as_ref()) {
         Err(OpenError::Damaged(why)) if options.accept_loss => {
-            tracing::warn!(why, "going on with what is left of the log");
+            tracing::warn!(why, "continuing with what is left of the log");
             false
         }
         outcome => outcome?,
     };
     let is_doubtful = !(fits && is_flawless);
-    let stand_ins = if is_doubtful && options.accept_loss {
-        // What sled noted points to what may no longer be there.
-        let outcome = files::remove_notes(data).and_then(|()| StandIns::put(&layout::sled_folder(data)));
+    let placeholders = if is_doubtful && options.accept_loss {
+        // sled's snapshot may refer to data that no longer exists.
+        let outcome = files::remove_snapshots(data).and_then(|()| Placeholders::put(&layout::sled_folder(data)));
         Some(outcome.map_err(|error| OpenError::of(data, error))?)
     } else {
         None
     };
 
-    if let Some(known) = known.as_ref().filter(|known| known.closed.is_some()) {
-        // From now on sled writes, and whoever finds the folder after a crash must not take that for damage.
-        let opening = Manifest { closed: None, ..known.clone() };
+    if let Some(recorded) = recorded.as_ref().filter(|recorded| recorded.closed.is_some()) {
+        // sled writes from now on. After a crash, the changed folder must not be taken for damaged.
+        let opening = Manifest { closed: None, ..recorded.clone() };
         manifest::write(data, &opening).map_err(|error| OpenError::of(data, error))?;
     }
 
-    let must_read_well = is_doubtful && !options.accept_loss;
-    let deadline = patience(options, found.unwrap_or_default());
+    let must_be_sound = is_doubtful && !options.accept_loss;
+    let deadline = opening_timeout(options, found.unwrap_or_default());
     if options.accept_loss {
         let up_to_secs = deadline.as_secs();
-        tracing::info!(folder = ?data, up_to_secs, "the store is read through; without a sign it is waited for so long");
+        tracing::info!(folder = ?data, up_to_secs, "the store is read completely; opening fails after this long without progress");
     }
-    // sled has noted where its log ends by now: whoever starts again would look at nothing before that, and find no flaw.
-    let look_again = |refused| match refused {
-        OpenError::Damaged(_) | OpenError::Lost { .. } if must_read_well => {
-            files::remove_notes(data).err().map_or(refused, |error| OpenError::of(data, error))
+    // sled has written a new snapshot by now. Without this, the next start would skip the log before it, and find no damage.
+    let force_full_read = |refused| match refused {
+        OpenError::Damaged(_) | OpenError::Lost { .. } if must_be_sound => {
+            files::remove_snapshots(data).err().map_or(refused, |error| OpenError::of(data, error))
         }
         refused => refused,
     };
-    let reading = Reading { must_read_well, rest, stand_ins };
-    let (db, facts) = open_guarded(data, options, deadline, reading).map_err(look_again)?;
+    let job = Job { must_be_sound, loss_policy, placeholders };
+    let (db, facts) = open_guarded(data, options, deadline, job).map_err(force_full_read)?;
 
     let opened = attempt(db, |_| {
-        if let Some(known) = &known {
-            check_facts(data, known, &facts, options.accept_loss)?;
+        if let Some(recorded) = &recorded {
+            check_facts(data, recorded, &facts, options.accept_loss)?;
         } else if found.is_some() {
-            tracing::warn!(folder = ?data, found = %facts.counts, "the manifest was missing and has been made anew");
+            tracing::warn!(folder = ?data, found = %facts.counts, "the manifest was missing and has been recreated");
         }
         Ok(files::db_bytes(data)?.unwrap_or_default())
     });
-    let (db, db_bytes) = opened.map_err(look_again)?;
+    let (db, db_bytes) = opened.map_err(force_full_read)?;
     let manifest = Manifest { format: facts.format, store: facts.store.clone(), counts: facts.counts, db_bytes, closed: None };
     Ok(Opened { db, facts, manifest, lock })
 }
 
-/// How long it is waited for a sign that the opening goes on. sled itself gives none, and where its notes cannot be relied on, it reads the whole
-/// file. Whoever accepts a loss is there, and would rather wait.
-fn patience(options: &OpenOptions, bytes: u64) -> Duration {
-    let reading = Duration::from_secs(bytes / SLOWEST_READING);
-    if options.accept_loss { options.deadline + reading } else { options.deadline }
+/// The time limit for opening without progress. sled reports no progress, and where its snapshot is not used, it reads the whole file. An
+/// operator who accepts a loss is present, and prefers to wait.
+fn opening_timeout(options: &OpenOptions, bytes: u64) -> Duration {
+    let reading_time = Duration::from_secs(bytes / SLOWEST_READING);
+    if options.accept_loss { options.deadline + reading_time } else { options.deadline }
 }
 
-/// The settings under which every database is opened or made.
+/// The settings for opening or creating any database.
 pub(super) fn config(folder: &Path, cache_bytes: u64) -> sled::Config {
-    // The committer flushes after every group: sled need not do it by the clock.
+    // The committer flushes after every group, so sled need not flush periodically.
     sled::Config::new().path(folder).cache_capacity(cache_bytes).flush_every_ms(None)
 }
 
-/// Refuses a database that is shorter than the manifest says. False if it may have been sled itself that shortened it.
-fn check_length(data: &Path, known: &Manifest, found: Option<u64>) -> Result<bool, OpenError> {
+/// Refuses a database that is shorter than the manifest says. False if sled itself may have shortened it.
+fn check_length(data: &Path, recorded: &Manifest, found: Option<u64>) -> Result<bool, OpenError> {
     let bytes = found.unwrap_or_default();
-    let given_back = found.is_some()
-        && known.closed.is_none()
+    let truncated_by_sled = found.is_some()
+        && recorded.closed.is_none()
         && bytes.is_multiple_of(log::SEGMENT_BYTES)
-        && bytes.saturating_add(SEGMENTS_GIVEN_BACK * log::SEGMENT_BYTES) >= known.db_bytes;
-    if bytes >= known.db_bytes || given_back {
-        return Ok(bytes >= known.db_bytes);
+        && bytes.saturating_add(TRUNCATED_SEGMENTS * log::SEGMENT_BYTES) >= recorded.db_bytes;
+    if bytes >= recorded.db_bytes || truncated_by_sled {
+        return Ok(bytes >= recorded.db_bytes);
     }
     let path = layout::db(&layout::sled_folder(data));
-    Err(OpenError::Truncated { path, manifest: known.db_bytes, found: bytes })
+    Err(OpenError::Truncated { path, manifest: recorded.db_bytes, found: bytes })
 }
 
-/// Refuses a database of which sled would pass over something. False if that may be because of a crash.
-fn check_log(data: &Path, known: Option<&Manifest>) -> Result<bool, OpenError> {
-    let closed = known.and_then(|known| known.closed);
-    if known.is_some_and(|known| known.counts.groups > 0) && files::db_bytes(data)?.is_none() {
+/// Refuses a database with damage that sled would skip. False if there is damage that a crash may have caused.
+fn check_log(data: &Path, recorded: Option<&Manifest>) -> Result<bool, OpenError> {
+    let closed = recorded.and_then(|recorded| recorded.closed);
+    if recorded.is_some_and(|recorded| recorded.counts.groups > 0) && files::db_bytes(data)?.is_none() {
         return Err(OpenError::doubtful(data, "`store/db` is missing"));
     }
     let flaw = log::first_flaw(&layout::sled_folder(data), closed).map_err(|error| OpenError::of(data, error))?;
     let Some(flaw) = flaw else { return Ok(true) };
-    // Notes are written in one step, and after what they tell of.
-    if closed.is_some() || matches!(flaw, log::Flaw::Notes { .. } | log::Flaw::Short { .. } | log::Flaw::Noted { .. }) {
+    // sled writes its snapshot atomically, and after the data that it refers to.
+    if closed.is_some() || matches!(flaw, log::Flaw::Metadata { .. } | log::Flaw::Short { .. } | log::Flaw::OldValue { .. }) {
         return Err(OpenError::doubtful(data, flaw));
     }
-    tracing::warn!(%flaw, folder = ?data, "a crash may have left the database so; it is read through");
+    tracing::warn!(%flaw, folder = ?data, "a crash may have left the database like this; it is read completely");
     Ok(false)
 }
 
-/// Refuses a database that holds less than the manifest says, or is another one.
-fn check_facts(data: &Path, known: &Manifest, facts: &Facts, accept_loss: bool) -> Result<(), OpenError> {
-    let refused = if facts.counts.is_less_than(known.counts) {
-        OpenError::Lost { folder: data.to_path_buf(), manifest: known.counts, found: facts.counts }
-    } else if facts.store != known.store {
-        OpenError::doubtful(data, format!("its manifest belongs to the store {}, and this is {}", known.store, facts.store))
+/// Refuses a database that contains less than the manifest says, or is another one.
+fn check_facts(data: &Path, recorded: &Manifest, facts: &Facts, accept_loss: bool) -> Result<(), OpenError> {
+    let refused = if facts.counts.is_less_than(recorded.counts) {
+        OpenError::Lost { folder: data.to_path_buf(), manifest: recorded.counts, found: facts.counts }
+    } else if facts.store != recorded.store {
+        OpenError::doubtful(data, format!("its manifest belongs to the store {}, and this is {}", recorded.store, facts.store))
     } else {
         return Ok(());
     };
     if !accept_loss {
         return Err(refused);
     }
-    tracing::warn!(manifest = %known.counts, found = %facts.counts, folder = ?data, "going on with less than there was");
+    tracing::warn!(manifest = %recorded.counts, found = %facts.counts, folder = ?data, "continuing with less data than there was");
     Ok(())
 }
 
-/// Lets sled open the folder in a thread of its own, which may panic or never return.
-fn open_guarded(
-    data: &Path,
-    options: &OpenOptions,
-    deadline: Duration,
-    reading: Reading,
-) -> Result<(sled::Db, Facts), OpenError> {
+/// Opens sled in a separate thread, because it may panic or never return.
+fn open_guarded(data: &Path, options: &OpenOptions, deadline: Duration, job: Job) -> Result<(sled::Db, Facts), OpenError> {
     let (reports, inbox) = mpsc::channel();
     let (folder, guarded) = (data.to_path_buf(), options.clone());
     let work = move || {
-        let opened = catch_unwind(AssertUnwindSafe(|| open_sled(&folder, &guarded, reading, &reports)));
+        let opened = catch_unwind(AssertUnwindSafe(|| open_sled(&folder, &guarded, job, &reports)));
         let opened = opened.unwrap_or_else(|panic| Err(OpenError::damaged(&folder, format!("sled: {}", panic_text(&*panic)))));
-        // Nobody listens any more when the deadline has passed.
+        // The receiver is gone when the deadline has passed.
         let _ = reports.send(Report::Ended(opened));
     };
     std::thread::Builder::new().name("writer-open".into()).spawn(work).map_err(|error| OpenError::of(data, error))?;
@@ -222,8 +217,8 @@ fn open_guarded(
     let in_use = || OpenError::InUse { folder: data.to_path_buf() };
     let mut waiting = false;
     loop {
-        let patience = if waiting { deadline.min(LOCK_PATIENCE) } else { deadline };
-        match inbox.recv_timeout(patience) {
+        let timeout = if waiting { deadline.min(LOCK_TIMEOUT) } else { deadline };
+        match inbox.recv_timeout(timeout) {
             Ok(Report::Working) => waiting = false,
             Ok(Report::Waiting) => waiting = true,
             Ok(Report::Ended(opened)) => return opened,
@@ -233,17 +228,12 @@ fn open_guarded(
     }
 }
 
-fn open_sled(
-    data: &Path,
-    options: &OpenOptions,
-    reading: Reading,
-    reports: &Sender<Report>,
-) -> Result<(sled::Db, Facts), OpenError> {
+fn open_sled(data: &Path, options: &OpenOptions, job: Job, reports: &Sender<Report>) -> Result<(sled::Db, Facts), OpenError> {
     let folder = layout::sled_folder(data);
     let config = config(&folder, options.cache_bytes);
     let db = match config.open() {
         Err(sled::Error::Io(error)) if is_lock(&error) => {
-            // The lock of the data folder is ours, so this is sled's own work of a moment ago, or a stranger.
+            // We hold the lock of the data folder. So sled's lock is held by the end of an earlier opening, or by a foreign process.
             let _ = reports.send(Report::Waiting);
             let db = layout::db(&folder);
             files::wait_for_lock(&db).map_err(|error| OpenError::of(&db, error))?;
@@ -253,16 +243,16 @@ fn open_sled(
         outcome => outcome,
     };
     let db = db.map_err(|error| explain(data, error))?;
-    let Reading { must_read_well, rest, stand_ins } = reading;
-    drop(stand_ins);
-    attempt(db, |db| prepare(data, options, (must_read_well, rest), db, reports))
+    let Job { must_be_sound, loss_policy, placeholders } = job;
+    drop(placeholders);
+    attempt(db, |db| prepare(data, options, (must_be_sound, loss_policy), db, reports))
 }
 
-/// Takes a database for whoever opens it, once it is fit.
+/// Checks an open database, handles its problems, and counts the opening.
 fn prepare(
     data: &Path,
     options: &OpenOptions,
-    (must_read_well, rest): (bool, Rest),
+    (must_be_sound, loss_policy): (bool, LossPolicy),
     db: &sled::Db,
     reports: &Sender<Report>,
 ) -> Result<Facts, OpenError> {
@@ -271,50 +261,50 @@ fn prepare(
     let mut facts = match Facts::read(db).map_err(damaged)? {
         Some(facts) => facts,
         None if db.is_empty() => Facts::new(options.new_id),
-        None => return Err(damaged("it holds records, and not what tertulia keeps about itself".into())),
+        None => return Err(damaged("it contains records, but not tertulia's own records about the store".into())),
     };
     if facts.format > FORMAT {
         return Err(OpenError::NewerVersion { path: layout::sled_folder(data), found: facts.format, known: FORMAT });
     }
-    // It is open; from here on there are signs.
+    // It is open. From here on there are progress reports.
     let _ = reports.send(Report::Working);
-    match rest {
-        Rest::Mended(mut complete) => mended(data, db, &mut *complete, &mut facts, reports)?,
-        rest if must_read_well || options.accept_loss => {
+    match loss_policy {
+        LossPolicy::Repair(mut reconstruct) => repair_loss(data, db, &mut *reconstruct, &mut facts, reports)?,
+        loss_policy if must_be_sound || options.accept_loss => {
             let report = read_through(data, db, options.accept_loss, reports)?;
             match report.problems.iter().find(|problem| matches!(problem, Problem::Unreadable(_))) {
-                Some(_) if matches!(rest, Rest::Copied) => return Ok(facts),
+                Some(_) if matches!(loss_policy, LossPolicy::Copy) => return Ok(facts),
                 Some(first) => return Err(holes(data, report.holes(), first)),
                 None => {}
             }
         }
-        Rest::Refused | Rest::Copied => {}
+        LossPolicy::Refuse | LossPolicy::Copy => {}
     }
     facts.term += 1;
     facts.write(db).map_err(|error| explain(data, error))?;
     Ok(facts)
 }
 
-/// Makes a store consistent again that may have lost something.
-fn mended(
+/// Repairs a store that may have lost data.
+fn repair_loss(
     data: &Path,
     db: &sled::Db,
-    complete: &mut dyn Complete,
+    reconstruct: &mut dyn Reconstruct,
     facts: &mut Facts,
     reports: &Sender<Report>,
 ) -> Result<(), OpenError> {
-    let goes_on = || drop(reports.send(Report::Working));
-    if let Some((count, first)) = mend::noted(db, complete, goes_on) {
+    let report_progress = || drop(reports.send(Report::Working));
+    if let Some((count, first)) = repair::observe(db, reconstruct, report_progress) {
         return Err(holes(data, count, &Problem::Unreadable(first)));
     }
-    mend::restored(db, complete, facts, goes_on).map_err(|error| explain(data, error))
+    repair::repair(db, reconstruct, facts, report_progress).map_err(|error| explain(data, error))
 }
 
 fn holes(data: &Path, holes: usize, first: &Problem) -> OpenError {
     OpenError::Holes { folder: data.to_path_buf(), holes, first: first.to_string() }
 }
 
-/// Reads a store through whose manifest does not vouch for it.
+/// Reads a whole store, because its manifest does not confirm that it is complete.
 fn read_through(data: &Path, db: &sled::Db, accept_loss: bool, reports: &Sender<Report>) -> Result<audit::Report, OpenError> {
     let records = Readable::of(db).map(|entry| entry.map(|(key, value)| (Key::from_bytes(&key), value.to_vec())));
     let audit = if accept_loss { Audit::keeping_all() } else { Audit::default() };
@@ -328,7 +318,7 @@ fn read_through(data: &Path, db: &sled::Db, accept_loss: bool, reports: &Sender<
     }
 }
 
-/// sled reports a lock that somebody else holds as an error without a kind of its own.
+/// sled reports a lock that another process holds as an error without a kind of its own.
 fn is_lock(error: &std::io::Error) -> bool {
     error.to_string().contains("could not acquire lock")
 }
@@ -340,7 +330,7 @@ pub(super) fn explain(data: &Path, error: sled::Error) -> OpenError {
             OpenError::Io { error, .. } => OpenError::damaged(data, error),
             known => known,
         },
-        other => OpenError::damaged(data, super::told(&other)),
+        other => OpenError::damaged(data, super::message_of(&other)),
     }
 }
 
@@ -350,11 +340,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_accepts_a_loss_waits_until_a_slow_disk_is_read() {
+    fn accepting_a_loss_allows_enough_time_to_read_a_slow_disk() {
         let (bytes, slow) = (24 << 30, 8 << 20);
         let accepting = OpenOptions { accept_loss: true, ..options() };
 
-        assert!(patience(&accepting, bytes).as_secs() > bytes / slow);
-        assert_eq!(patience(&options(), bytes), options().deadline);
+        assert!(opening_timeout(&accepting, bytes).as_secs() > bytes / slow);
+        assert_eq!(opening_timeout(&options(), bytes), options().deadline);
     }
 }

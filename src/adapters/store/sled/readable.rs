@@ -1,21 +1,21 @@
-//! Reading a database through that may be damaged in places: where a page cannot be read, what comes after it still can.
+//! Reads a database that may be damaged in places: after an unreadable page, the following pages can still be read.
 
 use std::ops::Bound;
 
-use super::told;
+use super::message_of;
 use crate::adapters::store::audit::Hole;
 use crate::ports::store::Value;
 use crate::ports::store::key::Key;
 
-/// So many bytes of a key tell where it goes on after a damaged place. Keys are shorter, but for those that hold long names.
+/// The number of key bytes used to find the end of a damaged place. Keys are shorter, except for those with long names.
 const WIDTH: usize = 40;
 
-/// Every key with its value that can be read, ascending. Each place that cannot be is told once.
+/// Every readable record, ascending. Each unreadable range is reported once.
 pub(super) struct Readable {
     db: sled::Db,
     entries: sled::Iter,
     last: Option<sled::IVec>,
-    /// Where nothing more can be read.
+    /// Nothing after this can be read.
     is_over: bool,
 }
 
@@ -24,7 +24,7 @@ impl Readable {
         Self { db: db.clone(), entries: db.iter(), last: None, is_over: false }
     }
 
-    /// Goes on after the place that was reached.
+    /// Continues after the unreadable range.
     fn skip(&mut self, error: &sled::Error) -> Hole {
         let from = self.last.as_ref().map_or_else(Vec::new, |last| [last.as_ref(), &[0]].concat());
         let next = next_readable(&self.db, &from);
@@ -36,13 +36,13 @@ impl Readable {
         Hole {
             after: self.last.as_ref().map(key),
             before: next.as_ref().map(key),
-            detail: told(error),
+            detail: message_of(error),
             channel_names: [None, None],
         }
     }
 }
 
-/// Every record that can be read, ascending, and each place that cannot be.
+/// Every readable record, ascending, with the unreadable ranges in between.
 pub(super) fn records(db: &sled::Db) -> impl Iterator<Item = Result<(Key, Value), Hole>> + use<> {
     Readable::of(db).map(|entry| entry.map(|(key, value)| (Key::from_bytes(&key), value.to_vec())))
 }
@@ -64,10 +64,10 @@ impl Iterator for Readable {
     }
 }
 
-/// The first key that can be read after a place that cannot, as far as that can be found by halving; none: there is none.
+/// The first readable key after an unreadable one, as far as a binary search can find it; none: there is none.
 fn next_readable(db: &sled::Db, from: &[u8]) -> Option<sled::IVec> {
     let mut unreadable = Position::of(from);
-    // None: here nothing can be read.
+    // None: this position cannot be read.
     let first_at = |position: &Position| match db.range::<&[u8], _>(position.0.as_slice()..).next() {
         None => Some(None),
         Some(Ok((key, _))) => Some(Some(key)),
@@ -95,19 +95,19 @@ fn next_readable(db: &sled::Db, from: &[u8]) -> Option<sled::IVec> {
     first.filter(|first| first.as_ref() > from)
 }
 
-/// A place among the keys, as a number.
+/// A position among the keys, as a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Position([u8; WIDTH]);
 
 impl Position {
     fn of(key: &[u8]) -> Self {
         let mut bytes = [0; WIDTH];
-        let known = key.len().min(WIDTH);
-        bytes[..known].copy_from_slice(&key[..known]);
+        let length = key.len().min(WIDTH);
+        bytes[..length].copy_from_slice(&key[..length]);
         Self(bytes)
     }
 
-    /// So far ahead as this bit is worth; none: beyond all keys.
+    /// The position ahead by the value of this bit; none: beyond all keys.
     fn ahead_by(&self, bit: usize) -> Option<Self> {
         let mut bytes = self.0;
         let mut carry = 1_u16 << (bit % 8);
@@ -119,7 +119,7 @@ impl Position {
         (carry == 0).then_some(Self(bytes))
     }
 
-    /// The place half-way to a later one; none: there is nothing in between.
+    /// The position halfway to a later one; none: there is nothing in between.
     fn middle(&self, later: &Self) -> Option<Self> {
         let mut carry = 0;
         let mut sums = [0_u16; WIDTH];
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_numbers() {
+    fn positions_are_numbers() {
         let last = |byte| {
             let mut bytes = [0; WIDTH];
             bytes[WIDTH - 1] = byte;

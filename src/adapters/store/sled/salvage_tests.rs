@@ -1,4 +1,4 @@
-//! A store that lost records, and what is made of the rest.
+//! Tests of stores that lost records, and of what is rebuilt.
 
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,12 +26,12 @@ use crate::ports::store::{Append, Write};
 const NO: ChannelNo = ChannelNo(5);
 
 #[tokio::test]
-async fn a_journal_that_lost_its_end_goes_on_behind_what_its_snapshot_has_seen() {
+async fn a_journal_that_lost_its_end_continues_after_the_events_in_its_snapshot() {
     let (end, head) = (Key::event(channel_key().ward(), NO, Seq(4)), Key::head(channel_key().ward(), NO));
     for (salvaged, keys) in
         [(COPIED, vec![end.clone(), head.clone()]), (IN_PLACE, vec![end.clone(), head]), (IN_PLACE, vec![end])]
     {
-        let mut subject = lost(&keys, 9, salvaged).await;
+        let mut subject = salvaged_without(&keys, 9, salvaged).await;
         let reader = Reader::new(subject.open());
 
         let before = reader.restore(&channel_key()).await.unwrap();
@@ -48,15 +48,15 @@ async fn a_journal_that_lost_its_end_goes_on_behind_what_its_snapshot_has_seen()
         assert_eq!(outcomes, [Ok(())]);
         assert_eq!(restored.events.iter().map(|recorded| recorded.seq).collect::<Vec<_>>(), [Seq(10)]);
         let head = reader.head(&channel_key()).await.unwrap();
-        assert_eq!((head.last, head.lowest), (Seq(10), Seq(10)), "what lies between counts as deleted");
+        assert_eq!((head.last, head.lowest), (Seq(10), Seq(10)), "the events in between count as deleted");
     }
 }
 
 #[tokio::test]
-async fn a_message_is_known_by_its_id_again_and_the_newest_of_that_id_counts() {
+async fn the_index_of_message_ids_is_rebuilt_and_the_newest_message_of_an_id_wins() {
     for salvaged in [COPIED, IN_PLACE] {
         let keys = [key::message_id(channel_key().ward(), NO, "id 2"), key::message_id(channel_key().ward(), NO, "twice")];
-        let subject = lost(&keys, 0, salvaged).await;
+        let subject = salvaged_without(&keys, 0, salvaged).await;
         let reader = Reader::new(subject.open());
 
         assert_eq!(reader.message(&channel_key(), "id 2").await, Ok(Some(Seq(2))));
@@ -65,11 +65,11 @@ async fn a_message_is_known_by_its_id_again_and_the_newest_of_that_id_counts() {
 }
 
 #[tokio::test]
-async fn what_a_room_is_called_and_how_far_it_goes_is_found_again_where_it_cannot_be_read() {
+async fn the_name_and_the_head_of_a_channel_are_rebuilt_if_they_cannot_be_read() {
     let ward = channel_key().ward();
     let keys = [key::channel_name(&channel_key()), key::channel_of(ward, NO), Key::head(ward, NO), key::next_channel(ward)];
     for (salvaged, key) in [COPIED, IN_PLACE].into_iter().flat_map(|salvaged| keys.iter().map(move |key| (salvaged, key))) {
-        let subject = left(std::slice::from_ref(key), Some(b"\x01!"), 0, salvaged).await;
+        let subject = salvaged_with(std::slice::from_ref(key), Some(b"\x01!"), 0, salvaged).await;
         let reader = Reader::new(subject.open());
 
         assert_eq!(reader.channel_key_of(ward, NO).await, Ok(Some(channel_key())), "{key}");
@@ -82,21 +82,21 @@ async fn what_a_room_is_called_and_how_far_it_goes_is_found_again_where_it_canno
 }
 
 #[tokio::test]
-async fn a_store_of_which_a_loss_is_accepted_is_read_through_twice() {
-    let subject = lost(&[], 0, IN_PLACE).await;
+async fn accepting_a_loss_reads_the_store_twice() {
+    let subject = salvaged_without(&[], 0, IN_PLACE).await;
     let data = subject.data();
     drop(subject.store);
     let counted = Arc::<Counted>::default();
 
     let options = OpenOptions { accept_loss: true, ..options() };
-    let store = SledStore::open_completed(&data, &options, Counting(counted.clone())).unwrap();
+    let store = SledStore::open_repaired(&data, &options, Counting(counted.clone())).unwrap();
 
     let records = store.verify((), |_| {}).unwrap().records;
-    assert_eq!([&counted.noted, &counted.followed].map(|count| count.load(Ordering::Relaxed)), [records; 2]);
+    assert_eq!([&counted.observed, &counted.derived].map(|count| count.load(Ordering::Relaxed)), [records; 2]);
 }
 
 #[tokio::test]
-async fn while_a_store_is_read_it_is_told_that_this_goes_on() {
+async fn reading_a_store_reports_progress() {
     let mut subject = OnDisk::new();
     let term = subject.open().take(channel_key().ward()).await.unwrap();
     let writes =
@@ -104,84 +104,84 @@ async fn while_a_store_is_read_it_is_told_that_this_goes_on() {
     let batch = Batch { ward: channel_key().ward(), term, append: None, fresh: Vec::new(), writes: writes.collect() };
     subject.open().commit(vec![batch]).await.unwrap()[0].clone().unwrap();
     subject.store = None;
-    let opened = open::open(&subject.data(), &options(), Rest::Refused).unwrap();
-    let (mut signs, mut facts) = ((0, 0), opened.facts);
+    let opened = open::open(&subject.data(), &options(), LossPolicy::Refuse).unwrap();
+    let (mut reports, mut facts) = ((0, 0), opened.facts);
 
-    assert_eq!(mend::noted(&opened.db, &mut (), || signs.0 += 1), None);
-    mend::restored(&opened.db, &(), &mut facts, || signs.1 += 1).unwrap();
+    assert_eq!(repair::observe(&opened.db, &mut (), || reports.0 += 1), None);
+    repair::repair(&opened.db, &(), &mut facts, || reports.1 += 1).unwrap();
 
-    assert_eq!(signs, (4, 4));
+    assert_eq!(reports, (4, 4));
 }
 
 #[tokio::test]
-async fn what_was_damaged_after_a_crash_is_refused_again_whenever_it_is_tried() {
+async fn a_store_damaged_after_a_crash_is_refused_at_every_attempt() {
     let subject = OnDisk::new();
     let term = taken(subject.store()).await;
     let text = "x".repeat(400_000);
     subject.store().commit(vec![append(term, 0, ["one", &text, "three"])]).await.unwrap();
-    let left = as_a_crash_leaves(&subject.data());
-    fs::read_dir(left.path().join("store/blobs")).unwrap().for_each(|blob| fs::remove_file(blob.unwrap().path()).unwrap());
+    let folder = crashed_copy(&subject.data());
+    fs::read_dir(folder.path().join("store/blobs")).unwrap().for_each(|blob| fs::remove_file(blob.unwrap().path()).unwrap());
 
     for _ in 0..3 {
-        let refused = SledStore::open(left.path(), &options()).err().expect("what is left of it is served");
+        let refused = SledStore::open(folder.path(), &options()).err().expect("a damaged store opened");
 
         assert!(matches!(refused, OpenError::Damaged(_)), "{refused}");
     }
 }
 
-/// Counts how often it is told of a record.
+/// Counts how often it is called for a record.
 struct Counting(Arc<Counted>);
 
 #[derive(Default)]
 struct Counted {
-    noted: AtomicU64,
-    followed: AtomicU64,
+    observed: AtomicU64,
+    derived: AtomicU64,
 }
 
-impl Complete for Counting {
-    fn note(&mut self, _: &Key, _: &[u8]) {
-        self.0.noted.fetch_add(1, Ordering::Relaxed);
+impl Reconstruct for Counting {
+    fn observe(&mut self, _: &Key, _: &[u8]) {
+        self.0.observed.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn lacking(&self) -> Vec<(Key, Value)> {
+    fn missing_records(&self) -> Vec<(Key, Value)> {
         Vec::new()
     }
 
-    fn behind(&self) -> Vec<(Key, Value)> {
+    fn outdated_counters(&self) -> Vec<(Key, Value)> {
         Vec::new()
     }
 
-    fn follows(&self, _: &Key, _: &[u8]) -> Vec<(Key, Value)> {
-        self.0.followed.fetch_add(1, Ordering::Relaxed);
+    fn derived_records(&self, _: &Key, _: &[u8]) -> Vec<(Key, Value)> {
+        self.0.derived.fetch_add(1, Ordering::Relaxed);
         Vec::new()
     }
 
-    fn replaces(&self, _: &Key, _: &[u8], _: &[u8]) -> bool {
+    fn should_replace(&self, _: &Key, _: &[u8], _: &[u8]) -> bool {
         false
     }
 }
 
-/// How a loss is accepted.
+/// A way to accept a loss.
 type Accepted = fn(&Path);
 
-/// As `history compact --accept-loss` does it.
+/// The way of `history compact --accept-loss`.
 const COPIED: Accepted = |data| {
     salvage(data, &options(), &mut Salvaged::default(), |_| {}).unwrap();
 };
 
-/// As `serve --accept-loss` does it where all pages can be read.
+/// The way of `serve --accept-loss` where all pages can be read.
 const IN_PLACE: Accepted = |data| {
     let options = OpenOptions { accept_loss: true, ..options() };
-    drop(SledStore::open_completed(data, &options, Salvaged::default()).unwrap());
+    drop(SledStore::open_repaired(data, &options, Salvaged::default()).unwrap());
 };
 
-/// A store with a journal of four events, that lost these records, and where that was accepted; its snapshot says that so many were handled.
-async fn lost(keys: &[Key], handled: u64, accepted: Accepted) -> OnDisk {
-    left(keys, None, handled, accepted).await
+/// A store with a journal of four events that lost these records, after the loss was accepted. Its snapshot says that `handled` was handled.
+async fn salvaged_without(keys: &[Key], handled: u64, accepted: Accepted) -> OnDisk {
+    salvaged_with(keys, None, handled, accepted).await
 }
 
-/// The same where something else is left of them, if anything is.
-async fn left(keys: &[Key], of_them: Option<&[u8]>, handled: u64, accepted: Accepted) -> OnDisk {
+/// The same, where the records have this damaged value, if any.
+async fn salvaged_with(keys: &[Key], damaged_value: Option<&[u8]>, handled: u64, accepted: Accepted) -> OnDisk {
     let mut subject = OnDisk::new();
     let ward = channel_key().ward();
     let record = ChannelRecord { guild: channel_key().guild, channel: channel_key().channel };
@@ -192,9 +192,9 @@ async fn left(keys: &[Key], of_them: Option<&[u8]>, handled: u64, accepted: Acce
         Write::Put(key::channel_of(ward, NO), encode(&record)),
         Write::Put(key::snapshot(ward, NO), encode(&snapshot)),
     ];
-    // As far as its stretch a journal may have gone of which nobody knows how far it went.
-    let listed = Write::Put(key::person(&channel_key().guild, &"ana".into(), NO, Seq(1)), encode(&()));
-    writes.extend(of_them.map(|_| listed));
+    // If its head is unknown, a journal may have reached the end of its indexed stretch.
+    let indexed = Write::Put(key::person(&channel_key().guild, &"ana".into(), NO, Seq(1)), encode(&()));
+    writes.extend(damaged_value.map(|_| indexed));
     writes.extend(keys.iter().cloned().map(Write::Remove));
     let term = subject.open().take(ward).await.unwrap();
     let append = Append { channel: NO, after: Seq::NONE, records: events.iter().map(encode_event).collect() };
@@ -205,7 +205,7 @@ async fn left(keys: &[Key], of_them: Option<&[u8]>, handled: u64, accepted: Acce
     files::finished(&folder).unwrap();
     let db = open::config(&folder, 1 << 20).open().unwrap();
     for key in keys {
-        match of_them {
+        match damaged_value {
             Some(value) => db.insert(key.as_bytes(), value),
             None => db.remove(key.as_bytes()),
         }
@@ -235,13 +235,13 @@ fn channel_key() -> ChannelKey {
     ChannelKey::new(&GuildId::from("home"), &ChannelId::from("console:lobby"))
 }
 
-/// A data folder as the kernel has it when its process is killed.
-fn as_a_crash_leaves(data: &Path) -> TempDir {
-    let left = tempfile::tempdir().unwrap();
+/// A copy of a data folder as a killed process leaves it.
+fn crashed_copy(data: &Path) -> TempDir {
+    let copy = tempfile::tempdir().unwrap();
     for (path, bytes) in contents(data) {
-        let path = left.path().join(path.strip_prefix(data).unwrap());
+        let path = copy.path().join(path.strip_prefix(data).unwrap());
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
     }
-    left
+    copy
 }

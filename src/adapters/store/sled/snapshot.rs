@@ -1,6 +1,6 @@
-//! Reading everything as it was at one moment, while the store goes on being written to.
+//! A consistent snapshot of all records while the store keeps being written to.
 //!
-//! Before the committer changes a key that the reading has not passed yet, it lays the old value aside; the reading takes that one.
+//! Before the committer changes a key that the snapshot has not read yet, it saves the old value in an overlay. The snapshot uses that one.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,39 +10,39 @@ use crate::adapters::store::audit::Hole;
 use crate::ports::store::Value;
 use crate::ports::store::key::Key;
 
-/// Old values of what changed since a reading began.
+/// The old values of keys that changed since a snapshot began.
 #[derive(Default)]
 pub(super) struct Overlay {
-    state: Mutex<Laid>,
+    state: Mutex<OverlayState>,
 }
 
 #[derive(Default)]
-struct Laid {
-    /// The last key that the reading has passed.
+struct OverlayState {
+    /// The last key that the snapshot has read.
     passed: Option<Vec<u8>>,
     ended: bool,
-    aside: BTreeMap<Vec<u8>, Option<sled::IVec>>,
+    saved: BTreeMap<Vec<u8>, Option<sled::IVec>>,
 }
 
 impl Overlay {
-    /// To be called before a key changes. `value` is asked for what the key holds now, if that matters.
-    pub(super) fn keep(&self, key: &Key, value: impl FnOnce() -> sled::Result<Option<sled::IVec>>) -> sled::Result<()> {
-        let mut laid = self.laid();
+    /// Saves a key's old value, if the snapshot still needs it. This must be called before the key changes. `value` reads the current value.
+    pub(super) fn save(&self, key: &Key, value: impl FnOnce() -> sled::Result<Option<sled::IVec>>) -> sled::Result<()> {
+        let mut state = self.lock();
         let key = key.as_bytes();
-        if laid.ended || laid.passed.as_deref().is_some_and(|passed| key <= passed) || laid.aside.contains_key(key) {
+        if state.ended || state.passed.as_deref().is_some_and(|passed| key <= passed) || state.saved.contains_key(key) {
             return Ok(());
         }
-        laid.aside.insert(key.to_vec(), value()?);
+        state.saved.insert(key.to_vec(), value()?);
         Ok(())
     }
 
-    fn laid(&self) -> MutexGuard<'_, Laid> {
-        // Each change below is one insertion or removal: there is no half of it to see.
+    fn lock(&self) -> MutexGuard<'_, OverlayState> {
+        // Each change below is a single insertion or removal, so a panic leaves no inconsistent state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Every key with its value, ascending, as they were when the committer took note of the overlay. What cannot be read is told in its place.
+/// Every record, ascending, as of the moment when the committer registered the overlay. Unreadable ranges are errors in between.
 pub(super) struct Snapshot {
     entries: Readable,
     overlay: Arc<Overlay>,
@@ -50,20 +50,20 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Reads a database whose committer has taken note of the overlay.
+    /// A snapshot of a database whose committer has registered the overlay.
     pub(super) fn new(db: &sled::Db, overlay: Arc<Overlay>) -> Self {
         Self { entries: Readable::of(db), overlay, ready: VecDeque::new() }
     }
 
-    /// Moves what is due up to this entry (all the rest, when there is none) to `ready`.
+    /// Moves the records up to this entry (all remaining ones, when there is none) to `ready`.
     fn advance(&mut self, entry: Option<(sled::IVec, sled::IVec)>) {
-        let mut laid = self.overlay.laid();
+        let mut state = self.overlay.lock();
         let due = match &entry {
-            None => std::mem::take(&mut laid.aside),
+            None => std::mem::take(&mut state.saved),
             Some((key, _)) => {
-                let mut later = laid.aside.split_off(key.as_ref());
+                let mut later = state.saved.split_off(key.as_ref());
                 let same = later.remove_entry(key.as_ref());
-                let mut due = std::mem::replace(&mut laid.aside, later);
+                let mut due = std::mem::replace(&mut state.saved, later);
                 due.extend(same);
                 due
             }
@@ -71,12 +71,12 @@ impl Snapshot {
         let changed = entry.as_ref().is_some_and(|(key, _)| due.contains_key(key.as_ref()));
         self.ready.extend(due.iter().filter_map(|(key, old)| old.as_ref().map(|old| (Key::from_bytes(key), old.to_vec()))));
         match entry {
-            None => laid.ended = true,
+            None => state.ended = true,
             Some((key, value)) => {
                 if !changed {
                     self.ready.push_back((Key::from_bytes(&key), value.to_vec()));
                 }
-                laid.passed = Some(key.to_vec());
+                state.passed = Some(key.to_vec());
             }
         }
     }
@@ -90,7 +90,7 @@ impl Iterator for Snapshot {
             if let Some(pair) = self.ready.pop_front() {
                 return Some(Ok(pair));
             }
-            if self.overlay.laid().ended {
+            if self.overlay.lock().ended {
                 return None;
             }
             match self.entries.next() {

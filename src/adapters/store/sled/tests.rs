@@ -53,12 +53,12 @@ pub(super) fn options() -> OpenOptions {
         deadline: Duration::from_secs(60),
         cache_bytes: 16 << 20,
         new_id: 42,
-        instruments: Instruments::unread(),
+        instruments: Instruments::noop(),
     }
 }
 
 #[test]
-fn a_new_data_folder_is_for_its_owner_alone() {
+fn only_the_owner_can_read_a_new_data_folder() {
     let subject = OnDisk::new();
 
     assert_eq!(fs::metadata(subject.data()).unwrap().permissions().mode() & 0o777, 0o700);
@@ -79,7 +79,7 @@ async fn the_term_counts_openings() {
 }
 
 #[tokio::test]
-async fn a_closed_store_leaves_a_manifest_that_fits() {
+async fn a_closed_store_leaves_a_matching_manifest() {
     let mut subject = OnDisk::new();
     let term = taken(subject.store()).await;
     subject.store().commit(vec![append(term, 0, ["one", "two"]), append(term, 0, ["refused"])]).await.unwrap();
@@ -108,7 +108,7 @@ async fn groups_and_the_disk_are_measured() {
     }
 
     let total = |part: &str| metrics.total(&format!("tertulia_journal_commit_duration_seconds_{part}"), &[]);
-    assert_eq!(total("count"), 3.0, "taking a ward is no commit");
+    assert_eq!(total("count"), 3.0, "taking a ward is not a commit");
     assert!(total("sum") > 0.0);
     assert_eq!(disk_bytes(&subject.data()).unwrap(), subject.store.as_ref().unwrap().disk_bytes().unwrap());
     assert!(disk_free(&subject.data()).unwrap() > 0);
@@ -116,12 +116,12 @@ async fn groups_and_the_disk_are_measured() {
 }
 
 #[tokio::test]
-async fn the_manifest_follows_while_commits_go_on() {
+async fn the_manifest_is_updated_while_commits_continue() {
     let subject = OnDisk::new();
     let term = taken(subject.store()).await;
     let mut number = 0;
 
-    // It is written every second; this waits for it by committing.
+    // The manifest is written every second. This loop commits until it is.
     let counts = loop {
         subject.store().commit(vec![append(term, number, ["more"])]).await.unwrap();
         number += 1;
@@ -136,7 +136,7 @@ async fn the_manifest_follows_while_commits_go_on() {
 }
 
 #[tokio::test]
-async fn many_commits_at_once_are_all_answered_and_stored() {
+async fn many_concurrent_commits_are_all_acknowledged_and_stored() {
     let mut subject = OnDisk::new();
     let term = taken(subject.store()).await;
 
@@ -151,7 +151,7 @@ async fn many_commits_at_once_are_all_answered_and_stored() {
 }
 
 #[tokio::test]
-async fn large_values_are_kept() {
+async fn large_values_are_stored() {
     let mut subject = OnDisk::new();
     let term = taken(subject.store()).await;
     let large = "x".repeat(300_000);
@@ -165,7 +165,7 @@ async fn large_values_are_kept() {
 }
 
 #[tokio::test]
-async fn a_sound_store_is_verified_with_its_figures() {
+async fn a_sound_store_is_verified_with_its_counts() {
     let subject = OnDisk::new();
     let term = taken(subject.store()).await;
     subject.store().commit(vec![append(term, 0, ["one", "two"])]).await.unwrap();
@@ -177,11 +177,11 @@ async fn a_sound_store_is_verified_with_its_figures() {
 }
 
 #[tokio::test]
-async fn a_journal_with_a_hole_is_found() {
+async fn a_journal_with_a_gap_is_found() {
     let subject = OnDisk::new();
     let term = taken(subject.store()).await;
-    let hole = Write::Remove(Key::event(WARD, crate::adapters::store::conformance::CHANNEL, crate::domain::id::Seq(2)));
-    subject.store().commit(vec![append(term, 0, ["one", "two", "three"]), writes(term, [hole])]).await.unwrap();
+    let gap = Write::Remove(Key::event(WARD, crate::adapters::store::conformance::CHANNEL, crate::domain::id::Seq(2)));
+    subject.store().commit(vec![append(term, 0, ["one", "two", "three"]), writes(term, [gap])]).await.unwrap();
 
     let report = subject.open().verify((), |_| {}).unwrap();
 
@@ -219,7 +219,7 @@ async fn a_backup_of_a_busy_store_holds_whole_batches_and_all_that_was_committed
     let term = taken(subject.store()).await;
     let commit = async |number: u64| {
         let text = number.to_string();
-        // Keys that lie far apart, so that a reading comes by in between.
+        // The keys are far apart, so that a snapshot is between them for some time.
         let batch = Batch { writes: vec![put("a", &text), put("z", &text)], ..append(term, number - 1, [&text]) };
         subject.store().commit(vec![batch]).await.unwrap();
     };
@@ -251,7 +251,7 @@ async fn a_backup_of_a_busy_store_holds_whole_batches_and_all_that_was_committed
     let records: Vec<_> = Records::open(&target).unwrap().map(Result::unwrap).collect();
     for name in ["a", "z"] {
         let expected = report.events.to_string().into_bytes();
-        assert!(records.contains(&(key(name), expected)), "{name} is not of the last batch");
+        assert!(records.contains(&(key(name), expected)), "{name} is not from the last batch");
     }
 }
 
@@ -272,7 +272,7 @@ async fn a_backup_among_the_files_of_the_store_is_refused() {
 }
 
 #[tokio::test]
-async fn a_restored_backup_is_the_store_as_it_was() {
+async fn a_restored_backup_has_the_content_of_the_store() {
     let subject = OnDisk::new();
     let backup = subject.folder.path().join("backup");
     let term = taken(subject.store()).await;
@@ -291,7 +291,7 @@ async fn a_restored_backup_is_the_store_as_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_for_copies_waits_for_the_last_of_them() {
+async fn waiting_for_copies_ends_with_the_last_copy() {
     let mut subject = OnDisk::new();
     let store = subject.store.take().unwrap();
     let soon = std::time::Duration::from_secs(1);
@@ -309,19 +309,19 @@ async fn whoever_waits_for_copies_waits_for_the_last_of_them() {
 }
 
 #[tokio::test]
-async fn a_running_store_is_copied_and_measured_by_its_keeper() {
+async fn a_running_store_can_be_backed_up_and_measured() {
     let mut subject = OnDisk::new();
     let to = subject.folder.path().join("backup");
-    let keeper: Arc<dyn Keeper> = Arc::new(subject.store.take().unwrap());
+    let maintenance: Arc<dyn StoreMaintenance> = Arc::new(subject.store.take().unwrap());
 
-    let records = keeper.clone().backup(&to).await.unwrap();
-    let again = keeper.clone().backup(&to).await;
-    let (copy, copied) = keeper.clone().copy_for(7).await.unwrap();
+    let records = maintenance.clone().backup(&to).await.unwrap();
+    let again = maintenance.clone().backup(&to).await;
+    let (copy, copied) = maintenance.clone().copy_for(7).await.unwrap();
 
     assert_eq!(crate::adapters::store::backup::verify(&to, (), |_| {}).unwrap().records, records);
-    assert!(matches!(again, Err(KeepError::Exists(_))));
+    assert!(matches!(again, Err(MaintenanceError::Exists(_))));
     assert_eq!((copied, copy), (records, subject.data().join("verify-7.backup")));
-    assert!(keeper.disk_bytes().await.unwrap() > 0);
+    assert!(maintenance.disk_bytes().await.unwrap() > 0);
 }
 
 #[test]
@@ -343,8 +343,8 @@ fn a_damaged_backup_is_not_restored() {
     let subject = OnDisk::new();
     let backup = subject.folder.path().join("backup");
     subject.open().backup(&backup, |_| {}).unwrap();
-    let whole = fs::read(&backup).unwrap();
-    fs::write(&backup, &whole[..whole.len() / 2]).unwrap();
+    let complete = fs::read(&backup).unwrap();
+    fs::write(&backup, &complete[..complete.len() / 2]).unwrap();
 
     let elsewhere = subject.folder.path().join("elsewhere");
     let refused = restore(&backup, &elsewhere, &options(), (), |_| {}).unwrap_err();
@@ -354,7 +354,7 @@ fn a_damaged_backup_is_not_restored() {
 }
 
 #[tokio::test]
-async fn compacting_keeps_everything_and_gives_space_back() {
+async fn compacting_keeps_all_records_and_frees_space() {
     let mut subject = OnDisk::new();
     let term = taken(subject.store()).await;
     for round in 0..40 {
@@ -384,7 +384,7 @@ fn compacting_a_folder_without_a_store_is_refused() {
 }
 
 #[test]
-fn a_file_where_a_folder_of_ours_would_be_is_named_and_left_as_it_is() {
+fn a_file_in_place_of_a_folder_is_an_error_and_is_not_changed() {
     for (name, has_store) in
         [("store.new", true), ("store.old", true), ("store.new", false), ("store.old", false), ("store", false)]
     {
@@ -395,15 +395,15 @@ fn a_file_where_a_folder_of_ours_would_be_is_named_and_left_as_it_is() {
         }
         fs::write(&path, "precious").unwrap();
 
-        let refused = SledStore::open(data, &options()).err().expect("it is no folder");
+        let refused = SledStore::open(data, &options()).err().expect("the path is not a folder");
 
-        assert!(matches!(&refused, OpenError::NoFolder { path: told } if *told == path), "{name} {has_store}: {refused}");
+        assert!(matches!(&refused, OpenError::NoFolder { path: reported } if *reported == path), "{name} {has_store}: {refused}");
         assert_eq!(fs::read(&path).unwrap(), b"precious");
     }
 }
 
 #[tokio::test]
-async fn a_compaction_that_was_interrupted_is_settled_by_the_next_opening() {
+async fn an_interrupted_compaction_is_completed_or_reverted_by_the_next_opening() {
     type Interrupt = fn(&Path);
     let interrupted: [Interrupt; 4] = [
         // While the copy was made.

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 
 #[test]
-fn guilds_stand_in_aligned_lines_above_their_total() {
+fn guilds_are_aligned_lines_above_their_total() {
     let table = of(&usage(), By::Guild);
 
     let lines: Vec<_> = table.lines().collect();
@@ -11,41 +11,41 @@ fn guilds_stand_in_aligned_lines_above_their_total() {
     assert_eq!(
         lines[2..6],
         [
-            "guild  statements  calls  no answer  tokens read  tokens written  cost (USD)",
-            "den             0     10          0            0               0           –",
-            "home        1,200  1,234          2    1,234,567          89,000  1,234.5000",
-            "total       1,200  1,244          2    1,234,567          89,000  1,234.5000",
+            "guild  statements  calls  no answer  input tokens  output tokens  cost (USD)",
+            "den             0     10          0             0              0           –",
+            "home        1,200  1,234          2     1,234,567         89,000  1,234.5000",
+            "total       1,200  1,244          2     1,234,567         89,000  1,234.5000",
         ]
     );
 }
 
 #[test]
-fn a_cap_that_is_used_up_says_when_it_is_free_again() {
+fn a_cap_that_is_used_up_shows_when_it_is_available_again() {
     let table = of(&usage(), By::Guild);
 
-    let told: Vec<_> = table.lines().skip_while(|line| !line.starts_with("the last 24 hours")).skip(1).take(4).collect();
+    let caps: Vec<_> = table.lines().skip_while(|line| !line.starts_with("usage of daily caps")).skip(1).take(4).collect();
     assert_eq!(
-        told,
+        caps,
         [
             "den   tokens          0  no limit",
             "den   statements      0  of 0      none allowed",
-            "home  tokens        500  of 500    used up, free again at 2026-05-02T03:00:00.000Z",
+            "home  tokens        500  of 500    used up, available again at 2026-05-02T03:00:00.000Z",
             "home  statements  1,200  of 5,000",
         ]
     );
 }
 
 #[test]
-fn calls_without_a_price_or_an_answer_are_told() {
+fn calls_without_a_price_or_an_answer_are_noted() {
     let table = of(&usage(), By::Role);
 
-    assert!(table.contains("\n10 calls without a price on record"), "{table}");
+    assert!(table.contains("\n10 calls without a recorded price"), "{table}");
     assert!(table.contains("\n2 calls without an answer"), "{table}");
-    assert!(table.contains("\nbesides, at prices of another currency: EUR 0.2500"), "{table}");
+    assert!(table.contains("\nnot included, because their prices were in another currency: EUR 0.2500"), "{table}");
 }
 
 #[test]
-fn lines_add_up_what_is_alike() {
+fn each_line_sums_the_calls_with_the_same_key() {
     let lines = |by| {
         let table = of(&usage(), by);
         let line = |line: &str| line.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
@@ -54,11 +54,11 @@ fn lines_add_up_what_is_alike() {
 
     assert_eq!(lines(By::Companion), ["den (rooms) 10", "home aria 1,000", "home bruno 234", "total 1,244 2"]);
     assert_eq!(lines(By::Model), ["large p 1,000", "small p 244", "total 1,244 2"]);
-    assert_eq!(lines(By::Role), ["main speaks 1,000", "side decides, sums", "total 1,244 2"]);
+    assert_eq!(lines(By::Role), ["main statements 1,000", "side decisions, summaries", "total 1,244 2"]);
 }
 
 #[test]
-fn nothing_is_said_to_be_nothing() {
+fn an_empty_period_says_that_nothing_was_used() {
     let usage = serde_json::from_value(json!({
         "from": "2026-05-01T00:00:00Z", "to": "2026-05-02T00:00:00Z", "currency": "USD", "guilds": [], "total": used(0, calls(0, 0)),
     }));
@@ -67,7 +67,7 @@ fn nothing_is_said_to_be_nothing() {
 }
 
 #[test]
-fn what_others_named_cannot_draw_on_a_terminal() {
+fn names_from_outside_cannot_control_the_terminal() {
     let mut usage = usage();
     usage.guilds[0].guild = "a\u{1b}[2Jb".into();
 
@@ -75,10 +75,10 @@ fn what_others_named_cannot_draw_on_a_terminal() {
 }
 
 #[test]
-fn money_is_told_to_a_hundredth_of_a_cent() {
-    let told = |units: f64| money(serde_json::from_value(json!(units)).unwrap());
+fn money_is_shown_to_a_hundredth_of_a_cent() {
+    let shown = |units: f64| money(serde_json::from_value(json!(units)).unwrap());
 
-    assert_eq!([0.0, 0.000_01, 0.023_253, 1_234_567.891].map(told), ["0.0000", "<0.0001", "0.0233", "1,234,567.8910"]);
+    assert_eq!([0.0, 0.000_01, 0.023_253, 1_234_567.891].map(shown), ["0.0000", "<0.0001", "0.0233", "1,234,567.8910"]);
 }
 
 fn usage() -> Usage {
@@ -109,10 +109,10 @@ fn usage() -> Usage {
     .unwrap()
 }
 
-type Stand = (u64, Option<u64>, Option<&'static str>);
+type CapUse = (u64, Option<u64>, Option<&'static str>);
 
-fn guild(id: &str, used: Value, by: &[Value], tokens: Stand, statements: Stand) -> Value {
-    let cap = |(used, limit, free_at): Stand| json!({ "used": used, "limit": limit, "free_at": free_at });
+fn guild(id: &str, used: Value, by: &[Value], tokens: CapUse, statements: CapUse) -> Value {
+    let cap = |(used, limit, free_at): CapUse| json!({ "used": used, "limit": limit, "free_at": free_at });
     let more = json!({ "guild": id, "by": by, "caps": { "tokens": cap(tokens), "statements": cap(statements) } });
     with(used, more)
 }

@@ -1,9 +1,9 @@
-//! What must hold for a companion that is alone in its channel.
+//! Properties of a companion that is alone in its channel.
 
 use proptest::prelude::*;
 
 use super::super::*;
-use super::scene::{Act, Scene, Setup, acts, plain, without_what_is_not_on_record};
+use super::scene::{Act, Scene, Setup, acts, as_recorded, plain};
 
 const ALONE: Setup = Setup { companions: 1, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
 
@@ -20,12 +20,12 @@ proptest! {
     }
 
     #[test]
-    fn the_journal_gives_the_conversation_again(acts in acts()) {
+    fn a_fold_of_the_journal_restores_the_conversation(acts in acts()) {
         let mut scene = Scene::new(&ALONE);
 
         for act in &acts {
             scene.act(act);
-            prop_assert_eq!(scene.folded(), without_what_is_not_on_record(&scene.conversation), "after {:?}", act);
+            prop_assert_eq!(scene.folded(), as_recorded(&scene.conversation), "after {:?}", act);
         }
     }
 
@@ -39,17 +39,17 @@ proptest! {
         let written = serde_json::to_string(&scene.conversation).unwrap();
         let read: Conversation = serde_json::from_str(&written).unwrap();
 
-        prop_assert_eq!(read, without_what_is_not_on_record(&scene.conversation));
+        prop_assert_eq!(read, as_recorded(&scene.conversation));
     }
 
     #[test]
-    fn whatever_happened_an_unsettled_message_is_considered_in_the_end(acts in acts()) {
+    fn every_unsettled_message_is_considered_in_the_end(acts in acts()) {
         let mut scene = Scene::new(&ALONE);
         for act in &acts {
             scene.act(act);
         }
         scene.act(&Act::Join(0));
-        scene.act(&Act::Pause { whom: None, paused: false });
+        scene.act(&Act::Pause { target: None, paused: false });
 
         for _ in 0..40 {
             scene.answer(0, plain(Verdict::No));
@@ -62,7 +62,7 @@ proptest! {
     }
 
     #[test]
-    fn after_a_crash_what_was_going_on_goes_on(acts in acts(), away in 0_u64..20_000_000_000) {
+    fn after_a_crash_the_conversation_continues(acts in acts(), away in 0_u64..20_000_000_000) {
         let mut scene = Scene::new(&ALONE);
         for act in &acts {
             scene.act(act);
@@ -76,12 +76,12 @@ proptest! {
         prop_assert!(asked <= 1);
         prop_assert_eq!(resumed.floor().map(|floor| floor.ticket), scene.conversation.floor().map(|floor| floor.ticket));
         let is_watched = resumed.floor().is_some() || resumed.open_questions().next().is_some() || resumed.wake_at().is_some();
-        prop_assert!(is_watched || resumed.is_at_rest(), "unsettled messages that nothing will ever look at");
+        prop_assert!(is_watched || resumed.is_at_rest(), "nothing will ever consider the unsettled messages");
     }
 }
 
 #[test]
-fn a_question_without_an_answer_is_not_asked_again_about_what_was_taken_back_meanwhile() {
+fn an_unanswered_question_is_not_asked_again_about_a_deleted_message() {
     for more in [false, true] {
         let mut scene = Scene::new(&ALONE);
         let say = |to| Act::Say { to, elsewhere: false, voice: false, bot: false, late: None };

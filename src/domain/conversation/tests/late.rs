@@ -1,4 +1,4 @@
-//! What is heard only well after it was said.
+//! Messages that arrive long after they were said.
 
 use super::super::super::message::Address;
 use super::super::*;
@@ -7,7 +7,7 @@ use super::scene::{Act, Scene, Setup, plain};
 const ALONE: Setup = Setup { companions: 1, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
 
 #[test]
-fn what_was_said_too_long_ago_passes_no_row_and_settles_when_it_is_heard() {
+fn a_message_that_is_too_old_passes_no_row_and_settles_at_once() {
     let mut scene = Scene::new(&ALONE);
 
     for _ in 0..50 {
@@ -21,7 +21,7 @@ fn what_was_said_too_long_ago_passes_no_row_and_settles_when_it_is_heard() {
 }
 
 #[test]
-fn an_address_is_answered_for_longer_than_the_rest() {
+fn an_address_may_be_older_than_other_messages() {
     let mut scene = Scene::new(&ALONE);
 
     late(&mut scene, true, 3_601);
@@ -29,21 +29,21 @@ fn an_address_is_answered_for_longer_than_the_rest() {
     late(&mut scene, true, 1_800);
 
     assert_eq!((too_old, reasons(&scene)), (0, vec![Reason::Stale]));
-    assert_eq!(asked(&scene), [Trigger::DirectAddress]);
+    assert_eq!(triggers_asked(&scene), [Trigger::DirectAddress]);
 }
 
 #[test]
-fn what_was_said_a_little_while_ago_is_heard_like_anything_else() {
+fn a_slightly_late_message_is_treated_like_any_other() {
     let mut scene = Scene::new(&ALONE);
 
     late(&mut scene, false, 500);
     scene.wait(20_000_000);
 
-    assert_eq!((reasons(&scene), asked(&scene)), (vec![], vec![Trigger::Lull]));
+    assert_eq!((reasons(&scene), triggers_asked(&scene)), (vec![], vec![Trigger::Lull]));
 }
 
 #[test]
-fn what_is_too_late_takes_nobody_who_is_being_asked_along() {
+fn a_late_message_does_not_settle_the_messages_of_a_question_in_flight() {
     let mut scene = Scene::new(&ALONE);
     late(&mut scene, true, 1_800);
 
@@ -53,11 +53,11 @@ fn what_is_too_late_takes_nobody_who_is_being_asked_along() {
     scene.wait(20_000_000);
 
     assert_eq!(while_asked, []);
-    assert_eq!(asked(&scene), [Trigger::DirectAddress, Trigger::Lull]);
+    assert_eq!(triggers_asked(&scene), [Trigger::DirectAddress, Trigger::Lull]);
 }
 
 #[test]
-fn that_a_channel_was_read_changes_nothing_of_its_conversation() {
+fn catching_up_changes_nothing_but_the_handled_number() {
     let mut scene = Scene::new(&Setup { companions: 2, ..ALONE });
     late(&mut scene, false, 0);
     let before = scene.conversation.clone();
@@ -75,10 +75,10 @@ fn late(scene: &mut Scene, is_address: bool, secs: u64) {
 }
 
 fn gate(scene: &Scene) -> &Gate {
-    scene.conversation.gate(&scene.cast[0]).expect("it is here")
+    scene.conversation.gate(&scene.cast[0]).expect("the companion is in the channel")
 }
 
-/// Why it was decided without a call, each time.
+/// The reasons of all decisions without a call.
 fn reasons(scene: &Scene) -> Vec<Reason> {
     let decided = scene.journal.iter().filter_map(|recorded| match &recorded.event {
         Event::Decided(decided) => decided.ticket.is_none().then_some(decided.reason),
@@ -87,7 +87,7 @@ fn reasons(scene: &Scene) -> Vec<Reason> {
     decided.collect()
 }
 
-fn asked(scene: &Scene) -> Vec<Trigger> {
+fn triggers_asked(scene: &Scene) -> Vec<Trigger> {
     let asked = scene.journal.iter().filter_map(|recorded| match &recorded.event {
         Event::Evaluated(evaluated) => Some(evaluated.trigger),
         _ => None,

@@ -1,4 +1,4 @@
-//! Journals of which a part was lost, and the loss was accepted.
+//! Journals that lost some of their events, where the operator accepted the loss.
 
 use super::super::super::event::RoundOpened;
 use super::super::super::message::Address;
@@ -8,7 +8,7 @@ use super::scene::{Scene, Setup, plain};
 const PAIR: Setup = Setup { companions: 2, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
 
 #[test]
-fn a_round_that_names_somebody_who_never_joined_ends_with_those_who_are_here() {
+fn a_round_with_a_companion_that_never_joined_ends_with_the_companions_in_the_channel() {
     let mut scene = Scene::new(&PAIR);
     open_round(&mut scene, &["aria", "zoe"]);
 
@@ -21,10 +21,10 @@ fn a_round_that_names_somebody_who_never_joined_ends_with_those_who_are_here() {
 }
 
 #[test]
-fn somebody_who_never_joined_is_not_selected_though_its_wish_is_on_record() {
+fn a_companion_that_never_joined_is_not_selected_even_if_its_wish_is_on_record() {
     let mut scene = Scene::new(&PAIR);
     scene.say(Address { companions: ["aria".into()].into(), others: false }, false, false);
-    let opened = scene.conversation.round.take().expect("two are here");
+    let opened = scene.conversation.round.take().expect("two companions are in the channel");
     let wishes = ["yan", "zoe"].map(|lost| {
         let vote = Vote { importance: 10.0, ..plain(Verdict::Yes) };
         State::voted(&vote, lost.into(), opened.message_id(), true)
@@ -38,7 +38,7 @@ fn somebody_who_never_joined_is_not_selected_though_its_wish_is_on_record() {
     assert_eq!(scene.conversation.floor().map(|floor| floor.companion.as_str()), Some("aria"));
 }
 
-/// What an earlier life put on record before that of who is here was lost.
+/// Journals the opening of a round, as if the events about its companions had been lost.
 fn open_round(scene: &mut Scene, asked: &[&str]) {
     let opened = RoundOpened {
         message: Seq(1),

@@ -1,15 +1,15 @@
-//! Somebody addresses companions more often than `gate.addresses_per_minute` allows (three times, here).
+//! A person addresses companions more often than `gate.addresses_per_minute` allows (three times in these tests).
 
 use proptest::prelude::*;
 
 use super::super::*;
-use super::scene::{Act, Scene, Setup, plain, with_world, without_what_is_not_on_record};
+use super::scene::{Act, Scene, Setup, as_recorded, plain, with_world};
 
 const ALONE: Setup = Setup { companions: 1, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
 const TWO: Setup = Setup { companions: 2, ..ALONE };
 
 #[test]
-fn of_quick_addresses_those_within_the_budget_are_asked_about_and_the_others_declined_one_by_one() {
+fn quick_addresses_are_asked_about_within_the_budget_and_declined_one_by_one_over_it() {
     let mut scene = Scene::new(&ALONE);
 
     let calls: Vec<_> = (0..8).map(|_| scene.call("bob", "aria", true)).collect();
@@ -46,12 +46,12 @@ fn an_address_over_the_budget_neither_replaces_nor_declines_that_of_another_pers
         let floor = scene.conversation.floor().expect("aria answers");
         assert_eq!(floor.messages, [alices]);
         assert!(scene.conversation.window().entries().count() < 30, "declined messages leave the window");
-        is_folded_alike(&scene);
+        assert_fold_matches(&scene);
     }
 }
 
 #[test]
-fn an_address_over_the_budget_ends_no_quiet_and_counts_nothing() {
+fn an_address_over_the_budget_ends_no_lull_and_is_not_counted() {
     let mut scene = Scene::new(&ALONE);
     for _ in 0..3 {
         scene.call("bob", "aria", true);
@@ -68,11 +68,11 @@ fn an_address_over_the_budget_ends_no_quiet_and_counts_nothing() {
     scene.wait(6_000_000);
     let asked: Vec<_> = scene.conversation.open_questions().map(|(_, asked)| asked.trigger).collect();
     assert_eq!(asked, [Trigger::Lull]);
-    is_folded_alike(&scene);
+    assert_fold_matches(&scene);
 }
 
 #[test]
-fn to_those_whom_it_does_not_address_a_message_over_the_budget_is_like_any_other() {
+fn an_address_over_the_budget_is_an_ordinary_message_for_other_companions() {
     let mut scene = Scene::new(&TWO);
     for _ in 0..3 {
         scene.call("bob", "aria", true);
@@ -88,7 +88,7 @@ fn to_those_whom_it_does_not_address_a_message_over_the_budget_is_like_any_other
 
 proptest! {
     #[test]
-    fn whatever_one_person_says_the_address_of_another_is_asked_about(
+    fn the_address_of_one_person_is_asked_about_whatever_another_person_says(
         acts in prop::collection::vec(0_u8..6, 20..90),
         alices_turn in 0_usize..20,
     ) {
@@ -109,7 +109,7 @@ proptest! {
                     scene.act(&Act::Write(0));
                 }
             }
-            prop_assert_eq!(scene.folded(), without_what_is_not_on_record(&scene.conversation));
+            prop_assert_eq!(scene.folded(), as_recorded(&scene.conversation));
         }
 
         for _ in 0..3 {
@@ -127,7 +127,7 @@ proptest! {
 }
 
 #[test]
-fn a_call_before_a_restart_takes_the_place_of_one_after_it_that_is_over_the_budget() {
+fn after_a_restart_an_earlier_call_replaces_a_later_one_over_the_budget() {
     let mut scene = Scene::new(&ALONE);
     let alices = scene.call("alice", "aria", false);
     let bobs = scene.call("bob", "aria", false);
@@ -141,11 +141,11 @@ fn a_call_before_a_restart_takes_the_place_of_one_after_it_that_is_over_the_budg
     let outputs = with_world(&scene.settings, &scene.policies, &mut ledger, &mut 0, |world| resumed.resume(scene.now, world));
 
     let asked: Vec<_> = resumed.open_questions().map(|(_, asked)| asked.message).collect();
-    let declined: Vec<_> = outputs.iter().filter_map(declines).map(|decided| decided.messages.clone()).collect();
+    let declined: Vec<_> = outputs.iter().filter_map(declined_decision).map(|decided| decided.messages.clone()).collect();
     assert_eq!((asked, declined), (vec![alices], vec![vec![bobs]]));
 }
 
-fn declines(output: &Output) -> Option<&super::super::super::event::Decided> {
+fn declined_decision(output: &Output) -> Option<&super::super::super::event::Decided> {
     match output {
         Output::Made(made) => match &made.event {
             Event::Decided(decided) if decided.decision == Decision::No => Some(decided),
@@ -156,18 +156,18 @@ fn declines(output: &Output) -> Option<&super::super::super::event::Decided> {
 }
 
 fn declined(scene: &Scene, companion: &str) -> Vec<(Reason, Vec<Seq>)> {
-    let is_its = |companions: &[CompanionId]| companions.iter().any(|id| id.as_str() == companion);
+    let includes_it = |companions: &[CompanionId]| companions.iter().any(|id| id.as_str() == companion);
     let decided = scene.journal.iter().filter_map(|recorded| match &recorded.event {
-        Event::Decided(decided) if is_its(&decided.companions) => Some((decided.reason, decided.messages.clone())),
+        Event::Decided(decided) if includes_it(&decided.companions) => Some((decided.reason, decided.messages.clone())),
         _ => None,
     });
     decided.collect()
 }
 
 fn gate<'a>(scene: &'a Scene, companion: &str) -> &'a Gate {
-    scene.conversation.gate(&companion.into()).expect("it is here")
+    scene.conversation.gate(&companion.into()).expect("the companion is in the channel")
 }
 
-fn is_folded_alike(scene: &Scene) {
-    assert_eq!(scene.folded(), without_what_is_not_on_record(&scene.conversation));
+fn assert_fold_matches(scene: &Scene) {
+    assert_eq!(scene.folded(), as_recorded(&scene.conversation));
 }

@@ -1,19 +1,19 @@
-//! What must hold for rooms of several companions and for external ones, whatever the models say, and whenever they say it.
+//! Properties of rooms with several or external companions, whatever the models answer, and whenever they do.
 //!
-//! That at most one companion has the floor, that a companion which ended the conversation never speaks, that companions never go on for
-//! longer than they may without a human, and that a round ends by its deadline is asserted in every step of every scene.
+//! Every step of every scene asserts that at most one companion has the floor, that a companion which ended the conversation never speaks, that
+//! companions make no more statements than allowed without a human, and that a round ends by its deadline.
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use super::super::super::message::Address;
 use super::super::*;
-use super::scene::{Act, Scene, Setup, acts, plain, without_what_is_not_on_record};
+use super::scene::{Act, Scene, Setup, acts, as_recorded, plain};
 
 fn setups() -> impl Strategy<Value = Setup> {
     let judge = prop_oneof![Just("lexical"), Just("model"), Just("both")];
-    let who = (1_usize..=5, prop::bool::weighted(0.4));
-    (who, judge, prop::option::weighted(0.3, 1_u32..5), 1_u32..=4, any::<bool>()).prop_map(
+    let cast = (1_usize..=5, prop::bool::weighted(0.4));
+    (cast, judge, prop::option::weighted(0.3, 1_u32..5), 1_u32..=4, any::<bool>()).prop_map(
         |((companions, external), judge, max_turns, streak, equal_timeouts)| Setup {
             companions,
             judge,
@@ -25,7 +25,7 @@ fn setups() -> impl Strategy<Value = Setup> {
     )
 }
 
-/// The same rooms at every run; `PROPTEST_RNG_SEED` and `PROPTEST_CASES` give others.
+/// Every run tests the same rooms. `PROPTEST_RNG_SEED` and `PROPTEST_CASES` select others.
 fn config() -> ProptestConfig {
     let config = ProptestConfig::default();
     let rng_seed = if config.rng_seed == RngSeed::Random { RngSeed::Fixed(1) } else { config.rng_seed };
@@ -36,7 +36,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn nobody_is_asked_twice_at_once_and_every_message_settles_once_for_every_companion(setup in setups(), acts in acts()) {
+    fn no_companion_has_two_questions_at_once_and_every_message_settles_once_for_each(setup in setups(), acts in acts()) {
         let mut scene = Scene::new(&setup);
 
         for act in &acts {
@@ -47,12 +47,12 @@ proptest! {
     }
 
     #[test]
-    fn the_journal_gives_the_conversation_again(setup in setups(), acts in acts()) {
+    fn a_fold_of_the_journal_restores_the_conversation(setup in setups(), acts in acts()) {
         let mut scene = Scene::new(&setup);
 
         for act in &acts {
             scene.act(act);
-            prop_assert_eq!(scene.folded(), without_what_is_not_on_record(&scene.conversation), "after {:?}", act);
+            prop_assert_eq!(scene.folded(), as_recorded(&scene.conversation), "after {:?}", act);
         }
     }
 
@@ -66,11 +66,11 @@ proptest! {
         let written = serde_json::to_string(&scene.conversation).unwrap();
         let read: Conversation = serde_json::from_str(&written).unwrap();
 
-        prop_assert_eq!(read, without_what_is_not_on_record(&scene.conversation));
+        prop_assert_eq!(read, as_recorded(&scene.conversation));
     }
 
     #[test]
-    fn after_the_last_human_message_the_room_falls_silent_whatever_the_models_say(
+    fn after_the_last_human_message_the_room_falls_silent_whatever_the_models_answer(
         setup in setups(),
         before in acts(),
         endless in prop::collection::vec((any::<u8>(), 0_u8..=10, any::<bool>()), 1..40),
@@ -80,14 +80,14 @@ proptest! {
         for act in &before {
             scene.act(act);
         }
-        for whom in 0..setup.companions {
-            scene.act(&Act::Join(whom as u8));
+        for target in 0..setup.companions {
+            scene.act(&Act::Join(target as u8));
         }
-        scene.act(&Act::Pause { whom: None, paused: false });
+        scene.act(&Act::Pause { target: None, paused: false });
         scene.say(Address { companions: scene.cast.clone(), others: false }, false, false);
-        let said = scene.statements;
+        let statements_before = scene.statements;
 
-        // Everybody always wants to speak, and says it again and again.
+        // Every companion always wants to speak, and repeats itself.
         for round in 0..400 {
             let (whose, importance, selected) = endless[round % endless.len()];
             let vote = Vote { importance: importance.into(), selected, ..plain(Verdict::Yes) };
@@ -97,18 +97,18 @@ proptest! {
             scene.wait(25_000_000);
         }
 
-        // One that was selected before the last human message may still speak.
-        prop_assert!(scene.statements - said <= u64::from(setup.streak) + 1, "{} statements", scene.statements - said);
-        prop_assert!(scene.conversation.is_at_rest(), "after ten thousand seconds there is still something going on");
+        // A companion that was selected before the last human message may still speak.
+        prop_assert!(scene.statements - statements_before <= u64::from(setup.streak) + 1, "{} statements", scene.statements - statements_before);
+        prop_assert!(scene.conversation.is_at_rest(), "after ten thousand seconds the room is still not at rest");
     }
 
     #[test]
-    fn whatever_happened_an_unsettled_message_is_considered_in_the_end(setup in setups(), acts in acts()) {
+    fn every_unsettled_message_is_considered_in_the_end(setup in setups(), acts in acts()) {
         let mut scene = Scene::new(&setup);
         for act in &acts {
             scene.act(act);
         }
-        scene.act(&Act::Pause { whom: None, paused: false });
+        scene.act(&Act::Pause { target: None, paused: false });
 
         for _ in 0..60 {
             for whose in 0..5 {
@@ -140,37 +140,37 @@ proptest! {
         let now = scene.now + Duration::from_micros(away);
         let outputs = scene.with_world(|world| resumed.resume(now, world));
 
-        let lived = &scene.conversation;
+        let original = &scene.conversation;
         let begins_to_speak = outputs.iter().any(|output| matches!(output, Output::Made(made) if matches!(made.event, Event::ReplyOwed { .. })));
-        if let Some(floor) = lived.floor() {
+        if let Some(floor) = original.floor() {
             prop_assert_eq!(resumed.floor().map(|floor| floor.ticket), Some(floor.ticket));
             prop_assert!(!begins_to_speak);
         }
-        if let Some(turn) = lived.turn() {
+        if let Some(turn) = original.turn() {
             let waits = resumed.turn().map(|turn| &turn.candidate.companion);
             let speaks = resumed.floor().map(|floor| &floor.companion);
             prop_assert_eq!(waits.or(speaks), Some(&turn.candidate.companion));
         }
         for (companion, _) in resumed.open_questions() {
             let is_alone = resumed.round().is_none();
-            prop_assert!(is_alone || resumed.round().is_some_and(|round| round.awaits(companion)), "{companion} is asked for no round");
+            prop_assert!(is_alone || resumed.round().is_some_and(|round| round.awaits(companion)), "{companion} is asked outside the round");
         }
         if let Some(round) = resumed.round() {
             prop_assert!(round.deadline > resumed.clock(), "nobody has time to answer again");
         }
         let is_watched = resumed.floor().is_some() || resumed.open_questions().next().is_some() || resumed.wake_at().is_some();
-        prop_assert!(is_watched || resumed.open_judgement().is_some() || resumed.is_at_rest(), "messages that nothing will ever look at");
+        prop_assert!(is_watched || resumed.open_judgement().is_some() || resumed.is_at_rest(), "nothing will ever consider the unsettled messages");
     }
 }
 
 #[test]
-fn what_was_accepted_beyond_a_buffer_while_nobody_was_there_settles_as_overflow() {
+fn messages_accepted_while_no_process_ran_settle_as_overflow_beyond_a_full_buffer() {
     let setup = Setup { companions: 2, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
     let mut scene = Scene::new(&setup);
     for _ in 0..30 {
         scene.say(Address { companions: ["aria".into()].into(), others: false }, false, false);
     }
-    scene.journal.retain(|recorded| recorded.event.is_heard());
+    scene.journal.retain(|recorded| recorded.event.is_inbound());
 
     let mut resumed = scene.folded();
     scene.with_world(|world| resumed.resume(scene.now, world));
@@ -181,7 +181,7 @@ fn what_was_accepted_beyond_a_buffer_while_nobody_was_there_settles_as_overflow(
 }
 
 #[test]
-fn what_a_message_opened_again_is_on_record_though_the_server_died_in_between() {
+fn a_reopened_stage_is_recorded_even_if_the_server_died_in_between() {
     let setup = Setup { companions: 2, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
     let mut scene = Scene::new(&setup);
     let to_aria = || Address { companions: ["aria".into()].into(), others: false };
@@ -190,46 +190,46 @@ fn what_a_message_opened_again_is_on_record_though_the_server_died_in_between() 
     scene.say(to_aria(), false, false);
     scene.answer(0, Vote { closing: Stage::Terminal, ..plain(Verdict::No) });
     scene.say(to_aria(), false, false);
-    let heard = scene.conversation.handled();
-    let lived = scene.journal.iter().filter(|recorded| recorded.event == opened_again).count();
+    let newest = scene.conversation.handled();
+    let recorded_before = scene.journal.iter().filter(|recorded| recorded.event == opened_again).count();
 
-    scene.journal.retain(|recorded| recorded.event.is_heard() || recorded.handled < heard);
+    scene.journal.retain(|recorded| recorded.event.is_inbound() || recorded.handled < newest);
     let mut resumed = scene.folded();
     let outputs = scene.with_world(|world| resumed.resume(scene.now, world));
     let again = scene.with_world(|world| resumed.resume(scene.now, world));
 
-    let told = |outputs: &[Output]| {
+    let reopened_events = |outputs: &[Output]| {
         outputs.iter().filter(|output| matches!(output, Output::Made(made) if made.event == opened_again)).count()
     };
-    assert_eq!((lived, told(&outputs), told(&again)), (1, 1, 0));
+    assert_eq!((recorded_before, reopened_events(&outputs), reopened_events(&again)), (1, 1, 0));
 }
 
 #[test]
-fn whoever_left_before_a_crash_is_not_opened_again_after_it() {
+fn a_companion_that_left_before_a_crash_is_not_reopened_after_it() {
     let setup = Setup { companions: 2, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
     let mut scene = Scene::new(&setup);
     let to_aria = || Address { companions: ["aria".into()].into(), others: false };
     scene.say(to_aria(), false, false);
     scene.answer(0, Vote { closing: Stage::Terminal, ..plain(Verdict::No) });
     scene.say(to_aria(), false, false);
-    let heard = scene.conversation.handled();
-    scene.journal.retain(|recorded| recorded.event.is_heard() || recorded.handled < heard);
-    let goes = |event| {
+    let newest = scene.conversation.handled();
+    scene.journal.retain(|recorded| recorded.event.is_inbound() || recorded.handled < newest);
+    let resume_after = |event| {
         let mut resumed = scene.folded();
         scene.with_world(|world| {
-            resumed.fold(&Recorded { seq: heard.next(), at: scene.now, handled: heard.next(), turn: None, event }, world);
+            resumed.fold(&Recorded { seq: newest.next(), at: scene.now, handled: newest.next(), turn: None, event }, world);
             resumed.resume(scene.now, world)
         })
     };
 
-    let outputs = [goes(Event::Left { companion: "aria".into() }), goes(Event::Cleared)].concat();
+    let outputs = [resume_after(Event::Left { companion: "aria".into() }), resume_after(Event::Cleared)].concat();
 
-    let is_told = |output: &Output| matches!(output, Output::Made(made) if matches!(made.event, Event::StageChanged { .. }));
-    assert!(!outputs.iter().any(is_told), "{outputs:?}");
+    let is_reopening = |output: &Output| matches!(output, Output::Made(made) if matches!(made.event, Event::StageChanged { .. }));
+    assert!(!outputs.iter().any(is_reopening), "{outputs:?}");
 }
 
 #[test]
-fn a_statement_that_was_set_aside_is_not_made_again() {
+fn a_statement_that_became_a_dead_letter_is_not_made_again() {
     let setup = Setup { companions: 1, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
     let mut scene = Scene::new(&setup);
     scene.say(Address { companions: ["aria".into()].into(), others: false }, false, false);
@@ -237,9 +237,9 @@ fn a_statement_that_was_set_aside_is_not_made_again() {
     let owed = scene.conversation.floor().map(|floor| floor.ticket);
     let mut resumed = scene.folded();
     scene.act(&Act::Write(0));
-    let statement = scene.journal.last().cloned().expect("it was said");
+    let statement = scene.journal.last().cloned().expect("a statement was posted");
 
-    resumed.pass_over(&statement);
+    resumed.skip(&statement);
     scene.with_world(|world| resumed.resume(scene.now, world));
 
     assert!(owed.is_some() && matches!(statement.event, Event::Said { reply, .. } if reply == owed));

@@ -1,4 +1,4 @@
-//! A channel, its journal, and everything that is lived through there; what must hold at every moment is asserted in every step.
+//! A channel with its journal, driven by random acts. Every step asserts the properties that must always hold.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,10 +9,10 @@ use super::super::super::event::order_of_handling;
 use super::super::super::message::{Address, Author, Message, Modality, Role};
 use super::super::*;
 
-/// So that no two turns have the same id.
+/// The next turn id, so that no two turns share one.
 static TURNS: AtomicU64 = AtomicU64::new(1);
 
-/// Something that may happen next. A number picks whom or what it concerns.
+/// A possible next act. A number selects the companion or the message.
 #[derive(Clone, Debug)]
 pub(super) enum Act {
     Say {
@@ -24,12 +24,12 @@ pub(super) enum Act {
     },
     CatchUp,
     Wait(u64),
-    /// Time passes, and nobody is woken meanwhile.
+    /// Time passes without a wake-up.
     Stall(u64),
-    /// Time passes, and then another process goes on from the record.
+    /// Time passes, and then another process continues from the journal.
     Restart(u64),
     Answer {
-        whose: u8,
+        index: u8,
         verdict: Verdict,
         importance: u8,
         selected: bool,
@@ -43,7 +43,7 @@ pub(super) enum Act {
     Edit(u8),
     Delete(u8),
     Pause {
-        whom: Option<u8>,
+        target: Option<u8>,
         paused: bool,
     },
     Clear,
@@ -51,7 +51,7 @@ pub(super) enum Act {
     Join(u8),
 }
 
-/// Who is there, and under which rules.
+/// The companions of a channel, and the settings.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) companions: usize,
@@ -59,7 +59,7 @@ pub(super) struct Setup {
     pub(super) max_turns: Option<u32>,
     pub(super) streak: u32,
     pub(super) equal_timeouts: bool,
-    /// The last of them is played by a program outside.
+    /// Whether the last companion is external.
     pub(super) external: bool,
 }
 
@@ -72,9 +72,9 @@ pub(super) fn acts() -> impl Strategy<Value = Vec<Act>> {
         1 => Just(Stage::Terminal),
     ];
     let answer = (any::<u8>(), verdict, 0_u8..=10, prop::bool::weighted(0.2), closing).prop_map(
-        |(whose, verdict, importance, selected, closing)| Act::Answer { whose, verdict, importance, selected, closing },
+        |(index, verdict, importance, selected, closing)| Act::Answer { index, verdict, importance, selected, closing },
     );
-    let said = (
+    let say = (
         prop::option::weighted(0.25, any::<u8>()),
         prop::bool::weighted(0.2),
         prop::bool::weighted(0.1),
@@ -82,7 +82,7 @@ pub(super) fn acts() -> impl Strategy<Value = Vec<Act>> {
         prop::option::weighted(0.15, (3_u64..8_000).prop_map(Duration::from_secs)),
     );
     let act = prop_oneof![
-        10 => said.prop_map(|(to, elsewhere, voice, bot, late)| Act::Say { to, elsewhere, voice, bot, late }),
+        10 => say.prop_map(|(to, elsewhere, voice, bot, late)| Act::Say { to, elsewhere, voice, bot, late }),
         1 => Just(Act::CatchUp),
         6 => (0_u64..30_000_000).prop_map(Act::Wait),
         1 => (0_u64..2_000_000_000).prop_map(Act::Wait),
@@ -96,7 +96,7 @@ pub(super) fn acts() -> impl Strategy<Value = Vec<Act>> {
         1 => Just(Act::LateAnswer),
         1 => any::<u8>().prop_map(Act::Edit),
         1 => any::<u8>().prop_map(Act::Delete),
-        1 => (prop::option::of(any::<u8>()), prop::bool::weighted(0.3)).prop_map(|(whom, paused)| Act::Pause { whom, paused }),
+        1 => (prop::option::of(any::<u8>()), prop::bool::weighted(0.3)).prop_map(|(target, paused)| Act::Pause { target, paused }),
         1 => Just(Act::Clear),
         1 => any::<u8>().prop_map(Act::Leave),
         2 => any::<u8>().prop_map(Act::Join),
@@ -112,25 +112,25 @@ pub(super) struct Scene {
     pub(super) cast: Vec<CompanionId>,
     external: Option<CompanionId>,
     pub(super) policies: BTreeMap<CompanionId, InterjectionPolicy>,
-    /// Statements that were posted.
+    /// The number of posted statements.
     pub(super) statements: u64,
     ledger: Ledger,
     drawn: u8,
-    lives: BTreeMap<CompanionId, Life>,
-    /// Human messages so far, and how many there were when the speaker of today was selected.
-    humans: u64,
+    outcomes_by_companion: BTreeMap<CompanionId, Outcomes>,
+    /// The number of human messages so far, and the number when the current speaker was selected.
+    human_messages: u64,
     selected_at: Option<u64>,
-    run: u32,
+    statements_in_a_row: u32,
 }
 
-/// What became of the messages that one companion heard.
+/// The messages that one companion received, and their outcome.
 #[derive(Default)]
-struct Life {
-    heard: Vec<Seq>,
+struct Outcomes {
+    received: Vec<Seq>,
     settled: Vec<Seq>,
-    /// Addresses over the budget, each by itself.
+    /// Addresses over the budget, each declined alone.
     declined: Vec<Seq>,
-    gone: Vec<Seq>,
+    removed: Vec<Seq>,
     asked: Option<Ticket>,
 }
 
@@ -149,14 +149,14 @@ impl Scene {
             journal: Vec::new(),
             now: Moment::ZERO + Duration::from_secs(10_000),
             settings: settings(setup),
-            lives: cast.iter().map(|companion| (companion.clone(), Life::default())).collect(),
+            outcomes_by_companion: cast.iter().map(|companion| (companion.clone(), Outcomes::default())).collect(),
             policies,
             statements: 0,
             ledger: Ledger::default(),
             drawn: 0,
-            humans: 0,
+            human_messages: 0,
             selected_at: None,
-            run: 0,
+            statements_in_a_row: 0,
             external: None,
             cast,
         };
@@ -176,16 +176,16 @@ impl Scene {
                 let to = to.map(|to| self.member(to)).into_iter().collect();
                 self.say_late(by, Address { companions: to, others: *elsewhere }, *voice, *bot, *late);
             }
-            Act::CatchUp => self.hear(Event::CaughtUp { read: 1, missed: None }),
+            Act::CatchUp => self.receive(Event::CaughtUp { read: 1, missed: None }),
             Act::Wait(micros) => self.wait(*micros),
             Act::Restart(micros) => self.restart(Duration::from_micros(*micros)),
             Act::Stall(micros) => self.now = self.now + Duration::from_micros(*micros),
-            Act::Answer { whose, verdict, importance, selected, closing } => {
+            Act::Answer { index, verdict, importance, selected, closing } => {
                 let vote = Vote { closing: *closing, selected: *selected, importance: (*importance).into(), ..plain(*verdict) };
-                self.answer(*whose, vote);
+                self.answer(*index, vote);
             }
-            Act::Error(whose) => {
-                if let Some(ticket) = self.question(*whose) {
+            Act::Error(index) => {
+                if let Some(ticket) = self.question(*index) {
                     self.step(Input::Unanswered { ticket, error: "timeout".into() });
                 }
             }
@@ -215,34 +215,34 @@ impl Scene {
             }
             Act::Edit(which) => {
                 if let Some(message) = self.pick(*which) {
-                    self.hear(Event::Edited { message, text: "changed".into() });
+                    self.receive(Event::Edited { message, text: "changed".into() });
                 }
             }
             Act::Delete(which) => {
                 if let Some(message) = self.pick(*which) {
-                    self.lives.values_mut().for_each(|life| life.gone.push(message));
+                    self.outcomes_by_companion.values_mut().for_each(|outcomes| outcomes.removed.push(message));
                     let only = self.conversation.floor().filter(|floor| floor.messages == [message]).map(|floor| floor.ticket);
-                    self.hear(Event::Deleted { messages: vec![message] });
+                    self.receive(Event::Deleted { messages: vec![message] });
                     let floor = self.conversation.floor().map(|floor| floor.ticket);
-                    assert!(only.is_none() || floor != only, "nothing is left that {only:?} answers");
+                    assert!(only.is_none() || floor != only, "nothing is left for reply {only:?} to answer");
                 }
             }
-            Act::Pause { whom, paused } => {
-                let companion = whom.map(|whom| self.member(whom));
-                self.hear(Event::Paused { companion, paused: *paused });
+            Act::Pause { target, paused } => {
+                let companion = target.map(|target| self.member(target));
+                self.receive(Event::Paused { companion, paused: *paused });
             }
             Act::Clear => {
                 self.cast.clone().iter().for_each(|companion| self.forget_unsettled(companion));
-                self.run = 0;
-                self.hear(Event::Cleared);
+                self.statements_in_a_row = 0;
+                self.receive(Event::Cleared);
             }
-            Act::Leave(whom) => {
-                let companion = self.member(*whom);
+            Act::Leave(target) => {
+                let companion = self.member(*target);
                 self.forget_unsettled(&companion);
-                self.hear(Event::Left { companion });
+                self.receive(Event::Left { companion });
             }
-            Act::Join(whom) => {
-                let companion = self.member(*whom);
+            Act::Join(target) => {
+                let companion = self.member(*target);
                 self.join(companion);
             }
         }
@@ -252,18 +252,18 @@ impl Scene {
         self.say_late("ana", address, voice, bot, None);
     }
 
-    /// Says what is heard only so much later.
+    /// Sends a message that arrives late by this duration.
     pub(super) fn say_late(&mut self, by: &str, address: Address, voice: bool, bot: bool, late: Option<Duration>) {
         let role = if bot { Role::Bot } else { Role::Person };
         if !bot {
-            self.humans += 1;
-            self.run = 0;
+            self.human_messages += 1;
+            self.statements_in_a_row = 0;
         }
         let message = message(by, role, voice, address);
-        self.hear(Event::Said { message, reply_to: None, reply: None, said_at: late.map(|late| self.now - late) });
+        self.receive(Event::Said { message, reply_to: None, reply: None, said_at: late.map(|late| self.now - late) });
     }
 
-    /// Somebody calls a companion. With `handled` false, the process dies before it handles that.
+    /// A person calls a companion. With `handled` false, the process dies before it handles the message.
     pub(super) fn call(&mut self, by: &str, companion: &str, handled: bool) -> Seq {
         let address = Address { companions: vec![companion.into()], others: false };
         if handled {
@@ -274,33 +274,33 @@ impl Scene {
             let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
             self.journal.push(Recorded { seq, at: self.now, handled: seq, turn: None, event });
         }
-        let is_said = |recorded: &&Recorded| matches!(recorded.event, Event::Said { .. });
-        self.journal.iter().rfind(is_said).expect("it was just said").seq
+        let is_message = |recorded: &&Recorded| matches!(recorded.event, Event::Said { .. });
+        self.journal.iter().rfind(is_message).expect("a message was just recorded").seq
     }
 
-    /// Time passes; whatever is due on the way is woken at its moment.
+    /// Time passes. Deadlines on the way are woken at their moments.
     pub(super) fn wait(&mut self, micros: u64) {
         let until = self.now + Duration::from_micros(micros);
         let mut at_once = 0;
         while let Some(due) = self.conversation.wake_at().filter(|due| *due <= until) {
             at_once = if due > self.now { 0 } else { at_once + 1 };
-            assert!(at_once < 20, "woken for the same moment again and again");
+            assert!(at_once < 20, "woken twenty times for the same moment");
             self.now = self.now.max(due);
             self.step(Input::Woken);
             let deadline = self.conversation.round().map(|round| round.deadline);
-            assert!(deadline.is_none_or(|deadline| deadline > self.now), "a round went on past its deadline");
+            assert!(deadline.is_none_or(|deadline| deadline > self.now), "a round is open after its deadline");
             let due = self.conversation.floor().filter(|floor| !floor.is_posting).and_then(|floor| floor.due_at);
-            assert!(due.is_none_or(|due| due > self.now), "words were waited for too long");
+            assert!(due.is_none_or(|due| due > self.now), "an external companion has the floor after its deadline");
         }
         self.now = until;
     }
 
-    /// A question is answered; an external companion votes.
-    pub(super) fn answer(&mut self, whose: u8, vote: Vote) {
-        let Some(ticket) = self.question(whose) else { return };
-        let asked = self.conversation.open_questions().find(|(_, evaluation)| evaluation.ticket == ticket);
+    /// Answers a question. For an external companion, submits its vote.
+    pub(super) fn answer(&mut self, index: u8, vote: Vote) {
+        let Some(ticket) = self.question(index) else { return };
+        let question = self.conversation.open_questions().find(|(_, evaluation)| evaluation.ticket == ticket);
         let external =
-            asked.map(|(companion, _)| companion.clone()).filter(|companion| self.external.as_ref() == Some(companion));
+            question.map(|(companion, _)| companion.clone()).filter(|companion| self.external.as_ref() == Some(companion));
         match (external, self.conversation.round()) {
             (Some(external), Some(round)) => {
                 let vote = State::voted(&vote, external, round.message_id(), false);
@@ -313,34 +313,34 @@ impl Scene {
 
     fn join(&mut self, companion: CompanionId) {
         let external = self.external.as_ref() == Some(&companion);
-        self.hear(Event::Joined { companion, external });
+        self.receive(Event::Joined { companion, external });
     }
 
-    /// Every message that a companion heard settled once and in order, or was declined by itself, or is still to be read, or was taken away.
+    /// Asserts that every message that a companion received settled once and in order, or was declined alone, or is unsettled, or was deleted.
     pub(super) fn check_every_message_settles_once(&self) {
-        for (companion, life) in &self.lives {
+        for (companion, outcomes) in &self.outcomes_by_companion {
             assert!(
-                life.settled.is_sorted_by(|one, next| one < next),
+                outcomes.settled.is_sorted_by(|one, next| one < next),
                 "{companion} settled twice or out of order: {:?}",
-                life.settled
+                outcomes.settled
             );
             if self.conversation.gate(companion).is_none() {
                 continue;
             }
             let unsettled: Vec<_> = self.conversation.buffer(companion).map(|entry| entry.seq).collect();
             assert!(unsettled.len() <= self.settings.gate.max_buffer);
-            for seq in &life.heard {
-                let times = [&life.settled, &life.declined].map(|done| done.iter().filter(|other| *other == seq).count());
+            for seq in &outcomes.received {
+                let times = [&outcomes.settled, &outcomes.declined].map(|done| done.iter().filter(|other| *other == seq).count());
                 assert!(times.iter().sum::<usize>() <= 1, "{seq} is settled {times:?} times for {companion}");
                 let is_settled = times != [0, 0];
-                let is_kept = unsettled.contains(seq);
-                assert!(is_settled || is_kept || life.gone.contains(seq), "{seq} was lost for {companion}");
-                assert!(!(is_settled && is_kept), "{seq} is settled and still to be read by {companion}");
+                let is_unsettled = unsettled.contains(seq);
+                assert!(is_settled || is_unsettled || outcomes.removed.contains(seq), "{seq} was lost for {companion}");
+                assert!(!(is_settled && is_unsettled), "{seq} is settled and unsettled for {companion}");
             }
         }
     }
 
-    /// The conversation as the journal gives it again, brought to the same moment.
+    /// The conversation as a fold of the journal restores it.
     pub(super) fn folded(&self) -> Conversation {
         let mut journal = self.journal.clone();
         order_of_handling(&mut journal);
@@ -362,9 +362,9 @@ impl Scene {
         self.cast[usize::from(which) % self.cast.len()].clone()
     }
 
-    fn question(&self, whose: u8) -> Option<Ticket> {
+    fn question(&self, index: u8) -> Option<Ticket> {
         let open: Vec<_> = self.conversation.open_questions().map(|(_, evaluation)| evaluation.ticket).collect();
-        open.get(usize::from(whose) % open.len().max(1)).copied()
+        open.get(usize::from(index) % open.len().max(1)).copied()
     }
 
     fn pick(&self, which: u8) -> Option<Seq> {
@@ -375,29 +375,29 @@ impl Scene {
     fn forget_unsettled(&mut self, companion: &CompanionId) {
         if self.conversation.gate(companion).is_some() {
             let unsettled: Vec<_> = self.conversation.buffer(companion).map(|entry| entry.seq).collect();
-            self.life(companion).gone.extend(unsettled);
+            self.outcomes(companion).removed.extend(unsettled);
         }
     }
 
-    fn life(&mut self, companion: &CompanionId) -> &mut Life {
-        self.lives.get_mut(companion).expect("one of the cast")
+    fn outcomes(&mut self, companion: &CompanionId) -> &mut Outcomes {
+        self.outcomes_by_companion.get_mut(companion).expect("the companion is one of the cast")
     }
 
-    fn hear(&mut self, event: Event) {
+    fn receive(&mut self, event: Event) {
         let seq = Seq(self.journal.len() as u64 + 1);
         if let Event::Said { message, .. } = &event {
-            for (companion, life) in &mut self.lives {
+            for (companion, outcomes) in &mut self.outcomes_by_companion {
                 if self.conversation.gate(companion).is_some() && !message.is_by(companion) {
-                    life.heard.push(seq);
+                    outcomes.received.push(seq);
                 }
             }
         }
         let recorded = Recorded { seq, at: self.now, handled: seq, turn: None, event };
         self.journal.push(recorded.clone());
-        self.step(Input::Heard(Box::new(recorded)));
+        self.step(Input::Inbound(Box::new(recorded)));
     }
 
-    /// The process dies, and the next one goes on from what is on record, so much later.
+    /// The process dies, and the next one continues from the journal after this duration.
     pub(super) fn restart(&mut self, away: Duration) {
         let mut resumed = Conversation::default();
         let mut ledger = Ledger::default();
@@ -412,31 +412,31 @@ impl Scene {
         });
         self.conversation = resumed;
         self.ledger = ledger;
-        self.take(outputs);
+        self.handle_outputs(outputs);
     }
 
     fn step(&mut self, input: Input) {
         let outputs = with_world(&self.settings, &self.policies, &mut self.ledger, &mut self.drawn, |world| {
             self.conversation.step(self.now, input, world)
         });
-        self.take(outputs);
+        self.handle_outputs(outputs);
     }
 
-    fn take(&mut self, outputs: Vec<Output>) {
+    fn handle_outputs(&mut self, outputs: Vec<Output>) {
         let at = self.conversation.clock();
         let mut posts = Vec::new();
         for output in outputs {
             match output {
                 Output::Made(made) => {
                     let Made { handled, turn, event } = *made;
-                    self.notice(&event);
+                    self.observe(&event);
                     let seq = Seq(self.journal.len() as u64 + 1);
                     self.journal.push(Recorded { seq, at, handled, turn, event });
                 }
                 Output::Post(posting) => posts.push((posting.companion, posting.ticket, posting.text)),
                 Output::Cancel { ticket } => {
-                    for life in self.lives.values_mut() {
-                        life.asked.take_if(|asked| *asked == ticket);
+                    for outcomes in self.outcomes_by_companion.values_mut() {
+                        outcomes.asked.take_if(|asked| *asked == ticket);
                     }
                 }
                 _ => {}
@@ -444,8 +444,14 @@ impl Scene {
         }
         let conversation = &self.conversation;
         let holders = [conversation.round.is_some(), conversation.turn.is_some(), conversation.floor.is_some()];
-        assert!(holders.iter().filter(|is_held| **is_held).count() <= 1, "a round is open while somebody has the floor");
-        assert!(conversation.floor().is_none_or(|floor| !floor.messages.is_empty()), "somebody speaks about nothing");
+        assert!(
+            holders.iter().filter(|is_held| **is_held).count() <= 1,
+            "two of an open round, a selected companion and a floor exist at once"
+        );
+        assert!(
+            conversation.floor().is_none_or(|floor| !floor.messages.is_empty()),
+            "a companion owes a statement that answers nothing"
+        );
         for (companion, ticket, text) in posts {
             self.post(companion, ticket, text);
         }
@@ -456,44 +462,48 @@ impl Scene {
         let message =
             Message { id: None, from, text, modality: Modality::Text, lull_endpoint: false, address: Address::default() };
         self.statements += 1;
-        if self.selected_at.take() == Some(self.humans) {
-            self.run += 1;
+        if self.selected_at.take() == Some(self.human_messages) {
+            self.statements_in_a_row += 1;
         }
-        assert!(self.run <= self.settings.turn_taking.max_companion_streak, "companions went on without a human");
-        self.hear(Event::Said { message, reply_to: None, reply: Some(ticket), said_at: None });
+        assert!(
+            self.statements_in_a_row <= self.settings.turn_taking.max_companion_streak,
+            "companions made too many statements without a human"
+        );
+        self.receive(Event::Said { message, reply_to: None, reply: Some(ticket), said_at: None });
     }
 
-    fn notice(&mut self, event: &Event) {
+    fn observe(&mut self, event: &Event) {
         match event {
             Event::Evaluated(evaluated) => {
-                let life = self.lives.get_mut(&evaluated.companion).expect("one of the cast");
-                assert_eq!(life.asked, None, "{} was asked twice at once", evaluated.companion);
-                life.asked = Some(evaluated.ticket);
+                let outcomes =
+                    self.outcomes_by_companion.get_mut(&evaluated.companion).expect("the companion is one of the cast");
+                assert_eq!(outcomes.asked, None, "{} was asked twice at once", evaluated.companion);
+                outcomes.asked = Some(evaluated.ticket);
             }
             Event::Decided(decided) => {
                 for companion in &decided.companions {
                     let asked =
                         self.conversation.gate(companion).and_then(|gate| gate.evaluation).map(|evaluation| evaluation.ticket);
-                    let life = self.lives.get_mut(companion).expect("one of the cast");
-                    life.asked.take_if(|asked| Some(*asked) == decided.ticket);
+                    let outcomes = self.outcomes_by_companion.get_mut(companion).expect("the companion is one of the cast");
+                    outcomes.asked.take_if(|asked| Some(*asked) == decided.ticket);
                     if decided.decision == Decision::No {
-                        let done = if decided.settles_by_cursor() { &mut life.settled } else { &mut life.declined };
+                        let done = if decided.settles_by_cursor() { &mut outcomes.settled } else { &mut outcomes.declined };
                         done.extend(&decided.messages);
                     }
                     if decided.reason == Reason::Stale {
-                        life.asked = life.asked.filter(|ticket| Some(*ticket) == asked);
+                        outcomes.asked = outcomes.asked.filter(|ticket| Some(*ticket) == asked);
                     }
                 }
             }
             Event::Unanswered { companion, ticket, .. } => {
-                self.life(companion).asked.take_if(|asked| asked == ticket);
+                self.outcomes(companion).asked.take_if(|asked| asked == ticket);
             }
-            Event::RoundClosed(closed) => self.selected_at = closed.selected.as_ref().map(|_| self.humans),
+            Event::RoundClosed(closed) => self.selected_at = closed.selected.as_ref().map(|_| self.human_messages),
             Event::ReplyOwed { companion, messages, .. } => {
                 let is_closed = self.conversation.gate(companion).is_some_and(Gate::is_closed);
-                assert!(!is_closed, "{companion} speaks though it has ended the conversation");
-                self.selected_at.get_or_insert(self.humans);
-                self.life(companion).settled.extend(messages);
+                assert!(!is_closed, "{companion} speaks after it has ended the conversation");
+                self.selected_at.get_or_insert(self.human_messages);
+                self.outcomes(companion).settled.extend(messages);
             }
             Event::ReplyFailed { .. } => self.selected_at = None,
             _ => {}
@@ -512,7 +522,7 @@ fn message(by: &str, role: Role, voice: bool, address: Address) -> Message {
     }
 }
 
-/// Small limits, so that they are met.
+/// Small limits, so that the tests reach them.
 fn settings(setup: &Setup) -> Settings {
     let mut overlay = serde_json::json!({
         "gate": {
@@ -562,7 +572,7 @@ pub(super) fn with_world<T>(
     })
 }
 
-pub(super) fn without_what_is_not_on_record(conversation: &Conversation) -> Conversation {
+pub(super) fn as_recorded(conversation: &Conversation) -> Conversation {
     let mut conversation = conversation.clone();
     if let Some(floor) = &mut conversation.floor {
         floor.is_posting = false;

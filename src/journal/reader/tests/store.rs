@@ -1,4 +1,4 @@
-//! A small store in memory, whose commits can be held up and can go wrong.
+//! A small store in memory whose commits a test can hold back or let fail.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard};
@@ -13,7 +13,7 @@ use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value, Write}
 pub(crate) struct TestStore {
     inner: Mutex<Inner>,
     is_held: watch::Sender<bool>,
-    /// Commits that wait do so in the order in which they came.
+    /// Waiting commits proceed in the order of their arrival.
     order: tokio::sync::Mutex<()>,
 }
 
@@ -31,27 +31,27 @@ impl TestStore {
         Self { inner: Mutex::default(), is_held: watch::Sender::new(false), order: tokio::sync::Mutex::default() }
     }
 
-    /// From now on commits wait.
+    /// Makes commits wait from now on.
     pub(crate) fn hold(&self) {
         self.is_held.send_replace(true);
     }
 
-    /// Commits wait no more.
+    /// Lets waiting commits proceed.
     pub(crate) fn release(&self) {
         self.is_held.send_replace(false);
     }
 
-    /// The next commit stores everything and answers this.
+    /// Makes the next commit store everything and return this error.
     pub(crate) fn fail_next(&self, error: StoreError) {
         self.inner().fault = Some(error);
     }
 
-    /// From now on these wards' keys cannot be scanned, and all others can.
+    /// Makes scans of these wards fail, and of no other.
     pub(crate) fn cannot_read(&self, wards: impl IntoIterator<Item = Ward>) {
         self.inner().unreadable = wards.into_iter().collect();
     }
 
-    /// The sizes of all groups committed.
+    /// The sizes of all groups that were committed.
     pub(crate) fn groups(&self) -> Vec<usize> {
         self.inner().groups.clone()
     }

@@ -92,7 +92,7 @@ struct Round<'a> {
 impl<'a> Room<'a> {
     fn read(&mut self, entry: &'a Committed) {
         let event = &entry.recorded.event;
-        if event.is_heard() && !matches!(event, Event::Said { .. }) {
+        if event.is_inbound() && !matches!(event, Event::Said { .. }) {
             self.owed.values_mut().for_each(|is_certain| *is_certain = false);
         }
         match &entry.recorded.event {

@@ -19,7 +19,7 @@ use super::*;
 type Series = BTreeMap<(String, BTreeMap<String, String>), f64>;
 
 #[tokio::test]
-async fn what_is_sent_is_what_is_read() {
+async fn exported_metrics_equal_the_exposition() {
     let collector = Collector::start().await;
     let metrics = collector.metrics();
     metrics.observe_process(&Ledger::default());
@@ -35,20 +35,20 @@ async fn what_is_sent_is_what_is_read() {
     shutdown(metrics, Duration::from_secs(5)).await;
     let sent = collector.sent();
 
-    // What goes on by itself between reading and sending.
-    let moves = |name: &String| name.starts_with("process.");
-    let [read, sent] = [read, sent].map(|series| series.into_iter().filter(|((name, _), _)| !moves(name)).collect::<Series>());
+    // These change between reading and sending.
+    let changes = |name: &String| name.starts_with("process.");
+    let [read, sent] = [read, sent].map(|series| series.into_iter().filter(|((name, _), _)| !changes(name)).collect::<Series>());
     assert_eq!(sent, read);
     assert!(sent.len() > 250, "{}", sent.len());
-    let of = |name: &str| sent.iter().filter(|((known, _), _)| known == name).map(|(_, value)| value).sum::<f64>();
+    let total = |name: &str| sent.iter().filter(|((other, _), _)| other == name).map(|(_, value)| value).sum::<f64>();
     assert_eq!(
-        ["tertulia.messages", "tertulia.model.cost", "tertulia.actors", "tertulia.store.size"].map(of),
+        ["tertulia.messages", "tertulia.model.cost", "tertulia.actors", "tertulia.store.size"].map(total),
         [3.0, 0.25, 1.0, 4_096.0]
     );
 }
 
 #[tokio::test]
-async fn an_endpoint_that_hangs_or_is_gone_holds_nobody_up() {
+async fn a_hanging_or_missing_endpoint_delays_nothing() {
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback is there");
     let hanging = format!("http://{}/v1/metrics", silent.local_addr().expect("it is bound"));
 
@@ -56,7 +56,7 @@ async fn an_endpoint_that_hangs_or_is_gone_holds_nobody_up() {
         let plan = MetricsPlan { endpoint, service_name: None };
         let metrics = Metrics::new(Resource::builder_empty().build(), Some(&plan)).expect("it starts");
         let provider = metrics.provider.clone();
-        // Nobody waits for what hangs.
+        // A hanging flush is not joined.
         let flushing = std::thread::spawn(move || drop(provider.force_flush()));
         let being_sent = if hangs { Some(silent.accept().await.expect("somebody sends")) } else { None };
         for _ in 0..1_000 {
@@ -74,7 +74,7 @@ async fn an_endpoint_that_hangs_or_is_gone_holds_nobody_up() {
     }
 }
 
-/// On a thread of its own, begun at once: the exporter's client blocks.
+/// Starts at once on a blocking thread, because the exporter's client blocks.
 fn shutdown(metrics: Metrics, within: Duration) -> impl Future<Output = ()> {
     let ending = tokio::task::spawn_blocking(move || metrics.shutdown(within));
     async { ending.await.expect("it does not panic") }

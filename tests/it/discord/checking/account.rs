@@ -34,8 +34,8 @@ async fn of_a_discord_where_all_is_well_every_line_is_good() {
     assert_line(&report, "token", State::Good, &["tertulia"]);
     assert_line(&report, "identify", State::Good, &["1000 of 1000 identifies are left, 1 are needed"]);
     assert_line(&report, "permissions", State::Good, &["Home: companions can speak in 1 of the 1 channels"]);
-    assert_eq!((report.told.servers, report.told.shards, report.told.identifies_left), (Some(1), Some(1), Some(1_000)));
-    assert!(report.told.hello_ms.is_some() && report.told.answer_ms.is_some(), "{report:?}");
+    assert_eq!((report.figures.servers, report.figures.shards, report.figures.identifies_left), (Some(1), Some(1), Some(1_000)));
+    assert!(report.figures.hello_ms.is_some() && report.figures.answer_ms.is_some(), "{report:?}");
 }
 
 #[tokio::test]
@@ -70,9 +70,9 @@ async fn what_does_not_work_without_message_content_is_said_and_how_to_enable_it
 
     let (auto, on, off) = (with(MessageContent::Auto).await, with(MessageContent::On).await, with(MessageContent::Off).await);
 
-    assert_line(&auto, "intents", State::Warning, &["do not hear their names", "Message Content Intent > on"]);
+    assert_line(&auto, "intents", State::Warning, &["do not notice their names", "Message Content Intent > on"]);
     assert_line(&on, "intents", State::Problem, &["would not connect", "Message Content Intent > on"]);
-    assert_line(&off, "intents", State::Warning, &["is not asked for", "discord.message_content = \"auto\""]);
+    assert_line(&off, "intents", State::Warning, &["is not requested", "discord.message_content = \"auto\""]);
     assert_eq!([auto, on, off].map(|report| report.would_work()), [true, false, true]);
     discord.set_privileged(MESSAGE_CONTENT);
     assert_line(

@@ -82,8 +82,8 @@ async fn a_discord_that_hangs_is_given_up_in_time() {
 async fn a_gateway_that_cannot_be_talked_to_is_a_problem() {
     for (connects, expected) in [
         (Connects::Refused, "no connection to 127.0.0.1"),
-        (Connects::Hanging, "127.0.0.1 said nothing within 1 s"),
-        (Connects::Mute, "127.0.0.1 said nothing within 1 s"),
+        (Connects::Hanging, "127.0.0.1 sent nothing within 1 s"),
+        (Connects::Mute, "127.0.0.1 sent nothing within 1 s"),
     ] {
         let (discord, _, _) = home().await;
         discord.set_connects(connects);
@@ -125,5 +125,5 @@ async fn trouble_with_one_server_is_told_and_the_next_is_looked_at_unless_nobody
     assert_eq!(line(&refused, "permissions").server.as_ref().map(|server| server.name.as_str()), Some("Other"));
     assert_eq!(about(&broken, "permissions").len(), 1, "{broken}");
     assert_eq!(about(&out_of_reach, "permissions").len(), 0, "{out_of_reach}");
-    assert!(out_of_reach.to_string().contains("the other 1 are not looked at"), "{out_of_reach}");
+    assert!(out_of_reach.to_string().contains("the other 1 are not checked"), "{out_of_reach}");
 }

@@ -42,7 +42,7 @@ async fn the_command_ends_with_1_where_it_would_not_work() {
 
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stdout.starts_with("problem  token ") && ran.stdout.contains("Reset Token"), "{}", ran.stdout);
-    assert_eq!(ran.stderr, "tertulia: Discord would not work: there is a problem\n");
+    assert_eq!(ran.stderr, "tertulia: Discord would not work: 1 problem\n");
     assert!(!ran.stdout.contains(&old), "{}", ran.stdout);
 }
 

@@ -146,10 +146,10 @@ async fn a_bot_without_commands_one_that_is_timed_out_and_an_administrator_are_t
     let report = checked(&discord).await;
 
     assert!(saying(&report, "Home: the bot is timed out").to_string().contains("Remove Timeout"), "{report}");
-    let commands = saying(&report, "Home: The command /tertulia is not there");
+    let commands = saying(&report, "Home: The command /tertulia is missing");
     assert!(commands.to_string().contains("Invite the bot again with the scopes bot and applications.commands"), "{commands}");
     assert_eq!(saying(&report, "Powerful: companions can speak in 1").state, State::Good);
-    assert!(report.to_string().contains("it is an administrator there, which it need not be"), "{report}");
+    assert!(report.to_string().contains("it is an administrator there, which is not necessary"), "{report}");
 }
 
 #[tokio::test]
@@ -188,6 +188,6 @@ async fn a_server_that_demands_two_factors_is_told_though_every_permission_is_th
 
     let report = checked(&discord).await;
 
-    assert_line(&report, "permissions", State::Problem, &["Home: This server demands two-factor", "Enable Authenticator App"]);
+    assert_line(&report, "permissions", State::Problem, &["Home: This server requires two-factor", "Enable Authenticator App"]);
     assert!(!report.would_work());
 }

@@ -103,7 +103,7 @@ async fn an_answer_that_was_to_come_comes_in_spite_of_failures() {
         let message = state.world.message(interaction.channel, interaction.original?)?;
         (!message.content.is_empty()).then(|| message.content.clone())
     });
-    assert!(told.await.starts_with("**Nobody lives here yet.**"));
+    assert!(told.await.starts_with("**No companion is here yet.**"));
 }
 
 #[tokio::test]

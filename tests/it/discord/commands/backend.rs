@@ -225,19 +225,19 @@ impl Backend for SmallHouse {
         let room = inside.rooms.get_mut(id).ok_or_else(|| Refused::NotFound("no room".into()))?;
         match patch.paused {
             Override::Keep => {}
-            Override::TakeBack => room.paused = false,
+            Override::Reset => room.paused = false,
             Override::Set(paused) => room.paused = paused,
         }
         for (id, patch) in &patch.companions {
             let one = room.companions.iter_mut().find(|one| one.id.as_str() == &**id).expect("a companion of the room");
             match &patch.interjection {
                 Override::Keep => {}
-                Override::TakeBack => one.interjection = member(&one.id).interjection,
+                Override::Reset => one.interjection = member(&one.id).interjection,
                 Override::Set(tier) => one.interjection = tier.clone(),
             }
             match patch.paused {
                 Override::Keep => {}
-                Override::TakeBack => one.paused = false,
+                Override::Reset => one.paused = false,
                 Override::Set(paused) => one.paused = paused,
             }
         }

@@ -16,9 +16,9 @@ async fn a_companion_is_let_in_tempered_paused_and_sent_out() {
 
     assert!(told(sub("status", json!([]))).await.contains("/tertulia join companion:aria"));
     let welcome = told(sub("join", json!([companion("ARI")]))).await;
-    assert!(welcome.starts_with("**Aria** lives here now."), "{welcome}");
+    assert!(welcome.starts_with("**Aria** is here now."), "{welcome}");
     assert_eq!(welcome.lines().count(), 1, "nothing is missing: {welcome}");
-    assert!(told(sub("join", json!([companion("Aria")]))).await.contains("lives here already"));
+    assert!(told(sub("join", json!([companion("Aria")]))).await.contains("is here already"));
     told(sub("join", json!([companion("ben")]))).await;
     let level = json!({ "type": 3, "name": "level", "value": "very_quiet" });
     let tempered = told(sub("talkativeness", json!([level, companion("Aria")]))).await;
@@ -27,11 +27,11 @@ async fn a_companion_is_let_in_tempered_paused_and_sent_out() {
     assert!(told(sub("pause", json!([companion("Aria")]))).await.starts_with("Paused in this channel: Aria."));
     assert!(told(sub("pause", json!([]))).await.starts_with("Paused in this channel: Aria and Ben."));
     assert!(told(sub("status", json!([]))).await.contains("The whole channel is paused."));
-    assert_eq!(told(sub("pause", json!([switch("off")]))).await, "They go on in this channel: Aria and Ben.");
+    assert_eq!(told(sub("pause", json!([switch("off")]))).await, "Resumed in this channel: Aria and Ben.");
     let level = json!({ "type": 3, "name": "level", "value": "default" });
     assert!(told(sub("talkativeness", json!([level]))).await.contains("**Aria** speaks up now and then."));
-    assert!(told(sub("leave", json!([companion("Aria")]))).await.starts_with("**Aria** does not live here any more."));
-    assert!(told(sub("leave", json!([companion("Aria")]))).await.contains("not in this channel. Who is: Ben."));
+    assert!(told(sub("leave", json!([companion("Aria")]))).await.starts_with("**Aria** is no longer here."));
+    assert!(told(sub("leave", json!([companion("Aria")]))).await.contains("not in this channel. In this channel: Ben."));
 
     let channel = snowflake(scene.general).channel();
     let inside = scene.backend.inside();
@@ -80,12 +80,12 @@ async fn another_channel_takes_what_one_may_do_there() {
     assert!(refused.contains(&format!("**Manage Channels** in <#{secret}>")), "{refused}");
     assert!(scene.told(scene.ana, scene.general, join(forum)).await.contains("you need"));
     let welcome = scene.told(scene.ana, scene.general, join(secret)).await;
-    assert!(welcome.starts_with(&format!("**Aria** lives in <#{secret}> now.")), "{welcome}");
+    assert!(welcome.starts_with(&format!("**Aria** is in <#{secret}> now.")), "{welcome}");
     let welcome = scene.told(scene.kim, scene.general, join(forum)).await;
-    assert!(welcome.contains(&format!("lives in <#{forum}> now, and in every post there")), "{welcome}");
+    assert!(welcome.contains(&format!("is in <#{forum}> now, and in every post there")), "{welcome}");
     assert!(scene.told(scene.kim, scene.general, join(voice)).await.contains("now."));
     let gone = scene.told(scene.kim, scene.general, sub("leave", json!([companion("aria"), at(forum)]))).await;
-    assert!(gone.starts_with(&format!("**Aria** does not live in <#{forum}> any more.")), "{gone}");
+    assert!(gone.starts_with(&format!("**Aria** is no longer in <#{forum}>.")), "{gone}");
     // What is not there to be chosen cannot be.
     let (_, away, _) = scene.elsewhere();
     assert!(scene.discord.invoke(scene.kim, scene.general, "tertulia", join(away)).is_err());
@@ -114,7 +114,7 @@ async fn in_a_thread_it_is_the_thread_itself() {
     assert!(status.contains(&format!("those of <#{}>", scene.general)) && status.contains("Ben"), "{status}");
     let pause = scene.told(scene.kim, aside, sub("pause", json!([]))).await;
     assert!(pause.contains("Until then, use this command there."), "{pause}");
-    assert!(scene.told(scene.kim, aside, sub("leave", json!([companion("aria")]))).await.contains("Who is: Ben."));
+    assert!(scene.told(scene.kim, aside, sub("leave", json!([companion("aria")]))).await.contains("In this channel: Ben."));
     // It is taken out of the thread alone, whoever else lives there.
     scene.told(scene.kim, aside, sub("leave", json!([companion("ben")]))).await;
     let (channel_ref, _) = scene.backend.inside().dismissed.pop().expect("it was sent out");
@@ -130,7 +130,7 @@ async fn in_a_direct_message_all_of_it_is_ones_own() {
     assert!(status.starts_with("**Who is here**: as soon as you say something\n• **Aria** "), "{status}");
     assert!(scene.told(scene.ana, direct, sub("pause", json!([]))).await.starts_with("Say something here first"));
     let welcome = scene.told(scene.ana, direct, sub("join", json!([companion("aria")]))).await;
-    assert!(welcome.starts_with("**Aria** lives here now."), "{welcome}");
+    assert!(welcome.starts_with("**Aria** is here now."), "{welcome}");
     assert!(scene.told(scene.ana, direct, sub("pause", json!([]))).await.starts_with("Paused"));
 
     let inside = scene.backend.inside();
@@ -150,7 +150,7 @@ async fn what_is_missing_is_told_when_somebody_comes() {
     scene.discord.overwrite(deaf, Overwrite::role(bot_role, 0, VIEW_CHANNEL));
 
     let told = scene.told(scene.kim, mute, sub("join", json!([companion("aria")]))).await;
-    assert!(told.contains("This is in the way") && told.contains("allow Manage Webhooks."), "{told}");
+    assert!(told.contains("Fix this first") && told.contains("allow Manage Webhooks."), "{told}");
     let told = scene.told(scene.kim, scene.general, sub("join", json!([companion("aria"), at(deaf)]))).await;
     assert!(told.contains("allow View Channel"), "{told}");
     assert!(scene.told(scene.ana, mute, sub("status", json!([]))).await.contains("allow Manage Webhooks."));
@@ -163,7 +163,7 @@ async fn people_decide_whether_they_are_heard_and_remembered() {
     let (guild, person) = (snowflake(scene.guild).guild(), snowflake(scene.ana).person());
 
     assert!(told(me("forget", json!([]))).await.contains("`/tertulia forget me sure:True`"));
-    assert!(told(me("forget", json!([{ "type": 5, "name": "sure", "value": false }]))).await.contains("cannot be taken back"));
+    assert!(told(me("forget", json!([{ "type": 5, "name": "sure", "value": false }]))).await.contains("cannot be undone"));
     assert!(scene.backend.inside().forgotten.is_empty(), "nothing is forgotten by mistake");
     let forgotten = told(me("forget", json!([{ "type": 5, "name": "sure", "value": true }]))).await;
     assert!(forgotten.starts_with("Forgotten: 2 messages of yours, with 1 decision and 0 summaries"), "{forgotten}");
@@ -172,7 +172,7 @@ async fn people_decide_whether_they_are_heard_and_remembered() {
 
     assert!(told(me("ignore", json!([]))).await.contains("`/tertulia ignore me switch:off`"));
     assert!(scene.backend.inside().ignored.contains(&(guild.clone(), person.clone())));
-    assert!(told(sub("status", json!([]))).await.contains("You asked not to be heard"));
+    assert!(told(sub("status", json!([]))).await.contains("You asked companions not to listen to you"));
     assert!(told(me("ignore", json!([switch("on")]))).await.contains("as you wanted"));
     assert!(told(me("ignore", json!([switch("off")]))).await.contains("listen to you again"));
     assert!(scene.backend.inside().ignored.is_empty());
@@ -188,12 +188,12 @@ async fn what_the_core_refuses_is_told_in_plain_words() {
     let scene = Scene::new().await;
     let join = || sub("join", json!([companion("aria")]));
     let unknown = scene.told(scene.kim, scene.general, sub("join", json!([companion("@everyone")]))).await;
-    assert_eq!(unknown, "There is no companion called “\\@everyone”. There are: Aria and Ben.");
+    assert_eq!(unknown, "There is no companion called “\\@everyone”. Available companions: Aria and Ben.");
 
     for (refusal, expected) in [
         (Refused::Conflict("Aria and Ari share the name \"ari\"".into()), "cannot be done: Aria and Ari share the name"),
         (Refused::Unavailable { detail: "/var/lib".into(), retry_after: None }, "Please try again in a minute."),
-        (Refused::Broken("/var/lib".into()), "tell whoever runs the bot"),
+        (Refused::Broken("/var/lib".into()), "tell the operator of the bot"),
     ] {
         scene.backend.inside().refuses = Some(refusal);
         let told = scene.told(scene.kim, scene.general, join()).await;
@@ -203,5 +203,5 @@ async fn what_the_core_refuses_is_told_in_plain_words() {
     scene.backend.inside().panics = true;
     assert!(scene.told(scene.kim, scene.general, join()).await.contains("Something went wrong here"));
     scene.backend.inside().panics = false;
-    assert!(scene.told(scene.kim, scene.general, join()).await.contains("lives here now"));
+    assert!(scene.told(scene.kim, scene.general, join()).await.contains("is here now"));
 }

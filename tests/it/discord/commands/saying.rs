@@ -90,8 +90,8 @@ async fn who_cannot_say_anything_is_told_so_alone() {
     scene.discord.overwrite(quiet, Overwrite::member(scene.ana, VIEW_CHANNEL, SEND_MESSAGES));
 
     for (channel, to, expected) in [
-        (scene.general, "cleo", "“cleo” is not in this channel. Who is: Aria and Ben."),
-        (empty, "aria", "Nobody lives here yet."),
+        (scene.general, "cleo", "“cleo” is not in this channel. In this channel: Aria and Ben."),
+        (empty, "aria", "No companion is here yet."),
         (quiet, "aria", "You may not write messages here"),
     ] {
         let told = scene.told(scene.ana, channel, say(to, "hi")).await;
@@ -109,7 +109,7 @@ async fn what_cannot_be_shown_whole_is_not_said() {
 
     let told = scene.told(scene.ana, scene.general, say("aria", &"a\n".repeat(700))).await;
 
-    assert!(told.starts_with("That has too many lines to be shown whole"), "{told}");
+    assert!(told.starts_with("That has too many lines to be shown completely"), "{told}");
     assert!(scene.said().is_empty());
 }
 

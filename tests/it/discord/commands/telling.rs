@@ -25,14 +25,14 @@ async fn a_status_tells_what_went_wrong_until_it_went_well() {
     };
 
     let well = status().await;
-    assert!(well.contains("**Aria** speaks up now and then.") && well.ends_with("hear and speak here."), "{well}");
+    assert!(well.contains("**Aria** speaks up now and then.") && well.ends_with("read and speak here."), "{well}");
     assert!(well.contains("**Ben** often speaks up. It has ended this conversation, and comes back"), "{well}");
     scene.discord.overwrite(scene.general, Overwrite::role(bot_role, 0, MANAGE_WEBHOOKS));
     scene.platform.send(&part).await.expect_err("it is refused");
     scene.discord.overwrite(scene.general, Overwrite::role(bot_role, MANAGE_WEBHOOKS, 0));
     let trouble = status().await;
     assert!(
-        trouble.contains("The last words could not be posted here (<t:") && trouble.contains("allow Manage Webhooks"),
+        trouble.contains("The last statement could not be posted here (<t:") && trouble.contains("allow Manage Webhooks"),
         "{trouble}"
     );
     scene.platform.send(&part).await.expect("it is posted");
@@ -46,15 +46,15 @@ async fn a_status_tells_what_went_wrong_until_it_went_well() {
 async fn a_status_tells_when_most_is_not_read() {
     let scene = Scene::new().await;
     let (direct, _) = scene.discord.direct(scene.ana, "hi");
-    scene.platform.will_read_all(false);
+    scene.platform.set_reads_all(false);
 
     let status = scene.told(scene.ana, scene.general, sub("status", json!([]))).await;
-    for told in ["Message Content Intent > on", "nor replies to them", "`/tertulia say`", "Ask a companion about this"] {
+    for told in ["Message Content Intent > on", "or replies to them", "`/tertulia say`", "Ask a companion about this"] {
         assert!(status.contains(told), "{status}");
     }
     let own = scene.told(scene.ana, direct, sub("status", json!([]))).await;
     assert!(!own.contains("Message Content"), "everything is read there: {own}");
-    scene.platform.will_read_all(true);
+    scene.platform.set_reads_all(true);
     let status = scene.told(scene.ana, scene.general, sub("status", json!([]))).await;
     assert!(!status.contains("Message Content"), "{status}");
 }
@@ -73,7 +73,7 @@ async fn why_tells_of_this_channel_alone() {
     let room = snowflake(scene.general).channel();
     assert!(why.contains("**Aria** was asked (it had become quiet), and stayed silent"), "{why}");
     assert!(why.contains(&format!("nothing for me in discord\\:{}", scene.general)) && why.contains("<t:1777636800:R>"), "{why}");
-    assert!(why.contains("considers to speak after: 9 more messages, or its name."), "{why}");
+    assert!(why.contains("considers speaking after: 9 more messages, or its name."), "{why}");
     assert!(scene.backend.inside().asked_about.iter().all(|asked| asked.as_str() == room.as_str()));
     // A room of another guild under this channel's number is as if it were not there.
     let guild = snowflake(scene.guild).guild();

@@ -34,23 +34,26 @@ async fn a_channel_is_begun_tempered_and_ended_by_commands_alone() {
     discord.until("the command", |state| state.world.commands.first().map(|_| ())).await;
     discord.sessions(1).await;
 
-    assert!(ask(ana, sub("status", json!([]))).await.starts_with("**Nobody lives here yet.**"));
+    assert!(ask(ana, sub("status", json!([]))).await.starts_with("**No companion is here yet.**"));
     let welcome = ask(kim, sub("join", json!([companion("aria")]))).await;
-    assert!(welcome.starts_with("**Aria** lives here now.") && welcome.lines().count() == 1, "{welcome}");
+    assert!(welcome.starts_with("**Aria** is here now.") && welcome.lines().count() == 1, "{welcome}");
     discord.say(ana, general, "hey aria, how was your day?");
     discord.post_in(general).await;
     let why = ask(ana, sub("why", json!([]))).await;
-    assert!(why.contains("**Aria** decided to speak (somebody turned to it)"), "{why}");
-    assert!(why.contains("considers to speak after: "), "{why}");
+    assert!(why.contains("**Aria** decided to speak (somebody addressed it)"), "{why}");
+    assert!(why.contains("considers speaking after: "), "{why}");
     let level = json!({ "type": 3, "name": "level", "value": "very_quiet" });
     ask(kim, sub("talkativeness", json!([level]))).await;
-    assert!(ask(ana, me("ignore", json!([]))).await.contains("until you take it back"));
+    assert!(ask(ana, me("ignore", json!([]))).await.contains("until you use"));
     server.stop().await;
 
     let server = premises.start().await;
     discord.resumes(1).await;
     let status = ask(ana, sub("status", json!([]))).await;
-    assert!(status.contains("**Aria** rarely speaks up") && status.contains("You asked not to be heard"), "{status}");
+    assert!(
+        status.contains("**Aria** rarely speaks up") && status.contains("You asked companions not to listen to you"),
+        "{status}"
+    );
     discord.say(ana, general, "hey aria, do you hear me?");
     discord.say(kim, general, "hey aria, and me?");
     discord.posts_in(general, 2).await;
@@ -63,8 +66,8 @@ async fn a_channel_is_begun_tempered_and_ended_by_commands_alone() {
     assert!(forgotten.starts_with("Forgotten: 1 message of yours"), "{forgotten}");
     assert!(!server.history(&room).await.iter().any(|(.., text)| text == "hey aria, how was your day?"));
     assert!(ask(kim, sub("pause", json!([]))).await.starts_with("Paused in this channel: Aria."));
-    assert!(ask(kim, sub("leave", json!([companion("Aria")]))).await.starts_with("**Aria** does not live here any more."));
-    assert!(ask(ana, sub("status", json!([]))).await.starts_with("**Nobody lives here yet.**"));
+    assert!(ask(kim, sub("leave", json!([companion("Aria")]))).await.starts_with("**Aria** is no longer here."));
+    assert!(ask(ana, sub("status", json!([]))).await.starts_with("**No companion is here yet.**"));
     let registered = discord.look(|state| state.journal.requests_of("create_command").count());
     assert_eq!(registered, 2, "they were there after the restart");
     server.stop().await;

@@ -29,7 +29,7 @@ async fn nothing_that_discord_says_makes_a_line_of_the_log_or_moves_a_terminal()
 
         // Frames that are none, and events that cannot be read.
         discord.send_text(0, &format!("{HOSTILE} {{"));
-        server.logs("could not be read and were left out").await;
+        server.logs("could not be parsed and were skipped").await;
         for (kind, data) in [
             (HOSTILE, json!({ "id": HOSTILE })),
             ("MESSAGE_CREATE", json!({ "id": HOSTILE, "channel_id": channel.id.to_string(), "content": HOSTILE })),

@@ -34,7 +34,7 @@ async fn a_discord_that_stopped_for_good_holds_up_a_server_that_is_of_no_use_wit
         client.ended().await;
 
         let after = client.gateway.condition();
-        assert_eq!((before.holds_up_server, after.holds_up_server), (false, required));
+        assert_eq!((before.blocks_readiness, after.blocks_readiness), (false, required));
         assert!(!after.ready);
     }
 }

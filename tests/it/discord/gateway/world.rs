@@ -13,7 +13,7 @@ use tertulia::adapters::discord::platform::Discord;
 use tertulia::adapters::system::SystemClock;
 use tertulia::domain::id::GuildId;
 use tertulia::ports::gateway::{Disconnected, Gateway as _, Shard};
-use tertulia::ports::notes::{Notes, Unkept};
+use tertulia::ports::notes::{NoteError, Notes};
 use tertulia::ports::rng::Rng;
 use tertulia::settings::Settings;
 use tertulia::settings::discord::Discord as Section;
@@ -56,11 +56,11 @@ fn session_in(notes: &BTreeMap<String, Vec<u8>>, shard: u32) -> Option<Value> {
 
 #[async_trait]
 impl Notes for Notepad {
-    async fn read(&self, _: Option<&GuildId>, name: &str) -> Result<Option<Vec<u8>>, Unkept> {
+    async fn read(&self, _: Option<&GuildId>, name: &str) -> Result<Option<Vec<u8>>, NoteError> {
         Ok(self.0.borrow().get(name).cloned())
     }
 
-    async fn all(&self, _: Option<&GuildId>, beginning: &str) -> Result<Vec<(String, Vec<u8>)>, Unkept> {
+    async fn all(&self, _: Option<&GuildId>, beginning: &str) -> Result<Vec<(String, Vec<u8>)>, NoteError> {
         let notes = self.0.borrow();
         Ok(notes
             .iter()
@@ -69,7 +69,7 @@ impl Notes for Notepad {
             .collect())
     }
 
-    async fn write(&self, _: Option<&GuildId>, written: Vec<(String, Option<Vec<u8>>)>) -> Result<(), Unkept> {
+    async fn write(&self, _: Option<&GuildId>, written: Vec<(String, Option<Vec<u8>>)>) -> Result<(), NoteError> {
         self.0.send_modify(|notes| {
             for (name, bytes) in written {
                 match bytes {

@@ -210,7 +210,7 @@ async fn threads_and_direct_messages_are_caught_up_with_and_archived_threads_are
     assert!(core.last(talk).1.to_all);
     assert_eq!((core.texts(archived).len(), core.texts(idle).len()), (0, 0));
     assert_eq!(questions(&discord), 2);
-    let title = process.discord.known().title(&format!("discord:{idle}").as_str().into());
+    let title = process.discord.cache().title(&format!("discord:{idle}").as_str().into());
     assert_eq!(title.as_deref(), Some("direct message with Bob"));
 }
 

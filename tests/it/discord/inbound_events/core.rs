@@ -9,7 +9,7 @@ use tertulia::domain::message::Role;
 use tertulia::domain::moment::Moment;
 use tertulia::ports::chat_platform::Serves;
 use tertulia::ports::inbound_events::{Acceptance, ChannelRef, InboundError, InboundEvents, InboundMessage, Missed, Reached};
-use tertulia::ports::notes::{Notes, Unkept};
+use tertulia::ports::notes::{NoteError, Notes};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -149,11 +149,11 @@ impl InboundEvents for Core {
     async fn said(&self, channel_ref: &ChannelRef, inbound_message: InboundMessage) -> Result<Acceptance, InboundError> {
         self.let_in(&channel_ref.channel).await;
         if inbound_message.from.role == Role::Bot {
-            return Ok(Acceptance::Not);
+            return Ok(Acceptance::Ignored);
         }
         Ok(self.change(|kept| {
             if let Some(at) = kept.said.iter().position(|(_, said)| said.id == inbound_message.id) {
-                return Acceptance::Known(Seq(at as u64));
+                return Acceptance::Duplicate(Seq(at as u64));
             }
             kept.said.push((channel_ref.clone(), inbound_message));
             Acceptance::New(Seq(kept.said.len() as u64))
@@ -195,16 +195,16 @@ impl InboundEvents for Core {
 
 #[async_trait]
 impl Notes for Core {
-    async fn read(&self, guild: Option<&GuildId>, name: &str) -> Result<Option<Vec<u8>>, Unkept> {
+    async fn read(&self, guild: Option<&GuildId>, name: &str) -> Result<Option<Vec<u8>>, NoteError> {
         let key = (guild.map(ToString::to_string).unwrap_or_default(), name.to_owned());
         Ok(self.kept.lock().unwrap().notes.get(&key).cloned())
     }
 
-    async fn all(&self, _: Option<&GuildId>, _: &str) -> Result<Vec<(String, Vec<u8>)>, Unkept> {
+    async fn all(&self, _: Option<&GuildId>, _: &str) -> Result<Vec<(String, Vec<u8>)>, NoteError> {
         Ok(Vec::new())
     }
 
-    async fn write(&self, guild: Option<&GuildId>, notes: Vec<(String, Option<Vec<u8>>)>) -> Result<(), Unkept> {
+    async fn write(&self, guild: Option<&GuildId>, notes: Vec<(String, Option<Vec<u8>>)>) -> Result<(), NoteError> {
         let guild = guild.map(ToString::to_string).unwrap_or_default();
         self.change(|kept| {
             for (name, note) in notes {

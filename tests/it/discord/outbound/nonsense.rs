@@ -101,8 +101,8 @@ async fn before(answer: String) -> (Arc<Discord>, AbortHandle) {
         }
     });
     let client = client_by("a.b.c", &api_url, |_| {});
-    client.is(Bot { application: snowflake(Id(1)), user: snowflake(Id(1)) });
-    client.known().is_in(snowflake(CHANNEL), None);
+    client.set_bot(Bot { application: snowflake(Id(1)), user: snowflake(Id(1)) });
+    client.cache().set_parent(snowflake(CHANNEL), None);
     (client, server.abort_handle())
 }
 

@@ -76,7 +76,7 @@ async fn what_may_be_it_is_not_sent_again() {
     let before = discord.say(ana, general, "hi").to_string();
     let (first, second) = (client(&discord), client(&discord));
     let words = part(general, "Hello @Ana");
-    first.known().spoke(Some(snowflake(guild)), snowflake(general), snowflake(ana), "Ana");
+    first.cache().person_spoke(Some(snowflake(guild)), snowflake(general), snowflake(ana), "Ana");
 
     say(&first, &words).await;
     let called = second.find(&words, Some(&before), &nothing()).await;
@@ -151,7 +151,7 @@ async fn where_the_history_may_not_be_read_nothing_is_known() {
 
     assert_eq!(empty, Ok(None));
     assert!(matches!(&hidden, Err(NotRead::Never(why)) if why.contains("allow Read Message History")), "{hidden:?}");
-    assert!(matches!(&gone, Err(NotRead::Never(why)) if why.contains("not there any more")), "{gone:?}");
+    assert!(matches!(&gone, Err(NotRead::Never(why)) if why.contains("does not exist any more")), "{gone:?}");
 }
 
 #[tokio::test]
@@ -174,7 +174,7 @@ async fn a_page_is_not_all() {
 
     assert_eq!(missing, Ok(None));
     assert_eq!(found.expect("it can be read").as_deref(), Some(&*posted));
-    assert!(matches!(&lost, Err(NotRead::Never(why)) if why.contains("too much")), "{lost:?}");
+    assert!(matches!(&lost, Err(NotRead::Never(why)) if why.contains("too many messages")), "{lost:?}");
 }
 
 #[tokio::test]

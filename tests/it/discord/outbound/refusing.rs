@@ -30,12 +30,12 @@ async fn what_cannot_be_said_is_told_with_what_to_click() {
 
     for (words, expected) in [
         (part(closed, "x"), "allow Manage Webhooks."),
-        (part(gone, "x"), "The channel is not there any more."),
+        (part(gone, "x"), "The channel does not exist any more."),
         (part(full, "x"), "Edit Channel > Integrations > Webhooks > delete one"),
         (part(thread, "x"), "Unlock Thread"),
         (part(forum, "x"), "in a forum, only in its posts"),
-        (direct(talk, "x"), "takes no direct messages from the bot"),
-        (part(general, " \u{200b} "), "nothing in the words can be seen"),
+        (direct(talk, "x"), "accepts no direct messages from the bot"),
+        (part(general, " \u{200b} "), "nothing in the text is visible"),
     ] {
         let why = refusal(&client, &words).await;
 

@@ -150,7 +150,7 @@ async fn threads_and_forum_posts_are_spoken_in_through_their_parents_webhook() {
     let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
     let post = discord.open_post(ana, discord.channel_of(guild, Kind::Forum, "plans"), "Summer", "Where to?");
     let client = client(&discord);
-    client.known().is_in(snowflake(thread), Some(snowflake(general)));
+    client.cache().set_parent(snowflake(thread), Some(snowflake(general)));
 
     say(&client, &part(thread, "in a thread")).await;
     say(&client, &part(general, "in the channel")).await;
@@ -170,7 +170,7 @@ async fn only_people_who_take_part_are_ever_called() {
     let words = format!("@everyone @here <@&{role}> <@{bob}> hello @Ana");
     let (open, closed) = (client(&discord), client_with(&discord, |section| section.mention_people = false));
     for client in [&open, &closed] {
-        client.known().spoke(Some(snowflake(guild)), snowflake(general), snowflake(ana), "Ana");
+        client.cache().person_spoke(Some(snowflake(guild)), snowflake(general), snowflake(ana), "Ana");
     }
 
     say(&open, &part(general, &words)).await;

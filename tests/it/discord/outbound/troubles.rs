@@ -11,7 +11,7 @@ use super::logged::Logged;
 use super::{client, home, part, refusal, say, snowflake};
 
 fn trouble(client: &Discord, channel: Id) -> Option<String> {
-    client.troubles().last(snowflake(channel)).map(|trouble| trouble.why)
+    client.delivery_errors().last(snowflake(channel)).map(|trouble| trouble.why)
 }
 
 fn deny(discord: &Counterpart, guild: Id, channel: Id, denied: u64) {
@@ -87,7 +87,7 @@ async fn a_deleted_channel_and_a_bot_that_was_thrown_out_are_told_once_for_each_
 
     let log = logged.read();
     assert_eq!(log.matches("companions cannot speak in this channel").count(), 2, "{log}");
-    assert!(log.contains("The channel is not there any more.") && log.contains("invite it again"), "{log}");
+    assert!(log.contains("The channel does not exist any more.") && log.contains("invite it again"), "{log}");
     client.channel_gone(snowflake(gone));
     assert_eq!(trouble(&client, gone), None);
 }
@@ -115,5 +115,5 @@ async fn a_removed_webhook_is_mended_without_trouble() {
 
     assert_eq!(trouble(&client, general), None);
     assert!(!logged.read().contains("WARN"), "{}", logged.read());
-    assert!(logged.read().contains("it is looked for again"), "{}", logged.read());
+    assert!(logged.read().contains("looking for another one"), "{}", logged.read());
 }

@@ -3,17 +3,17 @@ use std::sync::atomic::Ordering;
 
 use ractor::{ActorStatus, cast};
 
-use self::world::{Ask, Known, Order, World, names};
-use super::super::child::Lasting;
+use self::world::{ChildStatus, Order, Request, World, names};
+use super::super::child::RestartType;
 use super::*;
 
 mod bulkhead;
 mod world;
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_fails_is_started_again_at_once() {
+async fn a_child_that_fails_is_restarted_at_once() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Transient).await;
+    world.start("a", RestartType::Transient).await;
 
     world.fail("a").await;
 
@@ -23,21 +23,21 @@ async fn a_child_that_fails_is_started_again_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_panics_is_started_again() {
+async fn a_child_that_panics_is_restarted() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Transient).await;
+    world.start("a", RestartType::Transient).await;
 
-    world.tell("a", Order::Panic).await;
+    world.send("a", Order::Panic).await;
 
-    assert_eq!(world.next().await, "a restarts after 0 ms (panicked)", "what it said may be what people said");
+    assert_eq!(world.next().await, "a restarts after 0 ms (panicked)", "a panic's message may quote what people said");
     assert_eq!(world.next().await, "a is up, started 1 times before");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_killed_child_is_restored_by_its_pre_start() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Transient).await;
-    world.tell("a", Order::Remember("what was said")).await;
+    world.start("a", RestartType::Transient).await;
+    world.send("a", Order::Remember("what was said")).await;
 
     world.child("a").await.kill();
 
@@ -49,8 +49,8 @@ async fn a_killed_child_is_restored_by_its_pre_start() {
 #[tokio::test(start_paused = true)]
 async fn a_child_killed_while_its_handler_waits_is_replaced() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Transient).await;
-    world.tell("a", Order::Hang).await;
+    world.start("a", RestartType::Transient).await;
+    world.send("a", Order::Hang).await;
 
     world.child("a").await.kill();
 
@@ -59,20 +59,20 @@ async fn a_child_killed_while_its_handler_waits_is_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transient_child_that_stops_stays_away() {
+async fn a_transient_child_that_stops_is_not_restarted() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Transient).await;
+    world.start("a", RestartType::Transient).await;
 
     world.child("a").await.stop(Some("asleep".to_owned()));
 
     assert_eq!(world.next().await, "a ended (stopped: asleep)");
-    assert_eq!(world.known("a").await, Known::Gone);
+    assert_eq!(world.status("a").await, ChildStatus::Gone);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_permanent_child_that_stops_comes_back() {
+async fn a_permanent_child_that_stops_is_restarted() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Permanent).await;
+    world.start("a", RestartType::Permanent).await;
 
     world.child("a").await.stop(None);
 
@@ -81,41 +81,41 @@ async fn a_permanent_child_that_stops_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_temporary_child_that_fails_stays_away() {
+async fn a_temporary_child_that_fails_is_not_restarted() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Temporary).await;
+    world.start("a", RestartType::Temporary).await;
 
     world.fail("a").await;
 
     assert_eq!(world.next().await, "a ended (failed: asked to)");
-    assert_eq!(world.known("a").await, Known::Gone);
+    assert_eq!(world.status("a").await, ChildStatus::Gone);
 }
 
 #[tokio::test(start_paused = true)]
-async fn restarts_in_a_row_come_after_the_delays_promised() {
+async fn restarts_in_a_row_are_delayed_by_the_policy() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Transient).await;
-    let mut waited = Vec::new();
+    world.start("a", RestartType::Transient).await;
+    let mut delays = Vec::new();
 
     for _ in 0..4 {
         let died = world.elapsed_ms();
         world.fail("a").await;
         world.next().await;
         world.next().await;
-        waited.push(world.elapsed_ms() - died);
+        delays.push(world.elapsed_ms() - died);
     }
 
     // The delays are 0, 1,000, 2,000 and 4,000 ms; the fraction of 0.5 adds a quarter.
-    for (waited, promised) in waited.into_iter().zip([0, 1_250, 2_500, 5_000]) {
-        assert!((promised..=promised + 1).contains(&waited), "{waited} ms instead of {promised} ms");
+    for (delay, expected) in delays.into_iter().zip([0, 1_250, 2_500, 5_000]) {
+        assert!((expected..=expected + 1).contains(&delay), "{delay} ms instead of {expected} ms");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_does_not_come_up_again_is_tried_until_it_does() {
+async fn a_failed_restart_is_retried_until_it_succeeds() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Transient).await;
-    world.fate.refusals.store(2, Ordering::SeqCst);
+    world.start("a", RestartType::Transient).await;
+    world.controls.refusals.store(2, Ordering::SeqCst);
 
     world.fail("a").await;
 
@@ -126,28 +126,28 @@ async fn a_child_that_does_not_come_up_again_is_tried_until_it_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_whose_pre_start_panics_is_tried_again() {
+async fn a_start_whose_pre_start_panics_is_retried() {
     let mut world = World::new().await;
-    world.fate.panics.store(true, Ordering::SeqCst);
+    world.controls.panics.store(true, Ordering::SeqCst);
 
-    world.launch("a", Lasting::Transient).await;
+    world.launch("a", RestartType::Transient).await;
 
     assert!(world.next().await.starts_with("a restarts after 0 ms (did not start: "));
     assert_eq!(world.next().await, "a is up, started 0 times before");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_that_hangs_is_given_up_at_its_deadline() {
+async fn a_start_that_hangs_fails_at_its_deadline() {
     let mut world = World::new().await;
-    world.fate.hangs.store(true, Ordering::SeqCst);
+    world.controls.hangs.store(true, Ordering::SeqCst);
 
-    world.launch("a", Lasting::Temporary).await;
+    world.launch("a", RestartType::Temporary).await;
 
     assert_eq!(world.next().await, "a ended (did not start within 30 s)");
 }
 
 #[test]
-fn of_all_endings_a_start_that_hangs_is_counted_as_a_hang() {
+fn only_a_start_that_hangs_is_counted_as_a_hang() {
     let metrics = crate::telemetry::metrics::Metrics::local();
     let not_started = Ending::NotStarted { message: "boom".into() };
 
@@ -164,9 +164,9 @@ async fn healthy_siblings_are_untouched_by_a_crash_loop() {
     let mut world = World::new().await;
     let siblings = names("sibling", 300);
     for sibling in &siblings {
-        world.start(sibling, Lasting::Transient).await;
+        world.start(sibling, RestartType::Transient).await;
     }
-    world.start("a", Lasting::Transient).await;
+    world.start("a", RestartType::Transient).await;
     let mut before = Vec::new();
     for sibling in &siblings {
         before.push(world.child(sibling).await.get_id());
@@ -185,11 +185,11 @@ async fn healthy_siblings_are_untouched_by_a_crash_loop() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hundreds_of_children_that_die_together_all_come_back() {
+async fn hundreds_of_children_that_die_together_are_all_restarted() {
     let mut world = World::new().await;
     let names = names("child", 400);
     for name in &names {
-        world.start(name, Lasting::Transient).await;
+        world.start(name, RestartType::Transient).await;
     }
 
     for name in &names {
@@ -205,10 +205,10 @@ async fn hundreds_of_children_that_die_together_all_come_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_death_that_is_too_many_fails_the_supervisor_and_says_why() {
+async fn a_death_over_the_limit_fails_the_supervisor_with_its_reason() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Transient).await;
-    world.start("b", Lasting::Transient).await;
+    world.start("a", RestartType::Transient).await;
+    world.start("b", RestartType::Transient).await;
     let sibling = world.child("b").await;
 
     for _ in 0..4 {
@@ -219,92 +219,92 @@ async fn the_death_that_is_too_many_fails_the_supervisor_and_says_why() {
     world.fail("a").await;
 
     assert_eq!(world.next().await, "escalated: a child died too often (\"a\" failed: asked to)");
-    let ending = world.above.recv().await.expect("the supervisor above listens");
+    let ending = world.endings.recv().await.expect("the parent supervisor reports");
     assert!(matches!(ending, Ending::Failed { escalated: true, .. }), "{ending:?}");
     assert!(sibling.wait(None).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restart_that_waits_dies_with_its_supervisor() {
+async fn a_waiting_restart_is_cancelled_with_its_supervisor() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Transient).await;
+    world.start("a", RestartType::Transient).await;
     world.fail("a").await;
     world.next().await;
     world.next().await;
     world.fail("a").await;
     assert_eq!(world.next().await, "a restarts after 1250 ms (failed: asked to)");
-    let starts = world.fate.starts.load(Ordering::SeqCst);
+    let starts = world.controls.starts.load(Ordering::SeqCst);
 
-    world.boss.stop_and_wait(None, None).await.expect("it stops");
+    world.supervisor.stop_and_wait(None, None).await.expect("it stops");
     tokio::time::sleep(Duration::from_secs(3600)).await;
 
-    assert_eq!(world.fate.starts.load(Ordering::SeqCst), starts);
+    assert_eq!(world.controls.starts.load(Ordering::SeqCst), starts);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_under_way_dies_with_its_supervisor() {
+async fn a_start_in_progress_is_cancelled_with_its_supervisor() {
     let mut world = World::new().await;
-    world.fate.hangs.store(true, Ordering::SeqCst);
-    world.launch("a", Lasting::Permanent).await;
-    world.fate.begun.notified().await;
+    world.controls.hangs.store(true, Ordering::SeqCst);
+    world.launch("a", RestartType::Permanent).await;
+    world.controls.begun.notified().await;
 
-    world.boss.kill_and_wait(None).await.expect("it ends");
+    world.supervisor.kill_and_wait(None).await.expect("it ends");
     tokio::time::sleep(Duration::from_secs(3600)).await;
 
-    assert_eq!(world.fate.starts.load(Ordering::SeqCst), 1);
+    assert_eq!(world.controls.starts.load(Ordering::SeqCst), 1);
     assert_eq!(world.reports.recv().await, None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dismissed_child_is_not_started_again() {
+async fn a_dismissed_child_is_not_restarted() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Permanent).await;
+    world.start("a", RestartType::Permanent).await;
 
     let actor = world.dismiss("a").await.expect("it is up");
     actor.kill();
 
     assert_eq!(world.next().await, "a ended (killed)");
-    assert_eq!(world.known("a").await, Known::Gone);
+    assert_eq!(world.status("a").await, ChildStatus::Gone);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restart_that_waits_can_be_cancelled() {
+async fn a_waiting_restart_can_be_cancelled() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Transient).await;
+    world.start("a", RestartType::Transient).await;
     world.fail("a").await;
     world.next().await;
     world.next().await;
     world.fail("a").await;
     world.next().await;
-    assert_eq!(world.known("a").await, Known::Down);
-    let starts = world.fate.starts.load(Ordering::SeqCst);
+    assert_eq!(world.status("a").await, ChildStatus::Down);
+    let starts = world.controls.starts.load(Ordering::SeqCst);
 
     assert!(world.dismiss("a").await.is_none());
     tokio::time::sleep(Duration::from_secs(3600)).await;
 
-    assert_eq!((world.fate.starts.load(Ordering::SeqCst), world.known("a").await), (starts, Known::Gone));
+    assert_eq!((world.controls.starts.load(Ordering::SeqCst), world.status("a").await), (starts, ChildStatus::Gone));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_closed_supervisor_starts_nothing_and_restarts_nothing() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Permanent).await;
+    world.start("a", RestartType::Permanent).await;
     let actor = world.child("a").await;
 
-    cast!(world.boss, Ask::Close).expect("it lives");
+    cast!(world.supervisor, Request::Close).expect("it runs");
     actor.kill();
-    world.launch("b", Lasting::Permanent).await;
+    world.launch("b", RestartType::Permanent).await;
 
     assert_eq!(world.next().await, "a ended (killed)");
-    assert_eq!(world.known("b").await, Known::Gone);
+    assert_eq!(world.status("b").await, ChildStatus::Gone);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_child_that_fails_right_after_its_start_is_noticed() {
     let mut world = World::new().await;
-    world.fate.fail_early.lock().expect("not poisoned").insert("a");
+    world.controls.fail_early.lock().expect("not poisoned").insert("a");
 
-    world.launch("a", Lasting::Transient).await;
+    world.launch("a", RestartType::Transient).await;
 
     let mut seen = BTreeSet::new();
     while !seen.iter().any(|report: &String| report.ends_with("started 1 times before")) {
@@ -314,13 +314,13 @@ async fn a_child_that_fails_right_after_its_start_is_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_death_is_overlooked_when_it_overtakes_the_news_of_the_start() {
+async fn a_death_that_is_reported_before_the_start_is_noticed() {
     let mut world = World::new().await;
     let names = names("child", 200);
-    world.fate.fail_early.lock().expect("not poisoned").extend(&names);
+    world.controls.fail_early.lock().expect("not poisoned").extend(&names);
 
     for name in &names {
-        world.launch(name, Lasting::Transient).await;
+        world.launch(name, RestartType::Transient).await;
     }
 
     let mut up = BTreeSet::new();
@@ -335,13 +335,13 @@ async fn no_death_is_overlooked_when_it_overtakes_the_news_of_the_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_child_of_the_same_name_is_refused() {
+async fn a_second_child_of_the_same_name_is_rejected() {
     let mut world = World::new().await;
-    world.start("a", Lasting::Transient).await;
+    world.start("a", RestartType::Transient).await;
     let first = world.child("a").await.get_id();
 
-    world.launch("a", Lasting::Transient).await;
+    world.launch("a", RestartType::Transient).await;
 
     assert_eq!(world.child("a").await.get_id(), first);
-    assert_eq!(world.fate.starts.load(Ordering::SeqCst), 1);
+    assert_eq!(world.controls.starts.load(Ordering::SeqCst), 1);
 }

@@ -25,7 +25,7 @@ fn jitter_adds_up_to_half_of_the_delay() {
 }
 
 #[test]
-fn a_child_that_dies_once_too_often_in_a_row_is_escalated() {
+fn a_child_that_dies_too_often_in_a_row_is_escalated() {
     let mut restarts = Restarts::new(policy());
     let now = Instant::now();
     for _ in 0..5 {
@@ -38,21 +38,21 @@ fn a_child_that_dies_once_too_often_in_a_row_is_escalated() {
 }
 
 #[test]
-fn a_child_that_is_taken_along_waits_longer_each_time_and_is_never_escalated() {
+fn a_child_that_loses_a_dependency_waits_longer_each_time_and_is_never_escalated() {
     let mut restarts = Restarts::new(policy());
     let now = Instant::now();
 
-    let delays = [(); 5].map(|()| (restarts.taken_along(&"a", now, 0.0) - now).as_millis());
-    let others = (0..100).map(|child| restarts.taken_along(&["b", "c"][child % 2], now, 0.0)).max();
+    let delays = [(); 5].map(|()| (restarts.dependency_lost(&"a", now, 0.0) - now).as_millis());
+    let others = (0..100).map(|child| restarts.dependency_lost(&["b", "c"][child % 2], now, 0.0)).max();
     let own = restarts.died(&"a", now, 0.0);
 
     assert_eq!(delays, [0, 100, 200, 400, 500]);
     assert_eq!(others, Some(now + Duration::from_millis(500)));
-    assert_eq!(delay(own, now), 500, "it is its first death of its own");
+    assert_eq!(delay(own, now), 500, "it is the first death that counts");
 }
 
 #[test]
-fn many_children_dying_once_are_escalated_by_their_sum() {
+fn the_deaths_of_all_children_together_are_limited() {
     let mut restarts = Restarts::new(policy());
     let now = Instant::now();
     for child in 0..8 {
@@ -80,7 +80,7 @@ fn uptime_clears_the_count() {
 }
 
 #[test]
-fn waiting_for_a_restart_is_no_uptime() {
+fn waiting_for_a_restart_does_not_count_as_uptime() {
     let mut restarts = Restarts::new(policy());
     let now = Instant::now();
     for _ in 0..5 {
@@ -93,7 +93,7 @@ fn waiting_for_a_restart_is_no_uptime() {
 }
 
 #[test]
-fn a_forgotten_child_begins_anew() {
+fn a_forgotten_child_is_counted_from_zero() {
     let mut restarts = Restarts::new(policy());
     let now = Instant::now();
     restarts.died(&"a", now, 0.0);
@@ -106,7 +106,7 @@ fn a_forgotten_child_begins_anew() {
 
 proptest! {
     #[test]
-    fn within_a_window_no_more_restarts_are_granted_than_the_sum_allows(
+    fn within_a_window_no_more_restarts_are_granted_than_the_total_limit(
         deaths in prop::collection::vec((0_u8..4, 0_u64..3_000, any::<bool>()), 0..200),
     ) {
         let mut restarts = Restarts::new(policy());

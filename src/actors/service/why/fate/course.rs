@@ -1,4 +1,4 @@
-//! Follows one message through the record: pure, event by event.
+//! Follows one message through the record, event by event. It is pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,44 +7,44 @@ use crate::domain::event::{Decided, Evaluated, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::Role;
 
-/// What became of the message for one companion.
+/// What happened to the message for one companion.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Fate {
-    /// Nothing on record settles it, as far as it was read.
+    /// No event that was read settles it.
     Open,
-    /// It said this itself.
+    /// The companion said it itself.
     Own,
     /// It settled with a NO.
     Silent(Recorded, Box<Decided>),
-    /// It settled with a statement that was owed; how that ended, once it did.
+    /// It settled with a reply that was owed. `ending` says how that ended, once it did.
     Owed { owed: Recorded, yes: Option<Seq>, ending: Option<Box<Recorded>> },
-    /// It was taken back first.
+    /// The message was deleted first.
     Deleted(Recorded),
-    /// What was going on was dropped first.
+    /// The room was cleared first.
     Cleared(Recorded),
     /// The companion left first.
     Left(Recorded),
-    /// The companion came afterwards.
+    /// The companion joined afterwards.
     CameLater(Recorded),
 }
 
-/// The way of one message.
+/// The course of one message.
 pub(super) struct Course {
     message: Seq,
-    /// Only those who are asked for are followed.
+    /// Only the given companions are followed.
     is_closed: bool,
     fates: BTreeMap<CompanionId, Fate>,
-    /// The newest question to each that the message is part of, and the YES to it.
+    /// The newest question to each companion about the message, and the YES to it.
     asked: BTreeMap<CompanionId, (Ticket, Option<Seq>)>,
-    /// The newest YES of each.
+    /// The newest YES of each companion.
     yes: BTreeMap<CompanionId, Seq>,
     changes: Vec<Recorded>,
-    /// What was taken back since.
-    gone: BTreeSet<Seq>,
+    /// The messages that were deleted since.
+    deleted: BTreeSet<Seq>,
 }
 
 impl Course {
-    /// Follows this message for these companions, and if they are not all (`is_one`), for whoever turns up besides.
+    /// Follows this message for these companions. Unless `is_one` is set, other companions in the record are followed as well.
     pub(super) fn new(message: &Recorded, companions: BTreeSet<CompanionId>, is_one: bool) -> Self {
         let own = if let Event::Said { message, .. } = &message.event
             && message.from.role == Role::Companion
@@ -62,7 +62,7 @@ impl Course {
             asked: BTreeMap::new(),
             yes: BTreeMap::new(),
             changes: Vec::new(),
-            gone: BTreeSet::new(),
+            deleted: BTreeSet::new(),
         }
     }
 
@@ -74,7 +74,7 @@ impl Course {
         self.fates.get(companion).unwrap_or(&Fate::Open)
     }
 
-    /// Whether a companion was asked about the message; and its YES to that, if there is one.
+    /// Whether a companion was asked about the message, and its YES to that, if any.
     pub(super) fn asked(&self, companion: &CompanionId) -> Option<Option<Seq>> {
         self.asked.get(companion).map(|(_, yes)| *yes)
     }
@@ -84,7 +84,7 @@ impl Course {
         self.yes.get(companion).copied()
     }
 
-    /// Edits of the message, and that it was taken back.
+    /// The edits and the deletion of the message.
     pub(super) fn changes(&self) -> &[Recorded] {
         &self.changes
     }
@@ -94,12 +94,12 @@ impl Course {
         self.fates.values().all(|fate| !matches!(fate, Fate::Open | Fate::Owed { ending: None, .. }))
     }
 
-    /// Takes in the next event after the message.
+    /// Takes the next event after the message.
     pub(super) fn follow(&mut self, recorded: &Recorded) {
         match &recorded.event {
             Event::Edited { message, .. } if *message == self.message => self.changes.push(recorded.clone()),
             Event::Deleted { messages } => {
-                self.gone.extend(messages);
+                self.deleted.extend(messages);
                 if messages.contains(&self.message) {
                     self.changes.push(recorded.clone());
                     self.end_all(&Fate::Deleted(recorded.clone()));
@@ -135,11 +135,10 @@ impl Course {
             Event::ReplyOwed { companion, messages, .. } if messages.contains(&self.message) => {
                 let yes = self.yes.get(companion).copied();
                 self.settle(companion, Fate::Owed { owed: recorded.clone(), yes, ending: None });
-                // The channel may have handled what was taken back before only after this.
-                if let Some(taken_back) =
-                    self.changes.iter().rfind(|change| matches!(change.event, Event::Deleted { .. })).cloned()
+                // The channel may have handled an earlier deletion only after this event.
+                if let Some(deletion) = self.changes.iter().rfind(|change| matches!(change.event, Event::Deleted { .. })).cloned()
                 {
-                    self.end_owed_about_nothing(&taken_back);
+                    self.end_owed_about_nothing(&deletion);
                 }
             }
             Event::Said { reply: Some(ticket), .. } | Event::ReplyFailed { ticket, .. } => {
@@ -166,56 +165,57 @@ impl Course {
         }
     }
 
-    /// What the channel made before it handled what ended the wait counts all the same.
+    /// Settles the message. This takes precedence over an event that ended the wait before, because the channel made its decision before it handled
+    /// that event.
     fn settle(&mut self, companion: &CompanionId, fate: Fate) {
         if self.is_closed && !self.fates.contains_key(companion) {
             return;
         }
-        let known = self.fates.entry(companion.clone()).or_insert(Fate::Open);
-        if !matches!(known, Fate::Silent(..) | Fate::Owed { .. } | Fate::Own) {
-            *known = fate;
+        let current = self.fates.entry(companion.clone()).or_insert(Fate::Open);
+        if !matches!(current, Fate::Silent(..) | Fate::Owed { .. } | Fate::Own) {
+            *current = fate;
         }
     }
 
     fn end(&mut self, companion: &CompanionId, fate: Fate) {
         let is_new = !self.is_closed && !self.fates.contains_key(companion) && matches!(fate, Fate::Left(_));
         if is_new {
-            // It was there, though it is not any more.
+            // The companion was there before it left.
             self.fates.insert(companion.clone(), Fate::Open);
         }
-        if let Some(known) = self.fates.get_mut(companion).filter(|known| **known == Fate::Open) {
-            *known = fate;
+        if let Some(open) = self.fates.get_mut(companion).filter(|current| **current == Fate::Open) {
+            *open = fate;
         }
     }
 
     fn end_all(&mut self, fate: &Fate) {
-        for known in self.fates.values_mut().filter(|known| **known == Fate::Open) {
-            *known = fate.clone();
+        for open in self.fates.values_mut().filter(|current| **current == Fate::Open) {
+            *open = fate.clone();
         }
     }
 
-    fn end_owed(&mut self, is_it: impl Fn(&CompanionId, Ticket) -> bool, recorded: &Recorded) {
-        // What was on its way when all was taken back may still have been said.
+    fn end_owed(&mut self, is_match: impl Fn(&CompanionId, Ticket) -> bool, recorded: &Recorded) {
+        // A statement may have been posted although all messages that it answers were deleted.
         let is_said = matches!(recorded.event, Event::Said { .. });
         for (companion, fate) in &mut self.fates {
             if let Fate::Owed { owed, ending, .. } = fate
-                && ending.as_ref().is_none_or(|known| is_said && matches!(known.event, Event::Deleted { .. }))
+                && ending.as_ref().is_none_or(|previous| is_said && matches!(previous.event, Event::Deleted { .. }))
                 && let Event::ReplyOwed { ticket, .. } = &owed.event
-                && is_it(companion, *ticket)
+                && is_match(companion, *ticket)
             {
                 *ending = Some(Box::new(recorded.clone()));
             }
         }
     }
 
-    /// A reply goes with the last of the messages that it answers.
-    fn end_owed_about_nothing(&mut self, taken_back: &Recorded) {
+    /// Ends replies whose messages have all been deleted.
+    fn end_owed_about_nothing(&mut self, deletion: &Recorded) {
         for fate in self.fates.values_mut() {
             if let Fate::Owed { owed, ending: ending @ None, .. } = fate
                 && let Event::ReplyOwed { messages, .. } = &owed.event
-                && messages.iter().all(|seq| self.gone.contains(seq))
+                && messages.iter().all(|seq| self.deleted.contains(seq))
             {
-                *ending = Some(Box::new(taken_back.clone()));
+                *ending = Some(Box::new(deletion.clone()));
             }
         }
     }
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_decided_before_the_room_was_cleared_counts_though_it_is_on_record_after_it() {
+    fn a_decision_made_before_the_room_was_cleared_counts_even_if_recorded_after_it() {
         let mut course = course();
 
         course.follow(&recorded(8, Event::Cleared));
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_owed_is_over_once_it_is_said_failed_or_dropped() {
+    fn a_reply_owed_ends_with_its_statement_its_failure_or_a_clear() {
         let owed = || {
             let mut course = course();
             course.follow(&yes(8, "ben"));
@@ -290,18 +290,18 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_owed_is_over_with_the_last_message_that_it_answers_unless_it_was_said_all_the_same() {
-        let taken_back = |seq, gone: &[u64]| recorded(seq, Event::Deleted { messages: gone.iter().copied().map(Seq).collect() });
+    fn a_reply_owed_ends_when_all_its_messages_are_deleted_unless_it_was_posted_in_spite_of_that() {
+        let deletion = |seq, gone: &[u64]| recorded(seq, Event::Deleted { messages: gone.iter().copied().map(Seq).collect() });
         let mut dropped = course();
         dropped.follow(&yes(8, "ben"));
         dropped.follow(&owed("ben", 9, 4));
         let mut crossing = course();
-        crossing.follow(&taken_back(8, &[6, 7]));
+        crossing.follow(&deletion(8, &[6, 7]));
         crossing.follow(&owed("ben", 9, 4));
 
-        dropped.follow(&taken_back(10, &[7]));
+        dropped.follow(&deletion(10, &[7]));
         let is_over_with_one = !matches!(dropped.fate(&"ben".into()), Fate::Owed { ending: None, .. });
-        dropped.follow(&taken_back(11, &[6]));
+        dropped.follow(&deletion(11, &[6]));
 
         assert!(!is_over_with_one);
         for (course, end) in [(&dropped, 11), (&crossing, 8)] {
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_asked_about_a_message_is_known_with_the_yes_to_that() {
+    fn a_companion_that_was_asked_about_a_message_is_known_with_its_yes() {
         let mut course = course();
         course.follow(&yes(8, "aria"));
         course.follow(&asked(9, "aria", &[7]));
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_was_there_and_left_is_followed_unless_one_alone_is_asked_for() {
+    fn a_companion_that_left_is_followed_unless_only_one_is_requested() {
         let mut one = Course::new(&message(), BTreeSet::from(["aria".into()]), true);
         let mut all = course();
         for course in [&mut one, &mut all] {

@@ -37,15 +37,15 @@ fn every_command_is_read_with_its_options() {
         ),
         (sub("help", json!([])), Command::Help),
     ] {
-        let read = read_json(&used(options.clone()));
+        let read = read_json(&used_command(options.clone()));
 
-        assert!(matches!(&read.what, What::Command(command) if *command == expected), "{options}: {:?}", read.what);
+        assert!(matches!(&read.action, Action::Command(command) if *command == expected), "{options}: {:?}", read.action);
         assert_eq!((read.person.id.get(), read.here.channel.get(), read.here.guild), (7, 3, Snowflake::new(2)));
     }
 }
 
 #[test]
-fn what_is_not_known_is_told_apart_and_can_be_answered() {
+fn unsupported_interactions_are_recognised_and_can_be_answered() {
     let sub = |name: &str, options: Value| json!([{ "type": 1, "name": name, "options": options }]);
 
     for options in [
@@ -57,58 +57,58 @@ fn what_is_not_known_is_told_apart_and_can_be_answered() {
         sub("talkativeness", json!([{ "name": "level", "value": 7 }])),
         sub("pause", json!([{ "name": "switch", "value": "perhaps" }])),
         sub("forget", json!([{ "name": "everybody" }])),
-        // A channel that Discord does not tell of.
+        // A channel that is not among the resolved ones.
         sub("join", json!([{ "name": "companion", "value": "aria" }, { "name": "where", "value": "99" }])),
         sub("join", json!([{ "name": "companion", "value": "aria" }, { "name": "where", "value": 99 }])),
     ] {
-        let read = read_json(&used(options.clone()));
+        let read = read_json(&used_command(options.clone()));
 
-        assert!(matches!(read.what, What::Unknown { choices: false }), "{options}: {:?}", read.what);
+        assert!(matches!(read.action, Action::Unknown { choices: false }), "{options}: {:?}", read.action);
         assert_eq!(read.handle.id.get(), 1);
     }
     for (field, value) in [("type", json!(3)), ("data", json!({ "name": "other", "type": 1 })), ("data", Value::Null)] {
-        let mut interaction = used(sub("help", json!([])));
+        let mut interaction = used_command(sub("help", json!([])));
         interaction[field] = value;
-        assert!(matches!(read_json(&interaction).what, What::Unknown { .. }), "{interaction}");
+        assert!(matches!(read_json(&interaction).action, Action::Unknown { .. }), "{interaction}");
     }
 }
 
 #[test]
-fn a_message_that_is_asked_about_comes_with_its_text_and_a_choice_names_its_question() {
-    let mut asked = used(Value::Null);
+fn a_question_has_the_text_of_its_message_and_a_choice_has_the_id_of_its_question() {
+    let mut asked = used_command(Value::Null);
     let message = json!({ "id": "30", "channel_id": "3", "author": { "id": "8", "username": "bob" }, "content": "Tea?" });
     asked["data"] = json!({
         "name": "Ask a companion about this", "type": 3, "target_id": "30", "resolved": { "messages": { "30": message } },
     });
-    let mut chosen = used(Value::Null);
+    let mut chosen = used_command(Value::Null);
     chosen["type"] = json!(3);
     chosen["data"] = json!({ "custom_id": "ask:77", "component_type": 3, "values": ["aria"] });
     chosen["member"]["user"]["global_name"] = json!("Ana");
 
     let read = read_json(&asked);
-    let What::Ask(message) = read.what else { panic!("{:?}", read.what) };
-    assert_eq!((message.id().get(), message.told().content), (30, "Tea?"));
+    let Action::Ask(message) = read.action else { panic!("{:?}", read.action) };
+    assert_eq!((message.id().get(), message.raw().content), (30, "Tea?"));
     let read = read_json(&chosen);
-    let What::Choose { question, companion } = read.what else { panic!("{:?}", read.what) };
+    let Action::Choose { question, companion } = read.action else { panic!("{:?}", read.action) };
     assert_eq!((question.get(), &*companion, &*read.person.name), (77, "aria", "Ana"));
 
     for (field, value) in [("target_id", json!("31")), ("type", json!(1)), ("name", json!("tertulia")), ("resolved", json!({}))] {
-        let mut odd = asked.clone();
-        odd["data"][field] = value;
-        assert!(matches!(read_json(&odd).what, What::Unknown { .. }), "{odd}");
+        let mut malformed = asked.clone();
+        malformed["data"][field] = value;
+        assert!(matches!(read_json(&malformed).action, Action::Unknown { .. }), "{malformed}");
     }
     for (field, value) in
         [("custom_id", json!("other:77")), ("custom_id", json!("ask:x")), ("values", json!([])), ("values", json!(7))]
     {
-        let mut odd = chosen.clone();
-        odd["data"][field] = value;
-        assert!(matches!(read_json(&odd).what, What::Unknown { .. }), "{odd}");
+        let mut malformed = chosen.clone();
+        malformed["data"][field] = value;
+        assert!(matches!(read_json(&malformed).action, Action::Unknown { .. }), "{malformed}");
     }
 }
 
 #[test]
-fn a_channel_that_was_chosen_brings_what_may_be_done_there() {
-    let mut interaction = used(json!([{ "type": 1, "name": "join", "options": [
+fn a_chosen_channel_has_its_permissions() {
+    let mut interaction = used_command(json!([{ "type": 1, "name": "join", "options": [
         { "type": 3, "name": "companion", "value": "aria" }, { "type": 7, "name": "where", "value": "30" },
     ] }]));
     let thread = json!({
@@ -116,52 +116,52 @@ fn a_channel_that_was_chosen_brings_what_may_be_done_there() {
     });
     interaction["data"]["resolved"] = json!({ "channels": { "30": thread } });
 
-    let What::Command(Command::Join { to: Some(to), .. }) = read_json(&interaction).what else { panic!("it is a join") };
+    let Action::Command(Command::Join { to: Some(to), .. }) = read_json(&interaction).action else { panic!("it is not a join") };
 
     assert_eq!((to.channel.get(), to.parent, to.guild, to.is_locked), (30, Snowflake::new(3), Snowflake::new(2), true));
-    assert!(to.is_theirs_to_change());
+    assert!(to.user_may_change());
     assert_eq!(to.missing().unwrap()[0], Need::Webhooks);
     let channel_ref = to.channel_ref();
     assert_eq!((channel_ref.guild.as_str(), channel_ref.channel.as_str()), ("discord:2", "discord:30"));
     assert_eq!(channel_ref.parent.unwrap().as_str(), "discord:3");
-    // A channel's parent is a category, and none of ours.
+    // A channel's parent is a category, and not a thread's channel.
     interaction["data"]["resolved"]["channels"]["30"]["type"] = json!(0);
-    let What::Command(Command::Join { to: Some(to), .. }) = read_json(&interaction).what else { panic!("it is a join") };
+    let Action::Command(Command::Join { to: Some(to), .. }) = read_json(&interaction).action else { panic!("it is not a join") };
     assert_eq!(to.parent, None);
 }
 
 #[test]
-fn who_may_change_a_channel_is_what_discord_says() {
+fn discords_permissions_decide_who_may_change_a_channel() {
     for (permissions, may) in
         [("0", false), ("16", true), ("8", true), ("1024", false), ("x", false), ("18446744073709551615", true)]
     {
-        let mut interaction = used(json!([{ "name": "help" }]));
+        let mut interaction = used_command(json!([{ "name": "help" }]));
         interaction["member"]["permissions"] = json!(permissions);
-        assert_eq!(read_json(&interaction).here.is_theirs_to_change(), may, "{permissions}");
+        assert_eq!(read_json(&interaction).here.user_may_change(), may, "{permissions}");
     }
-    let mut direct = used(json!([{ "name": "help" }]));
+    let mut direct = used_command(json!([{ "name": "help" }]));
     for gone in ["guild_id", "member"] {
         direct.as_object_mut().unwrap().remove(gone);
     }
     direct["user"] = json!({ "id": "7" });
     direct["channel"] = json!({ "id": "3", "type": 1 });
     let read = read_json(&direct);
-    assert!(read.here.is_theirs_to_change() && read.here.is_direct());
+    assert!(read.here.user_may_change() && read.here.is_direct());
     assert_eq!((read.here.guild_id().as_str(), read.here.missing()), ("dm:discord:3", Some(Vec::new())));
 }
 
 #[test]
-fn what_is_typed_is_read_up_to_a_bound() {
-    let mut interaction = used(json!([{ "type": 1, "name": "leave", "options": [
+fn typed_text_is_cut() {
+    let mut interaction = used_command(json!([{ "type": 1, "name": "leave", "options": [
         { "type": 3, "name": "companion", "value": "x".repeat(100_000), "focused": true },
     ] }]));
     interaction["type"] = json!(4);
 
-    let What::Typing(typing) = read_json(&interaction).what else { panic!("they type") };
+    let Action::Typing(typing) = read_json(&interaction).action else { panic!("it is not autocomplete") };
 
     assert_eq!((typing.command, typing.typed.len(), typing.at), ("leave", LONGEST_TYPED, None));
     interaction["data"]["options"][0]["name"] = json!("sing");
-    assert!(matches!(read_json(&interaction).what, What::Unknown { choices: true }));
+    assert!(matches!(read_json(&interaction).action, Action::Unknown { choices: true }));
 }
 
 #[test]
@@ -172,23 +172,23 @@ fn no_error_holds_the_token() {
         let error = read(broken).unwrap_err().to_string();
         assert!(!error.contains("secret"), "{error}");
     }
-    let read = read_json(&used(json!([{ "name": "help" }])));
+    let read = read_json(&used_command(json!([{ "name": "help" }])));
     assert!(!format!("{read:?}").contains("a-token"), "{read:?}");
 }
 
 proptest! {
     #[test]
-    fn nothing_that_comes_panics(text in any::<String>()) {
+    fn no_text_causes_a_panic(text in any::<String>()) {
         let _ = read(&text);
     }
 
     #[test]
-    fn nothing_that_is_put_into_an_interaction_panics(
+    fn no_field_of_an_interaction_causes_a_panic(
         field in prop::sample::select(vec!["type", "data", "guild_id", "channel_id", "channel", "member", "user", "app_permissions"]),
         value in json_value(),
         options in json_value(),
     ) {
-        let mut interaction = used(options.clone());
+        let mut interaction = used_command(options.clone());
         interaction["data"]["resolved"] = json!({ "channels": { "30": options } });
         let _ = read(&interaction.to_string());
         interaction[field] = value;
@@ -221,8 +221,8 @@ fn read_json(interaction: &Value) -> Interaction {
     read(&interaction.to_string()).unwrap()
 }
 
-/// Somebody without permissions uses the command in a channel of a guild.
-fn used(options: Value) -> Value {
+/// An interaction by somebody without permissions in a channel of a guild.
+fn used_command(options: Value) -> Value {
     json!({
         "id": "1",
         "application_id": "9",

@@ -10,22 +10,22 @@ use crate::domain::moment::Moment;
 use crate::ports::backend::room::RoomId;
 
 #[test]
-fn every_reason_is_a_sentence_without_jargon() {
+fn every_reason_is_described_without_jargon() {
     for trigger in Trigger::ALL {
         for reason in Reason::ALL {
             let decision = if reason == Reason::ModelYes { "YES" } else { "NO" };
 
-            let line = decided(&room(), &record(trigger, decision, reason.as_str()));
+            let line = decision_line(&room(), &record(trigger, decision, reason.as_str()));
 
             assert!(line.starts_with("• <t:1777636800:R> **Aria** "), "{line}");
-            assert!(!line.contains(reason.as_str()) || matches!(reason, Reason::Paused), "{line}");
+            assert!(!line.contains(reason.as_str()) || matches!(reason, Reason::Paused | Reason::Budget), "{line}");
             assert!(!line.contains('_'), "{line}");
         }
     }
 }
 
 #[test]
-fn decisions_come_newest_first_and_with_what_is_waited_for() {
+fn decisions_are_listed_newest_first_with_what_companions_wait_for() {
     let first = record(Trigger::Lull, "NO", "model_no");
     let mut second = record(Trigger::DirectAddress, "YES", "model_yes");
     second.more = Map::from_iter([("why".to_owned(), json!("They *asked* me @everyone"))]);
@@ -38,38 +38,39 @@ fn decisions_come_newest_first_and_with_what_is_waited_for() {
     };
     let room = room();
 
-    let text = told(&room, &[first, second], &[(&room.companions[0], waiting)]);
+    let text = describe(&room, &[first, second], &[(&room.companions[0], waiting)]);
 
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(
         lines,
         [
             "**What they wait for now**",
-            "• **Aria** considers to speak after: 9 more messages, or its name.",
+            "• **Aria** considers speaking after: 9 more messages, or its name.",
             "**What was decided here**, the newest first",
-            "• <t:1777636800:R> **Aria** decided to speak (somebody turned to it) – “They \\*asked\\* me \\@everyone”",
+            "• <t:1777636800:R> **Aria** decided to speak (somebody addressed it) – “They \\*asked\\* me \\@everyone”",
             "• <t:1777636800:R> **Aria** was asked (it had become quiet), and stayed silent",
         ]
     );
 }
 
 #[test]
-fn who_lost_the_floor_is_told_so() {
+fn a_companion_that_lost_the_floor_is_described_so() {
     let mut lost = record(Trigger::Turn, "YES", "model_yes");
     lost.more = Map::from_iter([("floor".to_owned(), json!("lost"))]);
 
     assert!(
-        decided(&room(), &lost).ends_with("wanted to speak (another companion had spoken), but another companion went first")
+        decision_line(&room(), &lost)
+            .ends_with("wanted to speak (another companion had spoken), but another companion went first")
     );
-    assert!(told(&room(), &[], &[]).contains("Nothing was decided here yet"));
+    assert!(describe(&room(), &[], &[]).contains("Nothing was decided here yet"));
 }
 
 #[test]
-fn a_long_story_is_cut_at_a_line() {
+fn a_long_answer_is_cut_at_a_line() {
     let mut long = record(Trigger::Lull, "NO", "model_no");
     long.more = Map::from_iter([("why".to_owned(), json!("*".repeat(10_000)))]);
 
-    let text = fitted(&told(&room(), &vec![long; MOST_DECISIONS], &[]));
+    let text = fitted(&describe(&room(), &vec![long; MOST_DECISIONS], &[]));
 
     assert!(text.chars().count() <= 2_000);
     assert!(text.ends_with("”\n…") || text.ends_with('”'), "{text}");

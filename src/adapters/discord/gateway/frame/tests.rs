@@ -3,39 +3,39 @@ use proptest::prelude::*;
 use super::*;
 
 #[test]
-fn a_dispatch_is_taken_apart_and_its_data_left_alone() {
-    let read = read(r#"{"t":"MESSAGE_CREATE","s":7,"op":0,"d":{"id":1e999, "x":[ ]}}"#).unwrap();
+fn a_dispatch_is_parsed_except_for_its_data() {
+    let frame = parse(r#"{"t":"MESSAGE_CREATE","s":7,"op":0,"d":{"id":1e999, "x":[ ]}}"#).unwrap();
 
-    let Frame::Dispatch { sequence, kind, data } = read else { panic!("{read:?}") };
+    let Frame::Dispatch { sequence, kind, data } = frame else { panic!("{frame:?}") };
     assert_eq!((sequence, kind.as_str(), data.get()), (7, "MESSAGE_CREATE", r#"{"id":1e999, "x":[ ]}"#));
 }
 
 #[test]
-fn what_steers_the_connection_is_told_apart() {
-    assert!(matches!(read(r#"{"op":7,"d":null}"#), Ok(Frame::Reconnect)));
-    assert!(matches!(read(r#"{"op":9,"d":true}"#), Ok(Frame::InvalidSession(true))));
-    assert!(matches!(read(r#"{"op":9,"d":{"true":1}}"#), Ok(Frame::InvalidSession(false))));
-    assert!(matches!(read(r#"{"op":9}"#), Ok(Frame::InvalidSession(false))));
+fn the_other_opcodes_are_parsed() {
+    assert!(matches!(parse(r#"{"op":7,"d":null}"#), Ok(Frame::Reconnect)));
+    assert!(matches!(parse(r#"{"op":9,"d":true}"#), Ok(Frame::InvalidSession(true))));
+    assert!(matches!(parse(r#"{"op":9,"d":{"true":1}}"#), Ok(Frame::InvalidSession(false))));
+    assert!(matches!(parse(r#"{"op":9}"#), Ok(Frame::InvalidSession(false))));
     assert!(
-        matches!(read(r#"{"op":10,"d":{"heartbeat_interval":41250}}"#), Ok(Frame::Hello(Some(interval))) if interval.get() == 41_250)
+        matches!(parse(r#"{"op":10,"d":{"heartbeat_interval":41250}}"#), Ok(Frame::Hello(Some(interval))) if interval.get() == 41_250)
     );
-    assert!(matches!(read(r#"{"op":10,"d":{"heartbeat_interval":0}}"#), Ok(Frame::Hello(None))));
-    assert!(matches!(read(r#"{"op":1,"d":null}"#), Ok(Frame::Heartbeat)));
-    assert!(matches!(read(r#"{"op":10,"d":{}}"#), Ok(Frame::Hello(None))));
-    assert!(matches!(read(r#"{"op":11}"#), Ok(Frame::HeartbeatAcknowledged)));
-    assert!(matches!(read(r#"{"op":99}"#), Ok(Frame::Other)));
+    assert!(matches!(parse(r#"{"op":10,"d":{"heartbeat_interval":0}}"#), Ok(Frame::Hello(None))));
+    assert!(matches!(parse(r#"{"op":1,"d":null}"#), Ok(Frame::Heartbeat)));
+    assert!(matches!(parse(r#"{"op":10,"d":{}}"#), Ok(Frame::Hello(None))));
+    assert!(matches!(parse(r#"{"op":11}"#), Ok(Frame::HeartbeatAcknowledged)));
+    assert!(matches!(parse(r#"{"op":99}"#), Ok(Frame::Other)));
 }
 
 #[test]
-fn a_dispatch_may_tell_nothing() {
+fn a_dispatch_may_have_no_data() {
     for text in [r#"{"op":0,"s":3,"t":"RESUMED","d":null}"#, r#"{"op":0,"s":3,"t":"RESUMED"}"#] {
-        let Ok(Frame::Dispatch { data, .. }) = read(text) else { panic!("{text}") };
+        let Ok(Frame::Dispatch { data, .. }) = parse(text) else { panic!("{text}") };
         assert_eq!(data.get(), "null");
     }
 }
 
 #[test]
-fn what_is_no_frame_is_refused() {
+fn an_invalid_frame_is_an_error() {
     for text in [
         "",
         "null",
@@ -49,35 +49,35 @@ fn what_is_no_frame_is_refused() {
         r#"{"op":0,"s":99999999999999999999999,"t":"X","d":{}}"#,
         r#"{"op":0,"s":1,"t":"X","d":{"a":}}"#,
     ] {
-        assert_eq!(read(text).err(), Some(Unreadable::Malformed), "{text}");
+        assert_eq!(parse(text).err(), Some(InvalidFrame::Malformed), "{text}");
     }
     let long = format!(r#"{{"op":0,"s":1,"t":"{}","d":{{}}}}"#, "X".repeat(LONGEST_WORD + 1));
-    assert_eq!(read(&long).err(), Some(Unreadable::Malformed));
-    assert_eq!(read(&" ".repeat(MAX_FRAME_BYTES + 1)).err(), Some(Unreadable::TooLong));
+    assert_eq!(parse(&long).err(), Some(InvalidFrame::Malformed));
+    assert_eq!(parse(&" ".repeat(MAX_FRAME_BYTES + 1)).err(), Some(InvalidFrame::TooLong));
 }
 
 #[test]
-fn deep_nesting_is_carried_along_unread() {
+fn deeply_nested_data_is_not_parsed() {
     let deep = format!(r#"{{"op":0,"s":1,"t":"X","d":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
 
-    assert!(matches!(read(&deep), Ok(Frame::Dispatch { .. })));
+    assert!(matches!(parse(&deep), Ok(Frame::Dispatch { .. })));
 }
 
 #[test]
-fn ready_tells_the_session_and_who_we_are() {
-    let told =
+fn ready_has_the_session_the_user_and_the_application() {
+    let text =
         r#"{"session_id":"abc","resume_gateway_url":"wss://us-east.discord.gg/","user":{"id":"5"},"application":{"id":"6"}}"#;
 
-    let ready = ready(&raw(told)).unwrap();
+    let ready = parse_ready(&raw(text)).unwrap();
 
     assert_eq!((ready.session.as_str(), ready.resume_url.as_deref()), ("abc", Some("wss://us-east.discord.gg")));
     assert_eq!((ready.user.to_string(), ready.application.to_string()), ("5".to_owned(), "6".to_owned()));
-    assert!(super::ready(&raw(r#"{"session_id":"","user":{"id":"5"}}"#)).is_none());
-    assert!(super::ready(&raw(r#"{"session_id":"abc"}"#)).is_none());
+    assert!(super::parse_ready(&raw(r#"{"session_id":"","user":{"id":"5"}}"#)).is_none());
+    assert!(super::parse_ready(&raw(r#"{"session_id":"abc"}"#)).is_none());
 }
 
 #[test]
-fn an_address_that_would_tell_the_token_to_everybody_is_none() {
+fn an_address_that_would_expose_the_token_is_refused() {
     for (text, expected) in [
         ("wss://gateway.discord.gg", Some("wss://gateway.discord.gg")),
         ("ws://127.0.0.1:99/resume/", Some("ws://127.0.0.1:99/resume")),
@@ -96,13 +96,13 @@ fn an_address_that_would_tell_the_token_to_everybody_is_none() {
 
 proptest! {
     #[test]
-    fn no_text_makes_reading_fail_but_by_an_error(text in any::<String>(), cut in 0_usize..80) {
+    fn no_text_causes_a_panic(text in any::<String>(), cut in 0_usize..80) {
         let whole = format!(r#"{{"op":0,"s":1,"t":"READY","d":{{"session_id":{text:?},"user":{{"id":"5"}}}}}}"#);
         let end = (0..=cut.min(whole.len())).rev().find(|end| whole.is_char_boundary(*end)).unwrap_or(0);
 
         for text in [&text, &whole, &whole[..end]] {
-            if let Ok(Frame::Dispatch { data, .. }) = read(text) {
-                let _ = ready(&data);
+            if let Ok(Frame::Dispatch { data, .. }) = parse(text) {
+                let _ = parse_ready(&data);
             }
             let _ = address(text);
         }

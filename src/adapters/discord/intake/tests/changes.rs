@@ -5,7 +5,7 @@ use serde_json::json;
 use super::world::{Call, GENERAL, HOME, OTHER, World, message, with};
 
 #[tokio::test]
-async fn an_edit_is_told_in_the_words_of_a_message() {
+async fn an_edit_is_handed_over_with_the_text_of_a_message() {
     let mut world = World::new().await;
 
     let edited = json!({ "edited_timestamp": "2026-01-01T00:01:00.000000+00:00", "content": "**hi** <#201>" });
@@ -16,7 +16,7 @@ async fn an_edit_is_told_in_the_words_of_a_message() {
 }
 
 #[tokio::test]
-async fn an_update_that_is_no_edit_changes_nothing() {
+async fn an_update_that_is_not_an_edit_changes_nothing() {
     let at = "2026-01-01T00:01:00.000000+00:00";
     for (what, update) in [
         ("a link that unfolds", with(message(50, GENERAL, "hi"), json!({ "embeds": [{ "type": "link" }] }))),
@@ -25,7 +25,7 @@ async fn an_update_that_is_no_edit_changes_nothing() {
             "a part with words",
             json!({ "id": "50", "channel_id": GENERAL, "guild_id": HOME, "edited_timestamp": at, "content": "x" }),
         ),
-        ("where nobody lives", with(message(50, OTHER, "hi"), json!({ "edited_timestamp": at }))),
+        ("in a channel without companions", with(message(50, OTHER, "hi"), json!({ "edited_timestamp": at }))),
         (
             "of ours",
             with(
@@ -43,7 +43,7 @@ async fn an_update_that_is_no_edit_changes_nothing() {
 }
 
 #[tokio::test]
-async fn deletions_are_told_one_by_one_and_many_at_once() {
+async fn single_and_bulk_deletions_are_handed_over() {
     let mut world = World::new().await;
 
     world.kept("MESSAGE_DELETE", json!({ "id": "50", "channel_id": GENERAL.to_string(), "guild_id": HOME.to_string() })).await;
@@ -59,9 +59,9 @@ async fn deletions_are_told_one_by_one_and_many_at_once() {
 }
 
 #[tokio::test]
-async fn what_was_heard_before_everybody_left_can_still_be_taken_back() {
+async fn messages_can_be_deleted_after_all_companions_left() {
     let mut world = World::new().await;
-    world.core.inhabited.lock().unwrap().clear();
+    world.core.with_members.lock().unwrap().clear();
 
     world.kept("MESSAGE_DELETE", json!({ "id": "50", "channel_id": GENERAL.to_string(), "guild_id": HOME.to_string() })).await;
 

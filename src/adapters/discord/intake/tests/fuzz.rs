@@ -1,4 +1,4 @@
-//! Whatever comes, nothing panics, everything is kept, and what comes after it is heard.
+//! Malformed events cause no panic, their receipts are stored, and later events are handed over.
 
 use std::num::NonZeroU32;
 
@@ -10,9 +10,9 @@ use crate::ports::gateway::Shard;
 const ROUNDS: usize = 120;
 
 #[tokio::test]
-async fn nothing_that_comes_ends_anything() {
+async fn no_event_ends_the_intake() {
     let mut world = World::unready(Shard { number: 0, of: NonZeroU32::MIN });
-    world.core.inhabited.lock().unwrap().insert(id(GENERAL).channel());
+    world.core.with_members.lock().unwrap().insert(id(GENERAL).channel());
     world.kept("READY", ready(&[HOME])).await;
     let mut dice = Dice(0x5eed);
 
@@ -32,14 +32,14 @@ async fn nothing_that_comes_ends_anything() {
 }
 
 #[tokio::test]
-async fn what_is_no_object_at_all_is_left_out() {
+async fn data_that_is_not_an_object_is_ignored() {
     let mut world = World::new().await;
     let deep = format!("{}{}", "[".repeat(20_000), "]".repeat(20_000));
 
     for (kind, _) in samples() {
         for data in ["null", "7", "\"x\"", "[]", "[1,2,3]", "{}", "true", &deep, "{\"id\":\"1\",\"id\":\"2\"}", "\"\\ud800\""] {
-            let told = world.tell_raw(kind, data).await;
-            assert_eq!(super::world::fate(told).await, super::super::super::dispatch::Fate::Kept, "{kind} {data:.20}");
+            let receiver = world.send_raw(kind, data).await;
+            assert_eq!(super::world::fate(receiver).await, super::super::super::dispatch::Fate::Kept, "{kind} {data:.20}");
         }
     }
 
@@ -94,7 +94,7 @@ fn samples() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Changes one thing somewhere: takes it away, or puts something odd in its place.
+/// Changes one value somewhere: removes it, or replaces it by an unexpected one.
 fn mutate(value: &mut Value, dice: &mut Dice) {
     let inside = match value {
         Value::Object(fields) if !fields.is_empty() => {
@@ -114,12 +114,12 @@ fn mutate(value: &mut Value, dice: &mut Dice) {
     };
     match inside {
         Some(inside) if dice.up_to(2) > 0 => mutate(inside, dice),
-        Some(inside) => *inside = odd(dice),
-        None => *value = odd(dice),
+        Some(inside) => *inside = unexpected_value(dice),
+        None => *value = unexpected_value(dice),
     }
 }
 
-fn odd(dice: &mut Dice) -> Value {
+fn unexpected_value(dice: &mut Dice) -> Value {
     match dice.up_to(13) {
         0 => Value::Null,
         1 => json!(true),
@@ -138,7 +138,7 @@ fn odd(dice: &mut Dice) -> Value {
     }
 }
 
-/// The same numbers every time.
+/// A deterministic sequence of numbers.
 struct Dice(u64);
 
 impl Dice {

@@ -1,4 +1,4 @@
-//! Guilds, channels and threads come, change and go.
+//! Events about guilds, channels and threads.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::world::{APPLICATION, BOT, Call, GENERAL, HOME, OTHER, OWN_ROLE, World, home, id, message, ready, with};
-use crate::adapters::discord::heard::Known as _;
+use crate::adapters::discord::cache::WebhookTarget;
+use crate::adapters::discord::incoming::NameLookup as _;
 use crate::adapters::discord::intake::Intake;
-use crate::adapters::discord::known::Place;
 use crate::adapters::discord::platform::Bot;
 use crate::domain::moment::Moment;
 use crate::ports::gateway::Shard;
@@ -22,16 +22,16 @@ fn thread(parent: u64) -> Value {
 }
 
 #[tokio::test]
-async fn a_new_session_tells_who_we_are() {
+async fn a_new_session_sets_the_bots_ids() {
     let world = World::new().await;
 
-    let bot = world.discord.who().await.unwrap();
+    let bot = world.discord.bot().await.unwrap();
 
     assert_eq!(bot, Bot { application: id(APPLICATION), user: id(BOT) });
 }
 
 #[tokio::test]
-async fn a_guild_that_a_new_session_does_not_name_is_gone_if_it_is_the_shards() {
+async fn a_guild_of_the_shard_that_a_new_session_does_not_list_is_gone() {
     let (shard, shards) = (1, NonZeroU32::new(2).unwrap());
     let mut world = World::unready(Shard { number: shard, of: shards });
     let [mine, others, left] = [1_u64 << 22, 2 << 22, 3 << 22];
@@ -44,7 +44,7 @@ async fn a_guild_that_a_new_session_does_not_name_is_gone_if_it_is_the_shards() 
 }
 
 #[tokio::test]
-async fn a_list_of_guilds_that_cannot_be_read_costs_nobody_anything() {
+async fn an_unreadable_list_of_guilds_deletes_nothing() {
     for odd in [json!([{ "id": "x" }]), json!(7), Value::Null] {
         let mut world = World::new().await;
 
@@ -55,7 +55,7 @@ async fn a_list_of_guilds_that_cannot_be_read_costs_nobody_anything() {
 }
 
 #[tokio::test]
-async fn what_may_change_where_the_bot_can_post_has_it_tried_again_there_and_nowhere_else() {
+async fn events_that_may_allow_posting_end_the_pause_of_their_channels_only() {
     let here = |channel: u64| json!({ "id": channel.to_string(), "guild_id": HOME.to_string(), "type": 0, "name": "general" });
     let of_guild = |more: Value| with(json!({ "guild_id": HOME.to_string() }), more);
     let webhooks = |channel: u64| of_guild(json!({ "channel_id": channel.to_string() }));
@@ -76,33 +76,33 @@ async fn what_may_change_where_the_bot_can_post_has_it_tried_again_there_and_now
     ] {
         let mut world = World::new().await;
         world.kept("GUILD_CREATE", home()).await;
-        world.discord.troubles().note(id(GENERAL), "no permission", Moment::ZERO, Some(Duration::from_secs(600)));
+        world.discord.delivery_errors().record(id(GENERAL), "no permission", Moment::ZERO, Some(Duration::from_secs(600)));
 
         world.kept(kind, data).await;
 
-        assert_eq!(world.discord.troubles().bar(id(GENERAL)), !is_tried, "{kind}");
-        assert!(world.discord.troubles().last(id(GENERAL)).is_some());
+        assert_eq!(world.discord.delivery_errors().is_blocked(id(GENERAL)), !is_tried, "{kind}");
+        assert!(world.discord.delivery_errors().last(id(GENERAL)).is_some());
     }
 }
 
 #[tokio::test]
-async fn an_outage_takes_nothing_away_and_a_removal_does() {
+async fn an_outage_deletes_nothing_and_a_removal_does() {
     let mut world = World::new().await;
 
     for outage in [json!(true), json!("soon")] {
         world.kept("GUILD_DELETE", json!({ "id": HOME.to_string(), "unavailable": outage })).await;
     }
     assert_eq!(world.core.calls(), []);
-    assert!(world.discord.known().knows_channel(id(GENERAL)));
+    assert!(world.discord.cache().has_channel(id(GENERAL)));
     world.kept("GUILD_CREATE", home()).await;
     world.kept("GUILD_DELETE", json!({ "id": HOME.to_string() })).await;
 
     assert_eq!(world.core.calls(), [Call::GuildGone("discord:100".to_owned())]);
-    assert!(!world.discord.known().knows_channel(id(GENERAL)));
+    assert!(!world.discord.cache().has_channel(id(GENERAL)));
 }
 
 #[tokio::test]
-async fn a_thread_is_heard_where_its_channel_is() {
+async fn a_thread_of_a_channel_with_companions_is_received() {
     let mut world = World::new().await;
 
     world.kept("THREAD_CREATE", thread(GENERAL)).await;
@@ -110,25 +110,28 @@ async fn a_thread_is_heard_where_its_channel_is() {
 
     let [Call::Said(channel_ref, _)] = &world.core.calls()[..] else { panic!("{:?}", world.core.calls()) };
     assert_eq!((channel_ref.channel.as_str(), channel_ref.parent.as_ref().unwrap().as_str()), ("discord:400", "discord:200"));
-    assert_eq!(world.discord.known().place(id(THREAD)), Some(Place { root: id(GENERAL), thread: Some(id(THREAD)) }));
-    assert_eq!(world.discord.known().title(&id(THREAD).channel()).as_deref(), Some("aside · #general · Home"));
+    assert_eq!(
+        world.discord.cache().webhook_target(id(THREAD)),
+        Some(WebhookTarget { root: id(GENERAL), thread: Some(id(THREAD)) })
+    );
+    assert_eq!(world.discord.cache().title(&id(THREAD).channel()).as_deref(), Some("aside · #general · Home"));
 }
 
 #[tokio::test]
-async fn a_thread_elsewhere_is_forgotten_when_it_is_archived() {
+async fn an_archived_thread_without_companions_leaves_the_cache() {
     let mut world = World::new().await;
     let archived = |parent| with(thread(parent), json!({ "thread_metadata": { "archived": true } }));
 
     world.kept("THREAD_CREATE", thread(OTHER)).await;
-    assert!(world.discord.known().knows_channel(id(THREAD)));
+    assert!(world.discord.cache().has_channel(id(THREAD)));
     world.kept("THREAD_UPDATE", archived(OTHER)).await;
-    assert!(!world.discord.known().knows_channel(id(THREAD)));
+    assert!(!world.discord.cache().has_channel(id(THREAD)));
     world.kept("THREAD_UPDATE", archived(GENERAL)).await;
-    assert!(world.discord.known().knows_channel(id(THREAD)));
+    assert!(world.discord.cache().has_channel(id(THREAD)));
 }
 
 #[tokio::test]
-async fn a_channel_goes_with_its_threads() {
+async fn a_deleted_channel_is_gone_with_its_threads() {
     let mut world = World::new().await;
     world.kept("THREAD_CREATE", thread(GENERAL)).await;
 
@@ -138,11 +141,11 @@ async fn a_channel_goes_with_its_threads() {
     gone.sort_by_key(|call| format!("{call:?}"));
     let expected = ["discord:200", "discord:400"].map(|channel| Call::ChannelGone("discord:100".to_owned(), channel.to_owned()));
     assert_eq!(gone, expected);
-    assert_eq!(world.discord.known().newest(id(GENERAL)), None);
+    assert_eq!(world.discord.cache().newest(id(GENERAL)), None);
 }
 
 #[tokio::test]
-async fn a_thread_goes_alone() {
+async fn a_deleted_thread_is_gone_alone() {
     let mut world = World::new().await;
     world.kept("THREAD_CREATE", thread(GENERAL)).await;
 
@@ -157,7 +160,7 @@ async fn a_thread_goes_alone() {
 }
 
 #[tokio::test]
-async fn names_follow_what_changes() {
+async fn names_follow_changes() {
     let mut world = World::new().await;
     let guild = HOME.to_string();
 
@@ -174,17 +177,17 @@ async fn names_follow_what_changes() {
         )
         .await;
 
-    let known = world.discord.known();
-    assert_eq!(known.title(&id(THREAD).channel()).as_deref(), Some("aside · #talk · House"));
-    assert_eq!(known.names(Some(id(HOME))).role(id(30)).as_deref(), Some("mods"));
-    assert_eq!(known.own_role(id(HOME)), Some(id(OWN_ROLE)));
-    assert_eq!(known.company(id(GENERAL)).emojis.len(), 1);
+    let cache = world.discord.cache();
+    assert_eq!(cache.title(&id(THREAD).channel()).as_deref(), Some("aside · #talk · House"));
+    assert_eq!(cache.names(Some(id(HOME))).role(id(30)).as_deref(), Some("mods"));
+    assert_eq!(cache.own_role(id(HOME)), Some(id(OWN_ROLE)));
+    assert_eq!(cache.mentionables(id(GENERAL)).emojis.len(), 1);
     world.kept("GUILD_ROLE_DELETE", json!({ "guild_id": HOME.to_string(), "role_id": "30" })).await;
-    assert_eq!(world.discord.known().names(Some(id(HOME))).role(id(30)), None);
+    assert_eq!(world.discord.cache().names(Some(id(HOME))).role(id(30)), None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_direct_message_that_cannot_be_asked_for_is_a_gap() {
+async fn a_direct_message_that_cannot_be_requested_is_recorded_as_a_gap() {
     let mut world = World::unready(Shard { number: 0, of: NonZeroU32::MIN });
     world.core.guilds.lock().unwrap().push(id(700).direct_guild());
     *world.core.reached.lock().unwrap() = Some(Reached { newest: Some("1".into()), since: Moment::ZERO });
@@ -196,12 +199,12 @@ async fn a_direct_message_that_cannot_be_asked_for_is_a_gap() {
 }
 
 #[tokio::test]
-async fn guilds_are_counted_on_when_a_session_goes_on() {
+async fn guild_counts_continue_when_a_session_resumes() {
     let mut world = World::new().await;
     let counted = |world: &World, state| world.measured.metrics().total("tertulia_discord_guilds", &[("guild_state", state)]);
     assert_eq!((counted(&world, "available"), counted(&world, "unavailable")), (1.0, 0.0));
 
-    world.intake = Intake::new(&world.ears, Shard { number: 0, of: NonZeroU32::MIN });
+    world.intake = Intake::new(&world.shared, Shard { number: 0, of: NonZeroU32::MIN });
     world.kept("RESUMED", json!({})).await;
 
     assert_eq!((counted(&world, "available"), counted(&world, "unavailable")), (1.0, 0.0));
@@ -210,7 +213,7 @@ async fn guilds_are_counted_on_when_a_session_goes_on() {
 }
 
 #[tokio::test]
-async fn an_interaction_is_handed_on_at_once_and_nothing_else_is() {
+async fn only_interactions_are_passed_on_at_once() {
     let mut world = World::new().await;
 
     world.kept("INTERACTION_CREATE", json!({ "id": "1", "token": "t" })).await;

@@ -1,4 +1,4 @@
-//! An intake between a core that does as it is told and events that a test makes.
+//! A test harness: an intake between a fake core and events that a test sends.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroU32;
@@ -13,13 +13,13 @@ use tokio::time::timeout;
 use super::super::super::dispatch::{Dispatch, Fate, Intake as _, Receipt};
 use super::super::super::platform::Discord;
 use super::super::super::snowflake::Snowflake;
-use super::super::{Ears, Intake, Shared};
+use super::super::{Dependencies, Intake, SharedIntake};
 use crate::adapters::system::SystemClock;
 use crate::domain::id::{ChannelId, GuildId, Seq};
 use crate::ports::chat_platform::Serves;
 use crate::ports::gateway::Shard;
 use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundError, InboundEvents, InboundMessage, Missed, Reached};
-use crate::ports::notes::{Notes, Unkept};
+use crate::ports::notes::{NoteError, Notes};
 use crate::settings::Settings;
 use crate::telemetry::memory::SpanMemory;
 
@@ -32,13 +32,13 @@ pub const OTHER: u64 = 201;
 pub const ANA: u64 = 300;
 pub const BOB: u64 = 301;
 
-/// An address where nobody answers.
-const NOBODY: &str = "http://127.0.0.1:9/api";
+/// An address without a server.
+const UNREACHABLE: &str = "http://127.0.0.1:9/api";
 
-/// Longer than anything here takes, and no time at all where time is paused.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// Longer than any step takes. With paused time it passes at once.
+const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Something that the core was told.
+/// A call of the core.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Call {
     Said(ChannelRef, InboundMessage),
@@ -49,24 +49,24 @@ pub enum Call {
     CaughtUp(ChannelRef, u32, Option<&'static str>),
 }
 
-/// A core that remembers what it was told.
+/// A fake core that records its calls.
 #[derive(Default)]
 pub struct Core {
-    /// Where somebody lives.
-    pub inhabited: Mutex<BTreeSet<ChannelId>>,
+    /// Channels with companions.
+    pub with_members: Mutex<BTreeSet<ChannelId>>,
     pub guilds: Mutex<Vec<GuildId>>,
     calls: Mutex<Vec<Call>>,
     called: Notify,
-    /// What is answered to the next things that are told of a channel.
+    /// Errors that the next calls for a channel return.
     answers: Mutex<BTreeMap<ChannelId, VecDeque<InboundError>>>,
-    /// Channels where nothing is answered.
+    /// Channels whose calls hang until they are released.
     held: Mutex<BTreeSet<ChannelId>>,
     released: Notify,
-    /// How far channels are on record.
+    /// How far channels are recorded.
     pub reached: Mutex<Option<Reached>>,
-    /// People who are not taken in.
+    /// People who opted out.
     pub ignored: Mutex<BTreeSet<String>>,
-    /// Channels that make whoever asks about them panic, and texts that make whoever takes them.
+    /// Channels and texts that cause a panic.
     pub poison: Mutex<BTreeSet<String>>,
 }
 
@@ -93,7 +93,7 @@ impl Core {
         assert!(!is_poison, "poison");
     }
 
-    /// Nothing is answered in a channel until it is released.
+    /// Lets calls for a channel hang until it is released.
     pub fn hold(&self, channel: u64) {
         self.held.lock().unwrap().insert(id(channel).channel());
     }
@@ -111,19 +111,19 @@ impl Core {
         self.calls.lock().unwrap().clone()
     }
 
-    /// The texts that were said in a channel so far.
+    /// The texts of the messages of a channel so far.
     pub fn texts(&self, channel: u64) -> Vec<String> {
         let channel = id(channel).channel();
-        let said = |call: Call| match call {
+        let text = |call: Call| match call {
             Call::Said(channel_ref, inbound_message) if channel_ref.channel == channel => Some(inbound_message.text.to_string()),
             _ => None,
         };
-        self.calls().into_iter().filter_map(said).collect()
+        self.calls().into_iter().filter_map(text).collect()
     }
 
-    /// Waits until so much was told.
-    pub async fn told(&self, count: usize) -> Vec<Call> {
-        let told = async {
+    /// Waits for this number of calls.
+    pub async fn wait_for_calls(&self, count: usize) -> Vec<Call> {
+        let enough_calls = async {
             loop {
                 let called = self.called.notified();
                 let calls = self.calls();
@@ -133,7 +133,7 @@ impl Core {
                 called.await;
             }
         };
-        timeout(PATIENCE, told).await.expect("it is told")
+        timeout(TIMEOUT, enough_calls).await.expect("the calls come in time")
     }
 }
 
@@ -141,11 +141,11 @@ impl Core {
 impl InboundEvents for Core {
     fn listens(&self, channel_ref: &ChannelRef) -> bool {
         self.panics_at(channel_ref.channel.as_str());
-        let inhabited = self.inhabited.lock().unwrap();
+        let with_members = self.with_members.lock().unwrap();
         let is_direct = channel_ref.guild.as_str().starts_with("dm:");
         is_direct
-            || inhabited.contains(&channel_ref.channel)
-            || channel_ref.parent.as_ref().is_some_and(|parent| inhabited.contains(parent))
+            || with_members.contains(&channel_ref.channel)
+            || channel_ref.parent.as_ref().is_some_and(|parent| with_members.contains(parent))
     }
 
     async fn reached(&self, _: &ChannelRef) -> Result<Option<Reached>, InboundError> {
@@ -156,7 +156,7 @@ impl InboundEvents for Core {
         self.panics_at(&inbound_message.text);
         let is_ignored = self.ignored.lock().unwrap().contains(&*inbound_message.from.id);
         self.answer(&channel_ref.channel, Call::Said(channel_ref.clone(), inbound_message)).await?;
-        Ok(if is_ignored { Acceptance::Not } else { Acceptance::New(Seq(1)) })
+        Ok(if is_ignored { Acceptance::Ignored } else { Acceptance::New(Seq(1)) })
     }
 
     async fn edited(&self, channel_ref: &ChannelRef, id: &str, text: Arc<str>) -> Result<(), InboundError> {
@@ -195,21 +195,21 @@ pub struct Pad {
 
 #[async_trait]
 impl Notes for Pad {
-    async fn read(&self, guild: Option<&GuildId>, name: &str) -> Result<Option<Vec<u8>>, Unkept> {
+    async fn read(&self, guild: Option<&GuildId>, name: &str) -> Result<Option<Vec<u8>>, NoteError> {
         let key = (guild.map(ToString::to_string).unwrap_or_default(), name.to_owned());
         Ok(self.notes.lock().unwrap().get(&key).map(|note| note.clone().into_bytes()))
     }
 
-    async fn all(&self, _: Option<&GuildId>, _: &str) -> Result<Vec<(String, Vec<u8>)>, Unkept> {
+    async fn all(&self, _: Option<&GuildId>, _: &str) -> Result<Vec<(String, Vec<u8>)>, NoteError> {
         Ok(Vec::new())
     }
 
-    async fn write(&self, guild: Option<&GuildId>, notes: Vec<(String, Option<Vec<u8>>)>) -> Result<(), Unkept> {
+    async fn write(&self, guild: Option<&GuildId>, notes: Vec<(String, Option<Vec<u8>>)>) -> Result<(), NoteError> {
         {
             let mut fails = self.fails.lock().unwrap();
             if *fails > 0 {
                 *fails -= 1;
-                return Err(Unkept("for a test".to_owned()));
+                return Err(NoteError("for a test".to_owned()));
             }
         }
         let guild = guild.map(ToString::to_string).unwrap_or_default();
@@ -225,39 +225,39 @@ impl Notes for Pad {
     }
 }
 
-/// An intake, and everything around it.
+/// An intake with its dependencies.
 pub struct World {
     pub core: Arc<Core>,
     pub pad: Arc<Pad>,
     pub discord: Arc<Discord>,
     pub interactions: Arc<Mutex<Vec<String>>>,
     pub measured: SpanMemory,
-    pub ears: Arc<Ears>,
+    pub shared: Arc<SharedIntake>,
     pub intake: Intake,
 }
 
-/// What became of an event.
-pub type Told = oneshot::Receiver<Fate>;
+/// Receives the fate of an event's receipt.
+pub type FateReceiver = oneshot::Receiver<Fate>;
 
 impl World {
-    /// A new session in one guild with two channels, in one of which somebody lives.
+    /// A new session in one guild with two channels. One of them has companions.
     pub async fn new() -> Self {
-        Self::with_api(NOBODY).await
+        Self::with_api(UNREACHABLE).await
     }
 
-    /// The same with Discord's API at this address.
+    /// The same, with Discord's API at this address.
     pub async fn with_api(url: &str) -> Self {
         let mut world = Self::unready_with_api(Shard { number: 0, of: NonZeroU32::MIN }, url);
-        world.core.inhabited.lock().unwrap().insert(id(GENERAL).channel());
+        world.core.with_members.lock().unwrap().insert(id(GENERAL).channel());
         world.core.guilds.lock().unwrap().push(id(HOME).guild());
         world.kept("READY", ready(&[HOME])).await;
         world.kept("GUILD_CREATE", home()).await;
         world
     }
 
-    /// Nothing was told yet.
+    /// An intake before its first event.
     pub fn unready(shard: Shard) -> Self {
-        Self::unready_with_api(shard, NOBODY)
+        Self::unready_with_api(shard, UNREACHABLE)
     }
 
     fn unready_with_api(shard: Shard, url: &str) -> Self {
@@ -267,7 +267,7 @@ impl World {
         let discord = Arc::new(Discord::new(&settings, "a.b.c".into(), Arc::new(SystemClock)).unwrap());
         let (core, pad, interactions) = (Arc::<Core>::default(), Arc::<Pad>::default(), Arc::<Mutex<Vec<String>>>::default());
         let (taken, measured) = (Arc::clone(&interactions), SpanMemory::new());
-        let ears = Ears::new(Shared {
+        let shared = SharedIntake::new(Dependencies {
             discord: Arc::clone(&discord),
             inbound_events: Arc::<Core>::clone(&core),
             notes: Arc::<Pad>::clone(&pad),
@@ -276,25 +276,25 @@ impl World {
             instruments: measured.recorder(false).instruments().clone(),
             interactions: Arc::new(move |data| taken.lock().unwrap().push(data.get().to_owned())),
         });
-        let intake = Intake::new(&ears, shard);
-        Self { core, pad, discord, interactions, measured, ears, intake }
+        let intake = Intake::new(&shared, shard);
+        Self { core, pad, discord, interactions, measured, shared, intake }
     }
 
-    /// Tells an event. It waits if there is no room.
-    pub async fn tell(&mut self, kind: &str, data: Value) -> Told {
-        self.tell_raw(kind, &data.to_string()).await
+    /// Sends an event. Waits while too many are in flight.
+    pub async fn send(&mut self, kind: &str, data: Value) -> FateReceiver {
+        self.send_raw(kind, &data.to_string()).await
     }
 
-    pub async fn tell_raw(&mut self, kind: &str, data: &str) -> Told {
-        let (dispatch, told) = dispatch(kind, data);
+    pub async fn send_raw(&mut self, kind: &str, data: &str) -> FateReceiver {
+        let (dispatch, receiver) = dispatch(kind, data);
         self.intake.take(dispatch).await;
-        told
+        receiver
     }
 
-    /// Tells an event and waits until it is kept.
+    /// Sends an event and waits until its receipt is stored.
     pub async fn kept(&mut self, kind: &str, data: Value) {
-        let told = self.tell(kind, data).await;
-        assert_eq!(fate(told).await, Fate::Kept, "{kind}");
+        let receiver = self.send(kind, data).await;
+        assert_eq!(fate(receiver).await, Fate::Kept, "{kind}");
     }
 
     /// The marks that are written, by channel.
@@ -302,28 +302,28 @@ impl World {
         let marked = async {
             loop {
                 let written = self.pad.written.notified();
-                let key = (id(HOME).guild().to_string(), format!("discord/heard/{channel}"));
+                let key = (id(HOME).guild().to_string(), format!("discord/incoming/{channel}"));
                 if let Some(mark) = self.pad.notes.lock().unwrap().get(&key) {
                     return mark.clone();
                 }
                 written.await;
             }
         };
-        timeout(PATIENCE, marked).await.expect("it is marked")
+        timeout(TIMEOUT, marked).await.expect("it is marked")
     }
 }
 
-pub fn dispatch(kind: &str, data: &str) -> (Dispatch, Told) {
-    let (tell, told) = oneshot::channel();
+pub fn dispatch(kind: &str, data: &str) -> (Dispatch, FateReceiver) {
+    let (report, receiver) = oneshot::channel();
     let receipt = Receipt::new(move |fate| {
-        // Whoever does not look does not want to know.
-        let _ = tell.send(fate);
+        // A test that dropped the receiver does not need the fate.
+        let _ = report.send(fate);
     });
-    (Dispatch { kind: kind.to_owned(), data: serde_json::from_str(data).unwrap(), receipt }, told)
+    (Dispatch { kind: kind.to_owned(), data: serde_json::from_str(data).unwrap(), receipt }, receiver)
 }
 
-pub async fn fate(told: Told) -> Fate {
-    timeout(PATIENCE, told).await.expect("in time").expect("its fate is told")
+pub async fn fate(receiver: FateReceiver) -> Fate {
+    timeout(TIMEOUT, receiver).await.expect("in time").expect("its fate is reported")
 }
 
 pub fn id(number: u64) -> Snowflake {
@@ -356,7 +356,7 @@ pub fn user(id: u64, name: &str) -> Value {
     json!({ "id": id.to_string(), "username": name, "discriminator": "0", "global_name": null, "avatar": null })
 }
 
-/// Something that Ana says.
+/// A message from Ana.
 pub fn message(message: u64, channel: u64, text: &str) -> Value {
     json!({
         "id": message.to_string(),
@@ -379,7 +379,7 @@ pub fn message(message: u64, channel: u64, text: &str) -> Value {
     })
 }
 
-/// The same with changes.
+/// A message with some fields replaced.
 pub fn with(mut message: Value, changes: Value) -> Value {
     for (field, value) in changes.as_object().unwrap() {
         message[field] = value.clone();

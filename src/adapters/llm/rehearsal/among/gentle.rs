@@ -1,4 +1,4 @@
-//! What every temper says to somebody who has a hard day: no jokes.
+//! Phrases of every temper for somebody who has a hard day: no jokes.
 
 /// After another companion has said something kind.
 #[rustfmt::skip] // One phrase a line reads as the list that it is.
@@ -21,14 +21,14 @@ pub(super) const OFFERS: &[&str] = &[
     "We will find somebody who knows, if we do not.",
 ];
 
-/// Before the last words.
+/// Phrases before the last ones.
 pub(super) const ENDINGS: &[&str] = &[
     "There is no hurry. We are not far.",
     "Rest a little, if you can. The talk will keep.",
     "I will not add more words to it. I am listening.",
 ];
 
-/// Last words.
+/// Last phrases.
 pub(super) const GOODBYES: &[&str] = &[
     "Take care of yourself. We are here.",
     "Take care, and come back whenever you like.",

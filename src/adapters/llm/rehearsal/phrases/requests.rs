@@ -1,4 +1,4 @@
-//! What a companion says to somebody who wants or needs something.
+//! Phrases for somebody who wants or needs something.
 
 use crate::adapters::llm::rehearsal::temper::Temper;
 
@@ -28,7 +28,7 @@ pub(super) const fn offers(temper: Temper) -> &'static [&'static str] {
     }
 }
 
-/// Jokes, whole ones: nobody has to ask back.
+/// Complete jokes, which need no reply.
 #[rustfmt::skip] // One phrase a line reads as the list that it is.
 pub(super) const fn jokes(temper: Temper) -> &'static [&'static str] {
     match temper {

@@ -1,10 +1,10 @@
-//! What a newcomer sees after a first message in a room of three.
+//! Tests of what a new user sees after the first message in a room of three.
 
 use super::rounds::{LOOP_GUARD, exchange};
 use super::*;
 use crate::adapters::llm::rehearsal::kind::is_goodbye;
 
-/// First messages that speak to the room.
+/// First messages to the whole room.
 const TO_ALL: [&str; 36] = [
     "Hello everyone, how are you all today?",
     "hi",
@@ -44,7 +44,7 @@ const TO_ALL: [&str; 36] = [
     "what makes a good night train?",
 ];
 
-/// First messages that may stay without an answer, and words of other languages.
+/// First messages that may stay unanswered, and words of other languages.
 const TO_NOBODY: [&str; 6] =
     ["ok", "lol", "the lamp fell over", "night trains are running again", "hm", "¿Vamos a comer a la playa?"];
 
@@ -55,10 +55,10 @@ async fn a_first_message_leads_to_a_short_talk_and_a_goodbye() {
     let (mut answered, mut talks, mut goodbyes) = (0, 0, 0);
     for seed in 0..SEEDS {
         for opening in TO_ALL {
-            let (said, _) = exchange(seed, opening).await;
+            let (lines, _) = exchange(seed, opening).await;
 
-            let statements = &said[1..];
-            assert!(statements.len() <= LOOP_GUARD, "{said:#?}");
+            let statements = &lines[1..];
+            assert!(statements.len() <= LOOP_GUARD, "{lines:#?}");
             answered += usize::from(!statements.is_empty());
             talks += usize::from(statements.len() >= 2);
             goodbyes += usize::from(statements.last().is_some_and(|line| is_goodbye(&line.text)));
@@ -72,12 +72,12 @@ async fn a_first_message_leads_to_a_short_talk_and_a_goodbye() {
 }
 
 #[tokio::test]
-async fn nobody_takes_leave_of_a_person_who_has_just_asked() {
+async fn no_companion_says_goodbye_to_a_person_who_has_just_asked() {
     for seed in 0..SEEDS {
         for opening in TO_ALL {
-            let (said, stages) = exchange(seed, opening).await;
+            let (lines, stages) = exchange(seed, opening).await;
 
-            let early = said.iter().skip(1).take(2).find(|line| is_goodbye(&line.text));
+            let early = lines.iter().skip(1).take(2).find(|line| is_goodbye(&line.text));
             assert!(early.is_none(), "{opening}: {early:?}");
             assert!(stages.iter().take(2).all(|stage| *stage == Stage::None), "{opening}: {stages:?}");
         }
@@ -85,35 +85,39 @@ async fn nobody_takes_leave_of_a_person_who_has_just_asked() {
 }
 
 #[tokio::test]
-async fn after_a_goodbye_nobody_speaks() {
+async fn no_companion_speaks_after_a_goodbye() {
     for seed in 0..SEEDS {
         for opening in TO_ALL.into_iter().chain(TO_NOBODY) {
-            let (said, _) = exchange(seed, opening).await;
+            let (lines, _) = exchange(seed, opening).await;
 
-            let statements = &said[1..];
+            let statements = &lines[1..];
             let goodbye = statements.iter().position(|line| is_goodbye(&line.text));
-            assert!(goodbye.is_none_or(|at| at == statements.len() - 1), "{said:#?}");
+            assert!(goodbye.is_none_or(|at| at == statements.len() - 1), "{lines:#?}");
         }
     }
 }
 
 #[tokio::test]
-async fn nobody_is_made_a_topic() {
+async fn no_name_is_used_as_a_topic() {
     for seed in 0..SEEDS {
         for opening in TO_ALL.into_iter().chain(TO_NOBODY) {
-            let (said, _) = exchange(seed, opening).await;
+            let (lines, _) = exchange(seed, opening).await;
 
-            for line in &said[1..] {
+            for line in &lines[1..] {
                 let lower = line.text.to_lowercase();
-                let thing = ["aria", "bruno", "cleo", "ana"].iter().any(|name| lower.contains(&format!("the {name}")));
-                assert!(!thing && !lower.contains("funnier") && !lower.contains("the along"), "{opening}: {}", line.text);
+                let names_somebody = ["aria", "bruno", "cleo", "ana"].iter().any(|name| lower.contains(&format!("the {name}")));
+                assert!(
+                    !names_somebody && !lower.contains("funnier") && !lower.contains("the along"),
+                    "{opening}: {}",
+                    line.text
+                );
             }
         }
     }
 }
 
 #[tokio::test]
-async fn a_word_said_to_nobody_may_stay_unanswered() {
+async fn a_word_to_nobody_may_stay_unanswered() {
     let mut silent = 0;
     for seed in 0..SEEDS {
         silent += usize::from(exchange(seed, "ok").await.1.is_empty());

@@ -1,4 +1,4 @@
-//! Companions among themselves: votes, statements, and the end.
+//! Tests of companions among themselves: votes, statements, and the end.
 
 use super::*;
 use crate::domain::answer::{Verdict, Words};
@@ -23,71 +23,76 @@ const OPENINGS: [&str; 6] = [
     "why does the street bend there?",
 ];
 
-fn asked(seat: (&str, &str), purpose: Purpose, said: &[Line]) -> Request {
-    let mut asked = request(purpose, seat.1, "");
-    asked.companion = Some(Asker { id: seat.0.to_lowercase().into(), name: seat.0.into() });
-    context(&mut asked).chattiness = seat.1.into();
-    asked.messages = Message::prompt(format!("You are {}.", seat.0), asked.user().into_owned());
-    context(&mut asked).newest = said[said.len().saturating_sub(Line::MOST)..].to_vec();
-    asked
+fn question_for(seat: (&str, &str), purpose: Purpose, lines: &[Line]) -> Request {
+    let mut question = request(purpose, seat.1, "");
+    question.companion = Some(Asker { id: seat.0.to_lowercase().into(), name: seat.0.into() });
+    context(&mut question).chattiness = seat.1.into();
+    question.messages = Message::prompt(format!("You are {}.", seat.0), question.user().into_owned());
+    context(&mut question).newest = lines[lines.len().saturating_sub(Line::MOST)..].to_vec();
+    question
 }
 
-async fn voted(model: &Rehearsal, seat: (&str, &str), trigger: Trigger, said: &[Line]) -> Vote {
-    let text =
-        model.ask(&asked(seat, Purpose::Vote { trigger }, said), None).await.expect("it always answers").text().into_owned();
+async fn vote_of(model: &Rehearsal, seat: (&str, &str), trigger: Trigger, lines: &[Line]) -> Vote {
+    let text = model
+        .ask(&question_for(seat, Purpose::Vote { trigger }, lines), None)
+        .await
+        .expect("it always answers")
+        .text()
+        .into_owned();
     assert!(text.starts_with("{\"reason\":"), "{text}");
     vote::read(&text, Words::ENGLISH)
 }
 
-/// What is said after a message, with the stage of each statement, until nobody wants to speak.
+/// The messages after an opening, with the stage of each statement, until nobody wants to speak.
 async fn talk(seed: u64, opening: &str) -> (Vec<Line>, Vec<Stage>) {
     turns(seed, vec![person("Ana", opening)], None).await
 }
 
-/// What is said after a message to nobody in particular: whose lull ends first is asked first.
+/// The same for an opening to nobody in particular: the companion whose lull ends first is asked first.
 pub(super) async fn exchange(seed: u64, opening: &str) -> (Vec<Line>, Vec<Stage>) {
     let model = Rehearsal::new(&models::Rehearsal { seed, pace: 0.0 });
-    let mut said = vec![person("Ana", opening)];
+    let mut lines = vec![person("Ana", opening)];
     for seat in [ROOM[2], ROOM[0], ROOM[1]] {
-        let vote = voted(&model, seat, Trigger::Lull, &said).await;
+        let vote = vote_of(&model, seat, Trigger::Lull, &lines).await;
         if vote.verdict == Verdict::Yes {
             let purpose = Purpose::Statement { trigger: Trigger::Lull, closing: vote.closing };
-            let text = model.ask(&asked(seat, purpose, &said), None).await.expect("it always answers").text().into_owned();
-            said.push(companion(seat.0, &text));
-            let (said, mut stages) = turns(seed, said, Some(seat)).await;
+            let text =
+                model.ask(&question_for(seat, purpose, &lines), None).await.expect("it always answers").text().into_owned();
+            lines.push(companion(seat.0, &text));
+            let (lines, mut stages) = turns(seed, lines, Some(seat)).await;
             stages.insert(0, vote.closing);
-            return (said, stages);
+            return (lines, stages);
         }
     }
-    (said, Vec::new())
+    (lines, Vec::new())
 }
 
-async fn turns(seed: u64, mut said: Vec<Line>, mut speaker: Option<(&str, &str)>) -> (Vec<Line>, Vec<Stage>) {
+async fn turns(seed: u64, mut lines: Vec<Line>, mut speaker: Option<(&str, &str)>) -> (Vec<Line>, Vec<Stage>) {
     let model = Rehearsal::new(&models::Rehearsal { seed, pace: 0.0 });
     let mut stages = Vec::new();
     loop {
         let trigger = if speaker.is_some() { Trigger::Turn } else { Trigger::DirectAddress };
         let mut best: Option<((&str, &str), Vote)> = None;
         for seat in ROOM.into_iter().filter(|seat| Some(*seat) != speaker) {
-            let vote = voted(&model, seat, trigger, &said).await;
+            let vote = vote_of(&model, seat, trigger, &lines).await;
             let rank = |vote: &Vote| (vote.selected, (vote.importance * 10.0) as u64);
             let wants = vote.verdict == Verdict::Yes && vote.closing < Stage::Terminal;
             if wants && best.as_ref().is_none_or(|(_, best)| rank(&vote) > rank(best)) {
                 best = Some((seat, vote));
             }
         }
-        let Some((seat, vote)) = best else { return (said, stages) };
+        let Some((seat, vote)) = best else { return (lines, stages) };
         let purpose = Purpose::Statement { trigger, closing: vote.closing };
-        let text = model.ask(&asked(seat, purpose, &said), None).await.expect("it always answers").text().into_owned();
-        said.push(companion(seat.0, &text));
+        let text = model.ask(&question_for(seat, purpose, &lines), None).await.expect("it always answers").text().into_owned();
+        lines.push(companion(seat.0, &text));
         stages.push(vote.closing);
         speaker = Some(seat);
-        assert!(said.len() <= LOOP_GUARD + 1, "{said:#?}");
+        assert!(lines.len() <= LOOP_GUARD + 1, "{lines:#?}");
     }
 }
 
 #[tokio::test]
-async fn three_companions_end_their_talk_by_themselves() {
+async fn three_companions_end_their_talk_on_their_own() {
     let mut lengths = [0; LOOP_GUARD + 1];
     let mut goodbyes = 0;
     for seed in 0..100 {
@@ -107,12 +112,12 @@ async fn three_companions_end_their_talk_by_themselves() {
 }
 
 #[tokio::test]
-async fn a_talk_is_no_echo_chamber() {
+async fn a_talk_does_not_repeat_itself() {
     for seed in 0..100 {
         for opening in OPENINGS {
-            let (said, _) = talk(seed, opening).await;
+            let (lines, _) = talk(seed, opening).await;
 
-            let texts: Vec<&str> = said[1..].iter().map(|line| &*line.text).collect();
+            let texts: Vec<&str> = lines[1..].iter().map(|line| &*line.text).collect();
             let different: BTreeSet<&str> = texts.iter().copied().collect();
             assert_eq!(different.len(), texts.len(), "{texts:?}");
             assert!(lexical(&texts) < THRESHOLD / 2.0, "{texts:?}");
@@ -121,11 +126,11 @@ async fn a_talk_is_no_echo_chamber() {
 }
 
 #[tokio::test]
-async fn the_addressed_votes_high_and_is_selected() {
+async fn an_addressed_companion_votes_high_and_is_selected() {
     for seed in 0..20 {
         let model = Rehearsal::new(&models::Rehearsal { seed, pace: 0.0 });
 
-        let vote = voted(&model, ROOM[0], Trigger::DirectAddress, &[person("Ana", "look at that, Aria")]).await;
+        let vote = vote_of(&model, ROOM[0], Trigger::DirectAddress, &[person("Ana", "look at that, Aria")]).await;
 
         assert!(vote.selected && vote.closing == Stage::None);
         assert!(vote.verdict == Verdict::No || vote.importance >= 8.0, "{vote:?}");
@@ -133,63 +138,67 @@ async fn the_addressed_votes_high_and_is_selected() {
 }
 
 #[tokio::test]
-async fn the_longer_companions_talk_the_fewer_want_to_go_on() {
-    let mut wishes = [0; 4];
+async fn the_longer_companions_talk_the_fewer_want_to_continue() {
+    let mut yes_counts = [0; 4];
     for seed in 0..200 {
         let model = Rehearsal::new(&models::Rehearsal { seed, pace: 0.0 });
-        let mut said = vec![person("Ana", "night trains are running again")];
-        for wishes in &mut wishes {
-            said.push(companion("Cleo", &format!("They are, all {} of them.", said.len())));
-            *wishes += usize::from(voted(&model, ROOM[0], Trigger::Turn, &said).await.verdict == Verdict::Yes);
+        let mut lines = vec![person("Ana", "night trains are running again")];
+        for count in &mut yes_counts {
+            lines.push(companion("Cleo", &format!("They are, all {} of them.", lines.len())));
+            *count += usize::from(vote_of(&model, ROOM[0], Trigger::Turn, &lines).await.verdict == Verdict::Yes);
         }
     }
 
-    assert!(wishes.is_sorted_by(|one, next| one >= next), "{wishes:?}");
-    assert!(wishes[0] > 100 && wishes[3] == 0, "{wishes:?}");
+    assert!(yes_counts.is_sorted_by(|one, next| one >= next), "{yes_counts:?}");
+    assert!(yes_counts[0] > 100 && yes_counts[3] == 0, "{yes_counts:?}");
 }
 
 #[tokio::test]
-async fn who_said_goodbye_keeps_to_it() {
-    let said = [person("Ana", "hm"), companion("Aria", "Good night, all."), companion("Cleo", "Aria, wait!")];
+async fn a_companion_that_said_goodbye_stays_silent() {
+    let lines = [person("Ana", "hm"), companion("Aria", "Good night, all."), companion("Cleo", "Aria, wait!")];
 
-    let parted = voted(&rehearsal(0.0), ROOM[0], Trigger::Turn, &said).await;
-    let other = voted(&rehearsal(0.0), ROOM[1], Trigger::Turn, &said).await;
+    let parted = vote_of(&rehearsal(0.0), ROOM[0], Trigger::Turn, &lines).await;
+    let other = vote_of(&rehearsal(0.0), ROOM[1], Trigger::Turn, &lines).await;
 
     assert_eq!((parted.verdict, parted.closing), (Verdict::No, Stage::Terminal));
     assert!(other.closing < Stage::Terminal, "{other:?}");
 }
 
 #[tokio::test]
-async fn a_person_who_speaks_again_begins_anew() {
-    let said = [person("Ana", "hm"), companion("Aria", "Good night, all."), person("Ana", "wait, Aria, one more thing!")];
+async fn a_new_message_by_a_person_resets_the_closing_stage() {
+    let lines = [person("Ana", "hm"), companion("Aria", "Good night, all."), person("Ana", "wait, Aria, one more thing!")];
 
-    let vote = voted(&rehearsal(0.0), ROOM[0], Trigger::DirectAddress, &said).await;
+    let vote = vote_of(&rehearsal(0.0), ROOM[0], Trigger::DirectAddress, &lines).await;
 
     assert_eq!((vote.verdict, vote.closing), (Verdict::Yes, Stage::None));
 }
 
 #[tokio::test]
-async fn a_statement_answers_another_companion_and_says_nothing_twice() {
-    let mut said = vec![person("Ana", "I repaired the telescope"), companion("Cleo", "A telescope with a hat!")];
+async fn a_statement_answers_another_companion_and_repeats_nothing() {
+    let mut lines = vec![person("Ana", "I repaired the telescope"), companion("Cleo", "A telescope with a hat!")];
     let mut named = 0;
     for _ in 0..4 {
         let purpose = Purpose::Statement { trigger: Trigger::Turn, closing: Stage::None };
-        let text =
-            rehearsal(0.0).ask(&asked(ROOM[0], purpose, &said), None).await.expect("it always answers").text().into_owned();
+        let text = rehearsal(0.0)
+            .ask(&question_for(ROOM[0], purpose, &lines), None)
+            .await
+            .expect("it always answers")
+            .text()
+            .into_owned();
 
-        assert!(said.iter().all(|line| *line.text != *text), "{text}");
+        assert!(lines.iter().all(|line| *line.text != *text), "{text}");
         named += usize::from(text.contains("Cleo"));
-        said.insert(said.len() - 1, companion("Bruno", &text));
+        lines.insert(lines.len() - 1, companion("Bruno", &text));
     }
-    assert!(named > 0, "{said:?}");
+    assert!(named > 0, "{lines:?}");
 }
 
 #[tokio::test]
-async fn a_judgement_is_the_score_that_needs_no_model() {
-    let said = [person("Ana", "So true!"), companion("Aria", "So true!"), companion("Cleo", "So true, so true!")];
+async fn a_judgement_is_the_lexical_score() {
+    let lines = [person("Ana", "So true!"), companion("Aria", "So true!"), companion("Cleo", "So true, so true!")];
 
     let text = rehearsal(0.0)
-        .ask(&asked(("", ""), Purpose::Judgement, &said), None)
+        .ask(&question_for(("", ""), Purpose::Judgement, &lines), None)
         .await
         .expect("it always answers")
         .text()

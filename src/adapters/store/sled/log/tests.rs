@@ -30,7 +30,7 @@ fn a_log_that_a_crash_left_has_no_flaw() {
         for number in 0..40 {
             write(&db, life * 40 + number, 50);
 
-            // As the kernel has it when a process is killed.
+            // The state of the files when a process is killed.
             let left = copy(folder.path());
 
             assert_eq!(first_flaw(left.path(), None).unwrap(), None, "life {life}, {number}");
@@ -41,10 +41,10 @@ fn a_log_that_a_crash_left_has_no_flaw() {
 }
 
 #[test]
-fn a_bit_that_flips_is_a_flaw_wherever_something_lies_that_sled_would_read() {
+fn a_flipped_bit_is_a_flaw_wherever_sled_would_read_data() {
     let folder = tempfile::tempdir().unwrap();
     fill(folder.path(), 0, 4000);
-    // The log from its beginning.
+    // Without a snapshot, the log is read from its beginning.
     fs::read_dir(folder.path())
         .unwrap()
         .flatten()
@@ -52,14 +52,14 @@ fn a_bit_that_flips_is_a_flaw_wherever_something_lies_that_sled_would_read() {
         .for_each(|entry| fs::remove_file(entry.path()).unwrap());
     let closed = closed(folder.path()).unwrap();
     let db = folder.path().join("db");
-    let sound = fs::read(&db).unwrap();
-    let used = (closed.unwrap().end as u64).min(sound.len() as u64);
+    let intact = fs::read(&db).unwrap();
+    let used = (closed.unwrap().end as u64).min(intact.len() as u64);
     let mut chance = StdRng::seed_from_u64(1);
     let mut unnoticed = Vec::new();
 
     for _ in 0..60 {
         let at = chance.random_range(0..used) as usize;
-        let mut damaged = sound.clone();
+        let mut damaged = intact.clone();
         damaged[at] ^= 1 << chance.random_range(0..8);
         fs::write(&db, damaged).unwrap();
         if first_flaw(folder.path(), closed).unwrap().is_none() {
@@ -67,12 +67,12 @@ fn a_bit_that_flips_is_a_flaw_wherever_something_lies_that_sled_would_read() {
         }
     }
 
-    // After the last message of a segment there is room that nobody reads.
+    // The room after the last message of a segment is never read.
     assert!(unnoticed.iter().all(|at| at % SEGMENT > SEGMENT - 2 * LONGEST_MESSAGE_HEADER), "{unnoticed:?} of {used}");
 }
 
 #[test]
-fn a_segment_that_became_empty_is_a_flaw() {
+fn an_emptied_segment_is_a_flaw() {
     let folder = tempfile::tempdir().unwrap();
     fill(folder.path(), 0, 4000);
     let closed = closed(folder.path()).unwrap();
@@ -86,7 +86,7 @@ fn a_segment_that_became_empty_is_a_flaw() {
 }
 
 #[test]
-fn a_large_value_that_is_gone_or_damaged_is_a_flaw_until_it_is_written_anew() {
+fn a_missing_or_damaged_large_value_is_a_flaw() {
     let folder = tempfile::tempdir().unwrap();
     let db = config(folder.path(), 1 << 20).open().unwrap();
     db.insert("large", vec![1; 400_000]).unwrap();
@@ -106,25 +106,25 @@ fn a_large_value_that_is_gone_or_damaged_is_a_flaw_until_it_is_written_anew() {
 }
 
 #[test]
-fn a_large_value_that_was_damaged_after_it_was_noted_is_a_flaw_before_sled_overwrites_what_follows_it() {
+fn a_large_value_damaged_after_a_snapshot_is_a_flaw() {
     let folder = tempfile::tempdir().unwrap();
     let db = config(folder.path(), 1 << 20).open().unwrap();
     db.insert("large", vec![1; 400_000]).unwrap();
     db.flush().unwrap();
     drop(db);
     files::finished(folder.path()).unwrap();
-    // sled notes its state at opening.
+    // sled writes its snapshot file at opening.
     drop(config(folder.path(), 1 << 20).open().unwrap());
     files::finished(folder.path()).unwrap();
     assert_eq!(first_flaw(folder.path(), None).unwrap(), None);
 
     damage_large_values(folder.path());
 
-    assert!(matches!(first_flaw(folder.path(), None).unwrap(), Some(Flaw::Noted { .. })));
+    assert!(matches!(first_flaw(folder.path(), None).unwrap(), Some(Flaw::OldValue { .. })));
 }
 
 #[test]
-fn a_large_value_that_was_damaged_long_after_it_was_written_is_a_flaw_before_sled_overwrites_what_follows_it() {
+fn a_large_value_damaged_after_later_segments_is_a_flaw() {
     let folder = tempfile::tempdir().unwrap();
     let db = config(folder.path(), 1 << 20).open().unwrap();
     db.insert("large", vec![1; 400_000]).unwrap();
@@ -137,46 +137,46 @@ fn a_large_value_that_was_damaged_long_after_it_was_written_is_a_flaw_before_sle
 
     damage_large_values(folder.path());
 
-    assert!(matches!(first_flaw(folder.path(), None).unwrap(), Some(Flaw::Noted { .. })));
+    assert!(matches!(first_flaw(folder.path(), None).unwrap(), Some(Flaw::OldValue { .. })));
 }
 
 #[test]
-fn a_state_that_is_not_whole_is_a_flaw() {
+fn a_damaged_snapshot_file_is_a_flaw() {
     let folder = tempfile::tempdir().unwrap();
     fill(folder.path(), 0, 100);
     fill(folder.path(), 1, 100);
     let state =
         fs::read_dir(folder.path()).unwrap().flatten().find(|entry| entry.file_name().to_string_lossy().starts_with("snap."));
-    let state = state.expect("sled has noted its state").path();
+    let state = state.expect("sled has written a snapshot").path();
     let bytes = fs::read(&state).unwrap();
 
     for damaged in [Vec::new(), bytes[..bytes.len() / 2].to_vec(), vec![7; bytes.len()]] {
         fs::write(&state, damaged).unwrap();
 
-        assert!(matches!(first_flaw(folder.path(), None).unwrap(), Some(Flaw::Notes { .. })));
+        assert!(matches!(first_flaw(folder.path(), None).unwrap(), Some(Flaw::Metadata { .. })));
     }
     fs::write(&state, bytes).unwrap();
     assert_eq!(first_flaw(folder.path(), None).unwrap(), None);
 }
 
 #[test]
-fn a_crash_before_the_next_segment_is_begun_is_no_flaw() {
+fn a_crash_before_the_next_segment_is_begun_is_not_a_flaw() {
     let folder = tempfile::tempdir().unwrap();
     fill(folder.path(), 0, 1500);
-    let segments = Survey::of(folder.path()).unwrap().unwrap().segments().unwrap().unwrap();
+    let segments = Survey::open(folder.path()).unwrap().unwrap().segments().unwrap().unwrap();
     let (last, _) = segments.named.last_key_value().unwrap();
     let next = last + SEGMENT as Lsn;
 
-    note(folder.path(), next);
+    write_snapshot(folder.path(), next);
     assert_eq!(first_flaw(folder.path(), None).unwrap(), None);
     let closed = Some(Closed { end: next, empty: segments.empty });
     assert_eq!(first_flaw(folder.path(), closed).unwrap(), Some(Flaw::Short { at: 0 }));
-    note(folder.path(), next + SEGMENT as Lsn);
+    write_snapshot(folder.path(), next + SEGMENT as Lsn);
     assert_eq!(first_flaw(folder.path(), None).unwrap(), Some(Flaw::Short { at: 0 }));
 }
 
 #[test]
-fn numbers_read_as_sled_writes_them() {
+fn numbers_are_decoded_as_sled_encodes_them() {
     let numbers: BTreeMap<&[u8], u64> = BTreeMap::from([
         (&[240_u8][..], 240),
         (&[241, 1], 241),
@@ -193,7 +193,7 @@ fn numbers_read_as_sled_writes_them() {
     assert_eq!(number(&[255, 1]), None);
 }
 
-/// Flips a bit in each.
+/// Flips a bit in each file of a large value.
 fn damage_large_values(folder: &Path) {
     for blob in fs::read_dir(folder.join("blobs")).unwrap() {
         let blob = blob.unwrap().path();
@@ -213,14 +213,14 @@ fn fill(folder: &Path, life: u64, groups: u64) {
     files::finished(folder).unwrap();
 }
 
-/// Notes a state up to here, as far as it is looked at.
-fn note(folder: &Path, lsn: Lsn) {
+/// Writes a snapshot file for this log position, with the parts that are checked.
+fn write_snapshot(folder: &Path, lsn: Lsn) {
     let state = b"state";
-    let noted = [&state[..], &5_u64.to_le_bytes(), &crc32fast::hash(state).to_le_bytes()].concat();
-    fs::write(folder.join(format!("snap.{lsn:016X}")), noted).unwrap();
+    let content = [&state[..], &5_u64.to_le_bytes(), &crc32fast::hash(state).to_le_bytes()].concat();
+    fs::write(folder.join(format!("snap.{lsn:016X}")), content).unwrap();
 }
 
-/// Writes a group: something new, and something that is written again and again.
+/// Writes a group: new records, and one record that is rewritten each time.
 fn write(db: &sled::Db, group: u64, records: u64) {
     let mut batch = sled::Batch::default();
     for number in 0..records {

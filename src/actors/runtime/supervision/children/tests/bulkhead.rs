@@ -1,70 +1,70 @@
-//! A guild that keeps failing is restarted as a whole once, then kept away; the others do not notice.
+//! A guild that keeps failing is restarted as a whole once, then quarantined. Other guilds are not affected.
 
 use ractor::{Actor, ActorProcessingErr, RpcReplyPort, call};
 use tokio::sync::mpsc;
 
-use super::world::{Boss, Half};
+use super::world::{Half, Supervisor};
 use super::*;
 use crate::actors::runtime::quarantine::{Quarantine, QuarantinePolicy, Ruling};
 use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
 
 #[tokio::test(start_paused = true)]
-async fn a_guild_that_keeps_failing_is_restarted_as_a_whole_once_and_then_kept_away() {
-    let (guilds, mut told) = guilds().await;
+async fn a_guild_that_keeps_failing_is_restarted_as_a_whole_once_and_then_quarantined() {
+    let (guilds, mut reports) = guilds().await;
 
-    cast!(guilds, Town::Open("bad", true)).expect("it lives");
+    cast!(guilds, GuildsRequest::Open("bad", true)).expect("it runs");
 
-    assert_eq!(told.recv().await.as_deref(), Some("bad is up"));
-    assert_eq!(told.recv().await.as_deref(), Some("bad restarts as a whole"));
-    assert_eq!(told.recv().await.as_deref(), Some("bad is up"));
-    assert_eq!(told.recv().await.as_deref(), Some("bad is kept away for 60 s"));
-    assert_eq!(told.recv().await.as_deref(), Some("bad may come back"));
-    assert_eq!(told.recv().await.as_deref(), Some("bad is up"));
-    assert_eq!(told.recv().await.as_deref(), Some("bad is kept away for 120 s"));
+    assert_eq!(reports.recv().await.as_deref(), Some("bad is up"));
+    assert_eq!(reports.recv().await.as_deref(), Some("bad restarts as a whole"));
+    assert_eq!(reports.recv().await.as_deref(), Some("bad is up"));
+    assert_eq!(reports.recv().await.as_deref(), Some("bad is quarantined for 60 s"));
+    assert_eq!(reports.recv().await.as_deref(), Some("bad may come back"));
+    assert_eq!(reports.recv().await.as_deref(), Some("bad is up"));
+    assert_eq!(reports.recv().await.as_deref(), Some("bad is quarantined for 120 s"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_other_guilds_do_not_notice() {
-    let (guilds, mut told) = guilds().await;
-    cast!(guilds, Town::Open("good", false)).expect("it lives");
-    assert_eq!(told.recv().await.as_deref(), Some("good is up"));
-    let good = call!(guilds, Town::Find, "good").expect("it lives").expect("it is up");
+async fn other_guilds_are_not_affected() {
+    let (guilds, mut reports) = guilds().await;
+    cast!(guilds, GuildsRequest::Open("good", false)).expect("it runs");
+    assert_eq!(reports.recv().await.as_deref(), Some("good is up"));
+    let good = call!(guilds, GuildsRequest::Find, "good").expect("it runs").expect("it is up");
 
-    cast!(guilds, Town::Open("bad", true)).expect("it lives");
-    while told.recv().await.as_deref() != Some("bad is kept away for 60 s") {}
+    cast!(guilds, GuildsRequest::Open("bad", true)).expect("it runs");
+    while reports.recv().await.as_deref() != Some("bad is quarantined for 60 s") {}
 
-    let same = call!(guilds, Town::Find, "good").expect("it lives").expect("it is up");
+    let same = call!(guilds, GuildsRequest::Find, "good").expect("it runs").expect("it is up");
     assert_eq!((same.get_id(), same.get_status()), (good.get_id(), ActorStatus::Running));
-    assert!(call!(guilds, Town::Find, "bad").expect("it lives").is_none());
+    assert!(call!(guilds, GuildsRequest::Find, "bad").expect("it runs").is_none());
 }
 
-async fn guilds() -> (ActorRef<Town>, mpsc::UnboundedReceiver<String>) {
-    let (tell, told) = mpsc::unbounded_channel();
-    (Actor::spawn(None, Guilds, tell).await.expect("it starts").0, told)
+async fn guilds() -> (ActorRef<GuildsRequest>, mpsc::UnboundedReceiver<String>) {
+    let (reports_tx, reports) = mpsc::unbounded_channel();
+    (Actor::spawn(None, Guilds, reports_tx).await.expect("it starts").0, reports)
 }
 
 struct Guilds;
 
-enum Town {
+enum GuildsRequest {
     Open(&'static str, bool),
     Find(&'static str, RpcReplyPort<Option<ActorCell>>),
-    Over,
+    QuarantineOver,
     Upkeep(Upkeep<(&'static str, bool)>),
 }
 
-impl From<Upkeep<(&'static str, bool)>> for Town {
+impl From<Upkeep<(&'static str, bool)>> for GuildsRequest {
     fn from(upkeep: Upkeep<(&'static str, bool)>) -> Self {
         Self::Upkeep(upkeep)
     }
 }
 
 struct GuildsState {
-    myself: ActorRef<Town>,
-    children: Children<(&'static str, bool), Town>,
+    myself: ActorRef<GuildsRequest>,
+    children: Children<(&'static str, bool), GuildsRequest>,
     quarantine: Quarantine,
     began: Instant,
-    tell: mpsc::UnboundedSender<String>,
+    reports: mpsc::UnboundedSender<String>,
 }
 
 impl GuildsState {
@@ -72,23 +72,23 @@ impl GuildsState {
         Moment::ZERO + self.began.elapsed()
     }
 
-    fn tell(&self, news: String) {
-        let _ = self.tell.send(news);
+    fn report(&self, text: String) {
+        let _ = self.reports.send(text);
     }
 
     fn open(&mut self, name: &'static str, is_bad: bool) {
-        let spec = ChildSpec::of(Lasting::Bulkhead, || (Boss, mpsc::unbounded_channel().0));
+        let spec = ChildSpec::of(RestartType::Bulkhead, || (Supervisor, mpsc::unbounded_channel().0));
         assert!(self.children.start((name, is_bad), spec));
     }
 
-    fn carry_on(&mut self, report: Option<Report<(&'static str, bool)>>) {
+    fn handle_report(&mut self, report: Option<Report<(&'static str, bool)>>) {
         match report {
             None => {}
             Some(Report::Started { child: (name, is_bad), actor, .. }) => {
-                self.tell(format!("{name} is up"));
+                self.report(format!("{name} is up"));
                 if is_bad {
-                    let doomed = ChildSpec::of(Lasting::Transient, || (Doomed, ()));
-                    actor.send_message(Ask::Start("doomed", doomed)).expect("it lives");
+                    let failing = ChildSpec::of(RestartType::Transient, || (FailsAtOnce, ()));
+                    actor.send_message(Request::Start("failing", failing)).expect("it runs");
                 }
             }
             Some(Report::Ended { child: (name, is_bad), ending }) => {
@@ -96,12 +96,12 @@ impl GuildsState {
                 let now = self.now();
                 match self.quarantine.over_limit(&GuildId::from(name), &ending.to_string(), now) {
                     Ruling::RestartWhole => {
-                        self.tell(format!("{name} restarts as a whole"));
+                        self.report(format!("{name} restarts as a whole"));
                         self.open(name, is_bad);
                     }
-                    Ruling::KeepAway { until } => {
-                        self.tell(format!("{name} is kept away for {} s", until.since(now).as_secs()));
-                        self.myself.send_after(until.since(now), || Town::Over);
+                    Ruling::Quarantine { until } => {
+                        self.report(format!("{name} is quarantined for {} s", until.since(now).as_secs()));
+                        self.myself.send_after(until.since(now), || GuildsRequest::QuarantineOver);
                     }
                 }
             }
@@ -111,11 +111,15 @@ impl GuildsState {
 }
 
 impl Actor for Guilds {
-    type Msg = Town;
+    type Msg = GuildsRequest;
     type State = GuildsState;
     type Arguments = mpsc::UnboundedSender<String>;
 
-    async fn pre_start(&self, myself: ActorRef<Town>, tell: Self::Arguments) -> Result<GuildsState, ActorProcessingErr> {
+    async fn pre_start(
+        &self,
+        myself: ActorRef<GuildsRequest>,
+        reports: Self::Arguments,
+    ) -> Result<GuildsState, ActorProcessingErr> {
         let policy = RestartPolicy {
             first_delay: Duration::from_secs(1),
             longest_delay: Duration::from_secs(60),
@@ -133,27 +137,32 @@ impl Actor for Guilds {
             myself,
             quarantine: Quarantine::new(quarantine),
             began: Instant::now(),
-            tell,
+            reports,
         })
     }
 
-    async fn handle(&self, _: ActorRef<Town>, town: Town, state: &mut GuildsState) -> Result<(), ActorProcessingErr> {
-        match town {
-            Town::Open(name, is_bad) => state.open(name, is_bad),
-            Town::Find(name, reply) => {
+    async fn handle(
+        &self,
+        _: ActorRef<GuildsRequest>,
+        request: GuildsRequest,
+        state: &mut GuildsState,
+    ) -> Result<(), ActorProcessingErr> {
+        match request {
+            GuildsRequest::Open(name, is_bad) => state.open(name, is_bad),
+            GuildsRequest::Find(name, reply) => {
                 let guild = state.children.running().find(|((each, _), _)| *each == name);
                 reply.send(guild.map(|(_, actor)| actor.clone()))?;
             }
-            Town::Over => {
+            GuildsRequest::QuarantineOver => {
                 for guild in state.quarantine.take_due(state.now()) {
                     assert_eq!(guild.as_str(), "bad");
-                    state.tell("bad may come back".to_owned());
+                    state.report("bad may come back".to_owned());
                     state.open("bad", true);
                 }
             }
-            Town::Upkeep(upkeep) => {
+            GuildsRequest::Upkeep(upkeep) => {
                 let report = state.children.upkeep(upkeep);
-                state.carry_on(report);
+                state.handle_report(report);
             }
         }
         Ok(())
@@ -161,20 +170,20 @@ impl Actor for Guilds {
 
     async fn handle_supervisor_evt(
         &self,
-        _: ActorRef<Town>,
+        _: ActorRef<GuildsRequest>,
         event: SupervisionEvent,
         state: &mut GuildsState,
     ) -> Result<(), ActorProcessingErr> {
         let report = state.children.observe(event);
-        state.carry_on(report);
+        state.handle_report(report);
         Ok(())
     }
 }
 
-/// Fails as soon as it is up.
-struct Doomed;
+/// Fails as soon as it has started.
+struct FailsAtOnce;
 
-impl Actor for Doomed {
+impl Actor for FailsAtOnce {
     type Msg = ();
     type State = ();
     type Arguments = ();

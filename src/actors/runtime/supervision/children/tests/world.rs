@@ -1,4 +1,4 @@
-//! A supervisor with workers whose fate the tests decide.
+//! A supervisor with workers whose behaviour the tests control.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -9,24 +9,24 @@ use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, RpcReplyPort, Super
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::super::super::child::{ChildSpec, Lasting};
+use super::super::super::child::{ChildSpec, RestartType};
 use super::super::super::restarts::{Excess, RestartPolicy};
 use super::super::{Children, Report};
 use crate::actors::messages::supervision::{Ending, Upkeep};
 use crate::ports::rng::Rng;
 
-/// A supervisor with workers, and one above it that listens.
+/// A supervisor with workers, and its parent supervisor, which reports how the supervisor ends.
 pub(super) struct World {
-    pub(super) boss: ActorRef<Ask>,
-    pub(super) fate: Arc<Fate>,
+    pub(super) supervisor: ActorRef<Request>,
+    pub(super) controls: Arc<Controls>,
     pub(super) reports: mpsc::UnboundedReceiver<String>,
-    pub(super) above: mpsc::UnboundedReceiver<Ending>,
+    pub(super) endings: mpsc::UnboundedReceiver<Ending>,
     pub(super) began: Instant,
 }
 
-/// What befalls the workers.
+/// What the workers do.
 #[derive(Default)]
-pub(super) struct Fate {
+pub(super) struct Controls {
     pub(super) starts: AtomicU32,
     pub(super) refusals: AtomicU32,
     pub(super) panics: AtomicBool,
@@ -37,7 +37,7 @@ pub(super) struct Fate {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum ChildStatus {
     Up,
     Down,
     Gone,
@@ -45,52 +45,52 @@ pub(super) enum Known {
 
 impl World {
     pub(super) async fn new() -> Self {
-        let (above_tx, above) = mpsc::unbounded_channel();
+        let (endings_tx, endings) = mpsc::unbounded_channel();
         let (reports_tx, reports) = mpsc::unbounded_channel();
-        let (chief, _) = Actor::spawn(None, Chief, above_tx).await.expect("it starts");
-        let (boss, _) = Actor::spawn_linked(None, Boss, reports_tx, chief.get_cell()).await.expect("it starts");
-        Self { boss, fate: Arc::default(), reports, above, began: Instant::now() }
+        let (parent, _) = Actor::spawn(None, Parent, endings_tx).await.expect("it starts");
+        let (supervisor, _) = Actor::spawn_linked(None, Supervisor, reports_tx, parent.get_cell()).await.expect("it starts");
+        Self { supervisor, controls: Arc::default(), reports, endings, began: Instant::now() }
     }
 
-    pub(super) async fn launch(&mut self, name: &'static str, lasting: Lasting) {
-        let fate = self.fate.clone();
-        let spec = ChildSpec::of(lasting, move || (Worker { name, fate: fate.clone() }, ()));
-        cast!(self.boss, Ask::Start(name, spec)).expect("it lives");
+    pub(super) async fn launch(&mut self, name: &'static str, restart_type: RestartType) {
+        let controls = self.controls.clone();
+        let spec = ChildSpec::of(restart_type, move || (Worker { name, controls: controls.clone() }, ()));
+        cast!(self.supervisor, Request::Start(name, spec)).expect("it runs");
     }
 
-    pub(super) async fn start(&mut self, name: &'static str, lasting: Lasting) {
-        self.launch(name, lasting).await;
+    pub(super) async fn start(&mut self, name: &'static str, restart_type: RestartType) {
+        self.launch(name, restart_type).await;
         assert_eq!(self.next().await, format!("{name} is up, started 0 times before"));
     }
 
     pub(super) async fn next(&mut self) -> String {
-        self.reports.recv().await.expect("the supervisor lives")
+        self.reports.recv().await.expect("the supervisor runs")
     }
 
     pub(super) async fn child(&self, name: &'static str) -> ActorCell {
-        call!(self.boss, Ask::Find, name).expect("it lives").expect("the child is up")
+        call!(self.supervisor, Request::Find, name).expect("it runs").expect("the child is up")
     }
 
-    pub(super) async fn known(&self, name: &'static str) -> Known {
-        call!(self.boss, Ask::Known, name).expect("it lives")
+    pub(super) async fn status(&self, name: &'static str) -> ChildStatus {
+        call!(self.supervisor, Request::Status, name).expect("it runs")
     }
 
     pub(super) async fn dismiss(&self, name: &'static str) -> Option<ActorCell> {
-        call!(self.boss, Ask::Dismiss, name).expect("it lives")
+        call!(self.supervisor, Request::Dismiss, name).expect("it runs")
     }
 
-    pub(super) async fn tell(&self, name: &'static str, order: Order) {
-        self.child(name).await.send_message(order).expect("the child lives");
+    pub(super) async fn send(&self, name: &'static str, order: Order) {
+        self.child(name).await.send_message(order).expect("the child runs");
         tokio::task::yield_now().await;
     }
 
     pub(super) async fn fail(&self, name: &'static str) {
-        self.tell(name, Order::Fail).await;
+        self.send(name, Order::Fail).await;
     }
 
     pub(super) async fn recall(&self, name: &'static str) -> &'static str {
         let worker: ActorRef<Order> = self.child(name).await.into();
-        call!(worker, Order::Recall).expect("the child lives")
+        call!(worker, Order::Recall).expect("the child runs")
     }
 
     pub(super) fn elapsed_ms(&self) -> u128 {
@@ -102,9 +102,9 @@ pub(super) fn names(kind: &str, count: usize) -> Vec<&'static str> {
     (0..count).map(|number| &*Box::leak(format!("{kind} {number}").into_boxed_str())).collect()
 }
 
-pub(super) struct Chief;
+pub(super) struct Parent;
 
-impl Actor for Chief {
+impl Actor for Parent {
     type Msg = ();
     type State = mpsc::UnboundedSender<Ending>;
     type Arguments = Self::State;
@@ -126,31 +126,31 @@ impl Actor for Chief {
     }
 }
 
-pub(super) struct Boss;
+pub(super) struct Supervisor;
 
-pub(super) enum Ask {
+pub(super) enum Request {
     Start(&'static str, ChildSpec),
     Find(&'static str, RpcReplyPort<Option<ActorCell>>),
-    Known(&'static str, RpcReplyPort<Known>),
+    Status(&'static str, RpcReplyPort<ChildStatus>),
     Dismiss(&'static str, RpcReplyPort<Option<ActorCell>>),
     Close,
     Upkeep(Upkeep<&'static str>),
 }
 
-impl From<Upkeep<&'static str>> for Ask {
+impl From<Upkeep<&'static str>> for Request {
     fn from(upkeep: Upkeep<&'static str>) -> Self {
         Self::Upkeep(upkeep)
     }
 }
 
-pub(super) struct BossState {
-    pub(super) children: Children<&'static str, Ask>,
+pub(super) struct SupervisorState {
+    pub(super) children: Children<&'static str, Request>,
     pub(super) reports: mpsc::UnboundedSender<String>,
 }
 
-impl BossState {
-    pub(super) fn carry_on(&self, report: Option<Report<&'static str>>) -> Result<(), ActorProcessingErr> {
-        let told = match report {
+impl SupervisorState {
+    pub(super) fn handle_report(&self, report: Option<Report<&'static str>>) -> Result<(), ActorProcessingErr> {
+        let text = match report {
             None => return Ok(()),
             Some(Report::Started { child, restarts, .. }) => format!("{child} is up, started {restarts} times before"),
             Some(Report::Restarting { child, ending, after }) => {
@@ -163,17 +163,21 @@ impl BossState {
                 return Err(escalation.into());
             }
         };
-        let _ = self.reports.send(told);
+        let _ = self.reports.send(text);
         Ok(())
     }
 }
 
-impl Actor for Boss {
-    type Msg = Ask;
-    type State = BossState;
+impl Actor for Supervisor {
+    type Msg = Request;
+    type State = SupervisorState;
     type Arguments = mpsc::UnboundedSender<String>;
 
-    async fn pre_start(&self, myself: ActorRef<Ask>, reports: Self::Arguments) -> Result<BossState, ActorProcessingErr> {
+    async fn pre_start(
+        &self,
+        myself: ActorRef<Request>,
+        reports: Self::Arguments,
+    ) -> Result<SupervisorState, ActorProcessingErr> {
         let policy = RestartPolicy {
             first_delay: Duration::from_secs(1),
             longest_delay: Duration::from_secs(60),
@@ -181,25 +185,30 @@ impl Actor for Boss {
             total_limit: 1_000,
             window: Duration::from_secs(600),
         };
-        Ok(BossState { children: Children::new(myself, policy, Arc::new(Half)), reports })
+        Ok(SupervisorState { children: Children::new(myself, policy, Arc::new(Half)), reports })
     }
 
-    async fn handle(&self, _: ActorRef<Ask>, ask: Ask, state: &mut BossState) -> Result<(), ActorProcessingErr> {
-        match ask {
-            Ask::Start(name, spec) => {
+    async fn handle(
+        &self,
+        _: ActorRef<Request>,
+        request: Request,
+        state: &mut SupervisorState,
+    ) -> Result<(), ActorProcessingErr> {
+        match request {
+            Request::Start(name, spec) => {
                 state.children.start(name, spec);
             }
-            Ask::Find(name, reply) => reply.send(state.children.get(&name).cloned())?,
-            Ask::Known(name, reply) => reply.send(match state.children.get(&name) {
-                Some(_) => Known::Up,
-                None if state.children.contains(&name) => Known::Down,
-                None => Known::Gone,
+            Request::Find(name, reply) => reply.send(state.children.get(&name).cloned())?,
+            Request::Status(name, reply) => reply.send(match state.children.get(&name) {
+                Some(_) => ChildStatus::Up,
+                None if state.children.contains(&name) => ChildStatus::Down,
+                None => ChildStatus::Gone,
             })?,
-            Ask::Dismiss(name, reply) => reply.send(state.children.dismiss(&name))?,
-            Ask::Close => state.children.close(),
-            Ask::Upkeep(upkeep) => {
+            Request::Dismiss(name, reply) => reply.send(state.children.dismiss(&name))?,
+            Request::Close => state.children.close(),
+            Request::Upkeep(upkeep) => {
                 let report = state.children.upkeep(upkeep);
-                state.carry_on(report)?;
+                state.handle_report(report)?;
             }
         }
         Ok(())
@@ -207,18 +216,18 @@ impl Actor for Boss {
 
     async fn handle_supervisor_evt(
         &self,
-        _: ActorRef<Ask>,
+        _: ActorRef<Request>,
         event: SupervisionEvent,
-        state: &mut BossState,
+        state: &mut SupervisorState,
     ) -> Result<(), ActorProcessingErr> {
         let report = state.children.observe(event);
-        state.carry_on(report)
+        state.handle_report(report)
     }
 }
 
 pub(super) struct Worker {
     pub(super) name: &'static str,
-    pub(super) fate: Arc<Fate>,
+    pub(super) controls: Arc<Controls>,
 }
 
 pub(super) enum Order {
@@ -235,36 +244,36 @@ impl Actor for Worker {
     type Arguments = ();
 
     async fn pre_start(&self, _: ActorRef<Order>, (): ()) -> Result<&'static str, ActorProcessingErr> {
-        self.fate.starts.fetch_add(1, Ordering::SeqCst);
-        self.fate.begun.notify_one();
-        if self.fate.hangs.load(Ordering::SeqCst) {
+        self.controls.starts.fetch_add(1, Ordering::SeqCst);
+        self.controls.begun.notify_one();
+        if self.controls.hangs.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
         }
-        assert!(!self.fate.panics.swap(false, Ordering::SeqCst), "startled");
-        if self.fate.refusals.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() {
+        assert!(!self.controls.panics.swap(false, Ordering::SeqCst), "the test wants this panic");
+        if self.controls.refusals.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |remaining| remaining.checked_sub(1)).is_ok() {
             return Err("no store".into());
         }
-        Ok(self.fate.stored.lock().expect("not poisoned").get(self.name).copied().unwrap_or_default())
+        Ok(self.controls.stored.lock().expect("not poisoned").get(self.name).copied().unwrap_or_default())
     }
 
     async fn post_start(&self, _: ActorRef<Order>, _: &mut &'static str) -> Result<(), ActorProcessingErr> {
-        if self.fate.fail_early.lock().expect("not poisoned").remove(self.name) {
+        if self.controls.fail_early.lock().expect("not poisoned").remove(self.name) {
             Err(std::io::Error::other("too early").into())
         } else {
             Ok(())
         }
     }
 
-    async fn handle(&self, _: ActorRef<Order>, order: Order, known: &mut &'static str) -> Result<(), ActorProcessingErr> {
+    async fn handle(&self, _: ActorRef<Order>, order: Order, memory: &mut &'static str) -> Result<(), ActorProcessingErr> {
         match order {
             Order::Fail => return Err(std::io::Error::other("asked to").into()),
             Order::Panic => panic!("at the disco"),
             Order::Hang => std::future::pending().await,
-            Order::Remember(what) => {
-                *known = what;
-                self.fate.stored.lock().expect("not poisoned").insert(self.name, what);
+            Order::Remember(text) => {
+                *memory = text;
+                self.controls.stored.lock().expect("not poisoned").insert(self.name, text);
             }
-            Order::Recall(reply) => reply.send(known)?,
+            Order::Recall(reply) => reply.send(memory)?,
         }
         Ok(())
     }

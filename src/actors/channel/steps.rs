@@ -1,0 +1,478 @@
+//! Passes a channel's messages to its conversation, and the events that result to the writer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ractor::{ActorProcessingErr, RpcReplyPort};
+
+use super::post_commit::PostCommitAction;
+use super::rounds::StatementWaiter;
+use super::traces::TraceRecord;
+use super::{Alarm, SLEEP_AFTER, State};
+use crate::actors::inbound::Inbound;
+use crate::actors::membership::changes;
+use crate::actors::messages::channel::{ChannelMessage, Inspection};
+use crate::actors::messages::guild::GuildMessage;
+use crate::actors::messages::models::Outcome;
+use crate::actors::messages::reply::Reply;
+use crate::actors::messages::turn_taking_manager::VoteError;
+use crate::actors::messages::writer::{Accepted, OutboxWrite, Post, Record, WriterMessage};
+use crate::actors::runtime::actor_keys::{GuildKey, WriterKey};
+use crate::actors::runtime::context::ActorContext;
+use crate::domain::address::{self, Incoming};
+use crate::domain::conversation::{Conversation, Input, Output, Posting, Rules, World};
+use crate::domain::event::{Event, Made, Recorded};
+use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
+use crate::domain::message::{Author, Message, Modality, Role};
+use crate::domain::moment::Moment;
+use crate::journal::record::{OutboxRecord, Used};
+use crate::ports::language_model::{ModelRole, Request};
+use crate::telemetry::instruments::platform_label;
+use crate::telemetry::plain::Plain;
+
+/// Events between two snapshots. About as many have to be folded after a restart, at most.
+const EVENTS_PER_SNAPSHOT: u32 = 128;
+
+/// The longest time that one alarm is set for. An alarm that rings too early is set again.
+const MAX_ALARM: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl State {
+    /// Runs one step of the conversation and carries out its outputs.
+    pub(super) fn step(&mut self, input: Input) {
+        let outputs = self.with_world(|conversation, now, world| conversation.step(now, input, world));
+        self.carry_out(outputs);
+    }
+
+    /// Handles an inbound event. False: the channel is not restored, and the event waits until it is.
+    pub(super) fn receive(&mut self, recorded: Box<Recorded>, committed: Moment) -> bool {
+        if let Some(waiting) = &mut self.received_while_restoring {
+            waiting.push((recorded, committed));
+            return false;
+        }
+        self.is_pending = true;
+        self.since_snapshot += 1;
+        self.last_received = tokio::time::Instant::now();
+        self.in_flight.mark(recorded.seq);
+        for record in self.traces.receive(&recorded, committed) {
+            record.emit(&self.channel_key, &self.context);
+        }
+        let is_cleared = matches!(recorded.event, Event::Cleared);
+        let is_said = matches!(recorded.event, Event::Said { .. });
+        let owed = self.conversation.floor().map(|floor| floor.ticket).filter(|_| !is_said);
+        self.step(Input::Inbound(recorded));
+        self.remove_dropped_reply(owed);
+        self.in_flight.clear();
+        // A round that was dropped by clearing the channel has no closing event that would stop its manager.
+        if self.conversation.round().is_none() && is_cleared {
+            self.stop_manager();
+        }
+        true
+    }
+
+    /// Reports that this many dispatched events wait no longer.
+    pub(super) fn taken_on(&self, count: usize) {
+        if let Some(registration) = &self.registration {
+            registration.taken_on(count);
+        }
+    }
+
+    pub(super) fn wake(&mut self) -> Result<(), ActorProcessingErr> {
+        // The alarm has rung. If it rang too early, it is set again below.
+        self.alarm = None;
+        self.give_up_overdue();
+        let now = self.channel_clock.now(self.context.clock.now());
+        if self.due_at().is_some_and(|at| at <= now) {
+            self.step(Input::Woken);
+        } else if self.sleep_at.is_some_and(|at| at <= now) {
+            self.sleep()?;
+        } else {
+            self.arm();
+        }
+        Ok(())
+    }
+
+    pub(super) fn batch_committed(&mut self, batch: u64) {
+        while self.post_commit_actions.front().is_some_and(|(number, _)| *number <= batch) {
+            for action in self.post_commit_actions.pop_front().into_iter().flat_map(|(_, actions)| actions) {
+                self.run(action);
+            }
+        }
+    }
+
+    pub(super) fn reply_ended(&mut self, ticket: Ticket, text: Result<Arc<str>, Arc<str>>, asked: &Request, outcome: Outcome) {
+        self.replies.retain(|_, (reply, _)| *reply != ticket);
+        self.attempts.remove(&ticket);
+        let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket) else {
+            self.record_unclaimed_usage(asked, &outcome);
+            return;
+        };
+        let companion = floor.companion.clone();
+        self.traces.called(ticket, asked, &outcome, &self.channel_key, &self.context);
+        self.count_tokens(&outcome);
+        match text {
+            Ok(text) => {
+                // Recorded together with the statement.
+                if let Some(used) = self.used(Some(companion), asked.role, &asked.model, &outcome) {
+                    self.traces.add_usage(ticket, used);
+                }
+                self.step(Input::Written { ticket, text });
+            }
+            Err(error) => {
+                self.note_usage(asked, &outcome);
+                self.step(Input::ReplyFailed { ticket, error });
+            }
+        }
+    }
+
+    pub(super) fn summarised(&mut self, upto: Seq, text: Option<Arc<str>>, outcome: Option<&Outcome>) {
+        if let Some(outcome) = outcome {
+            self.count_tokens(outcome);
+            self.unrecorded_usage.extend(self.used(None, ModelRole::Side, &ModelRole::Side.into(), outcome));
+        }
+        self.step(Input::Summarised { upto, text });
+    }
+
+    /// Drops expired events from memory, except those that work in progress needs. A channel that is not restored does so later.
+    pub(super) fn drop_expired(&mut self, below: Seq) {
+        self.expired_below = self.expired_below.max(below);
+        if self.received_while_restoring.is_none() {
+            let below = std::mem::take(&mut self.expired_below).min(self.conversation.needed_from());
+            self.conversation.drop_below(below);
+        }
+    }
+
+    pub(super) fn membership_changed(&mut self) {
+        if self.received_while_restoring.is_none() {
+            self.reconcile();
+        }
+    }
+
+    /// Journals who joined, left, or was paused or unpaused, where the conversation differs from the memberships.
+    pub(super) fn reconcile(&mut self) {
+        // A change in progress journals its own events. The channel reconciles again when the change is done.
+        let is_changing = self.context.memberships.is_changing(&self.channel_key.channel);
+        let Some(membership) = self.context.memberships.get(&self.channel_key.channel).filter(|_| !is_changing) else { return };
+        if self.context.memberships.outdated(&self.channel_key.channel).is_some() {
+            self.follow_parent();
+            return;
+        }
+        // A companion that is no longer configured could be asked, but its statements would never be posted.
+        let present = self.context.memberships.present(&self.channel_key.channel);
+        let mut events = Vec::new();
+        for (companion, external) in &present {
+            let paused = membership.is_paused(companion);
+            let gate = self.conversation.gate(companion);
+            if gate.is_none_or(|gate| gate.external != *external) {
+                events.push(Event::Joined { companion: companion.clone(), external: *external });
+            }
+            if gate.is_some_and(|gate| gate.paused) != paused {
+                events.push(Event::Paused { companion: Some(companion.clone()), paused });
+            }
+        }
+        for view in self.conversation.companions().filter(|view| !present.contains_key(view.companion)) {
+            events.push(Event::Left { companion: view.companion.clone() });
+        }
+        // Companions that leave go first, to make room.
+        events.sort_by_key(|event| !matches!(event, Event::Left { .. }));
+        if events.is_empty() {
+            return;
+        }
+        let (inbound, channel_key, myself) =
+            (Inbound::new(ActorContext::clone(&self.context)), self.channel_key.clone(), self.myself.clone());
+        let change = self.context.memberships.begin_change(&channel_key.channel);
+        tokio::spawn(async move {
+            for event in events {
+                if let Err(error) = inbound.accept(&channel_key, event, None).await {
+                    tracing::warn!(channel = %Plain(channel_key.channel.as_str()), %error, "the channel's members could not be journaled");
+                    return;
+                }
+            }
+            drop(change);
+            // Changes made meanwhile were skipped, so the channel reconciles again. A channel that has stopped does so when it restarts.
+            let _ = myself.cast(ChannelMessage::MembershipChanged);
+        });
+    }
+
+    /// Applies the membership changes of the parent channel to this thread: they are journaled and stored together, so that the next change
+    /// is compared with the journaled members. `changes::update_thread` notifies the channel when it is done.
+    fn follow_parent(&self) {
+        let (context, thread) = (self.context.clone(), self.channel_key.channel.clone());
+        tokio::spawn(async move {
+            if let Err(error) = changes::update_thread(&context, &thread).await {
+                tracing::warn!(channel = %Plain(thread.as_str()), %error, "the thread's members could not be journaled");
+            }
+        });
+    }
+
+    pub(super) fn look(&self, reply: RpcReplyPort<Box<Inspection>>) {
+        if self.received_while_restoring.is_some() {
+            // The channel is not restored. A caller without an answer reads the record itself.
+            return;
+        }
+        let look = Inspection {
+            conversation: self.conversation.clone(),
+            asked: self.asked_in_round.clone(),
+            since: self.traces.since(),
+        };
+        // The caller may have stopped waiting.
+        let _ = reply.send(Box::new(look));
+    }
+
+    /// Sets the next check whether the channel can sleep.
+    pub(super) fn schedule_sleep(&mut self) {
+        self.sleep_at = Some(self.channel_clock.now(self.context.clock.now()) + SLEEP_AFTER);
+        self.arm();
+    }
+
+    /// Goes to sleep if nothing is in progress. Events that arrive meanwhile are still handled, or wake the channel again.
+    fn sleep(&mut self) -> Result<(), ActorProcessingErr> {
+        let is_quiet = self.last_received.elapsed() >= SLEEP_AFTER
+            && self.post_commit_actions.is_empty()
+            && self.replies.is_empty()
+            && self.deliveries.is_empty();
+        if !is_quiet || !self.conversation.is_at_rest() {
+            self.schedule_sleep();
+            return Ok(());
+        }
+        self.record(Vec::new(), Vec::new(), true, true);
+        self.sleep_at = None;
+        self.registration = None;
+        self.myself.drain()?;
+        Ok(())
+    }
+
+    /// Starts a successor for the events that arrived while the channel fell asleep.
+    pub(super) fn wake_successor(&mut self) {
+        if self.registration.is_none()
+            && !self.conversation.is_at_rest()
+            && let Some(guild) = self.context.directory.find(&GuildKey(self.channel_key.guild.clone()))
+        {
+            // A guild that has stopped wakes all pending channels when it restarts.
+            let _ = guild.cast(GuildMessage::Open(self.channel_key.channel.clone()));
+        }
+    }
+
+    pub(super) fn with_world<T>(&mut self, run: impl FnOnce(&mut Conversation, Moment, &mut World<'_>) -> T) -> T {
+        let is_unpostable = self.is_unpostable();
+        let Self { context, conversation, channel_key, budgets, policies, channel_clock, .. } = self;
+        let now = channel_clock.now(context.clock.now());
+        let edition = context.memberships.edition();
+        if policies.0 != edition {
+            *policies = (edition, budgets.policies.shared(context.memberships.policies(&channel_key.channel)));
+        }
+        let mut ledger = budgets.ledger();
+        let mut world = World {
+            channel: &channel_key.channel,
+            rules: Rules::from(&*context.settings),
+            policies: &policies.1,
+            jitter: &mut || context.rng.jitter(),
+            turn: &mut || TurnId(context.rng.id()),
+            ledger: &mut ledger,
+            summary_after: Some(context.settings.prompt.summary_after),
+            tokens_per_day: context.settings.models.guild_tokens_per_day,
+            is_unpostable,
+        };
+        run(conversation, now, &mut world)
+    }
+
+    /// Whether the platform knows that it cannot post in this channel at the moment.
+    pub(super) fn is_unpostable(&self) -> bool {
+        self.context
+            .platforms
+            .of(&self.channel_key.channel)
+            .is_some_and(|platform| platform.is_unpostable(&self.channel_key.channel))
+    }
+
+    /// Carries out the outputs of a step: sends the events to the writer and does the rest now.
+    pub(super) fn carry_out(&mut self, outputs: Vec<Output>) {
+        let (mut made, mut cancelled) = (Vec::new(), Vec::new());
+        for output in outputs {
+            self.show_note(&output);
+            match output {
+                Output::Made(event) => {
+                    self.log_used_up(&event.event);
+                    made.push(*event);
+                }
+                Output::Cancel { ticket } => cancelled.push(ticket),
+                Output::Post(posting) => {
+                    let Posting { companion, ticket, text } = *posting;
+                    self.traces.written(ticket, self.context.clock.now());
+                    match self.context.platforms.of(&self.channel_key.channel).cloned() {
+                        Some(platform) => self.deliver(ticket, text, platform),
+                        None => {
+                            let waiter = self.take_waiter(ticket);
+                            self.post(&companion, ticket, text, Vec::new(), waiter);
+                        }
+                    }
+                }
+                Output::Summarise { after, upto } => self.summarise(after, upto),
+                Output::Dropped { companion, ticket } => self.show_dropped(companion, ticket),
+                Output::LullArmed { .. } | Output::LullCancelled { .. } => {}
+            }
+        }
+        let is_quiet = self.is_pending && self.conversation.is_at_rest();
+        let records = self.traces.follow(&made, &self.conversation, &self.context);
+        if !made.is_empty() || is_quiet {
+            self.record(made, records, is_quiet, false);
+        } else {
+            records.into_iter().for_each(|record| record.emit(&self.channel_key, &self.context));
+        }
+        self.record_remaining_usage();
+        // The trace records about these tickets are taken by now.
+        for ticket in cancelled {
+            self.cancel(ticket);
+        }
+        self.show_counters();
+        self.arm();
+    }
+
+    /// Records usage that no batch has recorded.
+    pub(super) fn record_remaining_usage(&mut self) {
+        if !self.unrecorded_usage.is_empty() {
+            self.record(Vec::new(), Vec::new(), false, false);
+        }
+    }
+
+    /// Sends a batch of events to the writer. The actions that follow run once it is committed.
+    fn record(&mut self, made: Vec<Made>, records: Vec<TraceRecord>, is_quiet: bool, falls_asleep: bool) {
+        self.batches += 1;
+        self.since_snapshot += made.len() as u32;
+        let mut actions = self.actions(&made);
+        actions.extend(records.into_iter().map(|record| PostCommitAction::Emit(Box::new(record))));
+        let is_due = falls_asleep || self.since_snapshot >= EVENTS_PER_SNAPSHOT;
+        let snapshot = is_due.then(|| Box::new(self.conversation.clone()));
+        if snapshot.is_some() {
+            self.since_snapshot = 0;
+        }
+        self.is_pending &= !is_quiet;
+        let outbox = made.iter().filter_map(|made| outbox_write(&made.event)).collect();
+        let mut usage: Vec<_> = made.iter().flat_map(|made| self.usage(&made.event)).collect();
+        usage.extend(std::mem::take(&mut self.unrecorded_usage));
+        let batch = self.batches;
+        let channel = self.myself.clone();
+        let record = Record {
+            channel_key: self.channel_key.clone(),
+            // Usage without events happened now. The conversation's clock may show a time long ago.
+            at: if made.is_empty() { self.channel_clock.now(self.context.clock.now()) } else { self.conversation.clock() },
+            quiet: is_quiet.then(|| self.conversation.handled()),
+            snapshot,
+            outbox,
+            usage,
+            reply: Reply::new(move |result| {
+                // A channel that has stopped reads it from the record.
+                let _ = channel.cast(ChannelMessage::Recorded { batch, result });
+            }),
+            made,
+        };
+        self.post_commit_actions.push_back((batch, actions));
+        self.send(WriterMessage::Record(record));
+    }
+
+    /// Journals a statement, under the ids that its platform gave its parts. In a channel without a platform this is what posts it.
+    pub(super) fn post(
+        &mut self,
+        companion: &CompanionId,
+        ticket: Ticket,
+        text: Arc<str>,
+        ids: Vec<Arc<str>>,
+        waiter: Option<StatementWaiter>,
+    ) {
+        let memberships = &self.context.memberships;
+        let known = memberships.companion(&self.channel_key.channel, companion);
+        let name = known.map_or_else(|| companion.as_str().into(), |known| known.name);
+        let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
+        let is_companion = |id: &str| memberships.is_in_guild(&self.channel_key.guild, id);
+        let addressing = Incoming { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[] };
+        let names = memberships.names(&self.channel_key.guild);
+        let address = names.map(|names| address::resolve(&names, is_companion, &addressing)).unwrap_or_default();
+        let message = Message { id: ids.first().cloned(), address, modality: Modality::Text, lull_endpoint: false, text, from };
+        let mut usage = vec![Used::Statement { companion: companion.clone() }];
+        usage.extend(self.traces.take_usage(ticket));
+        let channel = self.myself.clone();
+        // A statement for a platform was sent and counted before, even if its ids are unknown. Here it is only journaled.
+        let sent = self.context.platforms.of(&self.channel_key.channel).is_none().then(tokio::time::Instant::now);
+        let platform = platform_label(self.context.platforms.name(&self.channel_key.channel));
+        let instruments = self.context.recorder.instruments().clone();
+        self.send(WriterMessage::Post(Post {
+            channel_key: self.channel_key.clone(),
+            at: None,
+            event: Event::Said { message, reply_to: None, reply: Some(ticket), said_at: None },
+            turn: self.conversation.floor().filter(|floor| floor.ticket == ticket).and_then(|floor| floor.selection.turn),
+            ids,
+            ticket,
+            usage,
+            reply: Reply::new(move |result| {
+                if let Some(sent) = sent {
+                    instruments.sent(platform, if result.is_ok() { "posted" } else { "failed" }, sent.elapsed());
+                }
+                // As above; and the external companion may have stopped waiting.
+                if let Some(waiter) = waiter {
+                    let seq = result.as_ref().map(|accepted: &Accepted| accepted.seq).map_err(|_| VoteError::Gone);
+                    let _ = waiter.reply.send(seq);
+                }
+                let _ = channel.cast(ChannelMessage::Posted { result });
+            }),
+        }));
+    }
+
+    /// Sends to the writer. If the writer is not running, the request is dropped and thereby answered as lost: the channel fails and restarts.
+    pub(super) fn send(&self, message: WriterMessage) {
+        match self.context.directory.find(&WriterKey()) {
+            Some(writer) => drop(writer.cast(message)),
+            None => drop(message),
+        }
+    }
+
+    fn usage(&self, event: &Event) -> Vec<Used> {
+        match event {
+            Event::Evaluated(evaluated) => {
+                let companion = evaluated.companion.clone();
+                if evaluated.trigger == crate::domain::trigger::Trigger::DirectAddress {
+                    let author = self.conversation.window().get(evaluated.message);
+                    let person = author.map_or("", |entry| &*entry.message.from.id).into();
+                    vec![Used::Address { person, message: evaluated.message }]
+                } else {
+                    vec![Used::Evaluation { companion }]
+                }
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Sets the alarm for the next deadline or, if there is none, for the next sleep check; and for the timeout of the oldest question.
+    /// An alarm that rings earlier stays, and is set again when it has rung. Each message postpones a lull, and a new alarm for each message
+    /// would cost much without need.
+    pub(super) fn arm(&mut self) {
+        let now = tokio::time::Instant::now();
+        // A span, not a time of day: the machine's clock may have been set since.
+        let due = self.due_at().or(self.sleep_at).map(|at| {
+            let span = at.since(self.channel_clock.now(self.context.clock.now()));
+            now + span.min(MAX_ALARM)
+        });
+        let Some(rings_at) = due.into_iter().chain(self.question_timeouts.until()).min() else { return };
+        if self.alarm.as_ref().is_some_and(|alarm| alarm.rings_at <= rings_at) {
+            return;
+        }
+        let timer = self.myself.send_after(rings_at.saturating_duration_since(now), || ChannelMessage::Woken);
+        self.alarm = Some(Alarm { rings_at, task: timer.abort_handle() });
+    }
+}
+
+fn outbox_write(event: &Event) -> Option<OutboxWrite> {
+    match event {
+        Event::ReplyOwed { companion, ticket, trigger, messages, upto, .. } => {
+            let record = OutboxRecord {
+                companion: companion.clone(),
+                trigger: *trigger,
+                messages: messages.clone(),
+                upto: *upto,
+                text: None,
+                parts: Vec::new(),
+                name: None,
+            };
+            Some(OutboxWrite::Put(*ticket, record))
+        }
+        Event::ReplyFailed { ticket, .. } => Some(OutboxWrite::Remove(*ticket)),
+        _ => None,
+    }
+}

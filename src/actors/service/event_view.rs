@@ -1,0 +1,186 @@
+//! Renders an event of the record as the JSON objects of the live view (docs/design/replay.md R-9).
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::reading::{Texts, record, shown_author};
+use crate::domain::decision::Decision;
+use crate::domain::event::{Event, Recorded};
+use crate::domain::id::Seq;
+use crate::domain::message::Role;
+use crate::journal::channel_key::ChannelKey;
+use crate::journal::reader::{ReadError, Reader};
+use crate::journal::redaction::is_redacted;
+use crate::ports::backend::live::Live;
+use crate::ports::backend::room::RoomId;
+use crate::ports::backend::stamp::rfc3339;
+
+/// Renders the events of one room, in the order of their numbers.
+pub(super) struct EventView {
+    pub(super) channel_key: ChannelKey,
+    room: RoomId,
+    texts: Texts,
+}
+
+impl EventView {
+    pub(super) fn new(channel_key: ChannelKey, room: RoomId) -> Self {
+        Self { channel_key, room, texts: Texts::default() }
+    }
+
+    /// The objects of one event. Only the last of them carries the number to resume after, so that none is lost when a connection breaks
+    /// between them.
+    pub(super) async fn render(&mut self, reader: &Reader<'_>, recorded: &Recorded) -> Result<Vec<Live>, ReadError> {
+        let objects = self.objects(reader, recorded).await?;
+        let last = objects.len().saturating_sub(1);
+        let live = |(index, (event, fields)): (usize, (&'static str, Value))| {
+            let mut object = Map::new();
+            object.insert("event".into(), event.into());
+            object.insert("seq".into(), json!(recorded.seq));
+            object.insert("at".into(), rfc3339(recorded.at).into());
+            object.insert("channel".into(), json!(self.channel_key.channel));
+            if let Value::Object(fields) = fields {
+                object.extend(fields);
+            }
+            Live { seq: (index == last).then_some(recorded.seq), json: Value::Object(object).to_string().into() }
+        };
+        Ok(objects.into_iter().enumerate().map(live).collect())
+    }
+
+    async fn objects(&mut self, reader: &Reader<'_>, recorded: &Recorded) -> Result<Vec<(&'static str, Value)>, ReadError> {
+        Ok(match &recorded.event {
+            Event::Said { message, reply_to, reply, said_at } => {
+                self.texts.insert(recorded.seq, &message.text);
+                if is_redacted(message) {
+                    return Ok(Vec::new());
+                }
+                let mut objects = Vec::new();
+                if message.from.role == Role::Companion {
+                    objects.push(("statement", json!({ "companion": message.from.id, "text": message.text, "ticket": reply })));
+                }
+                let mut object = json!({
+                    "id": message.id,
+                    "from": shown_author(message),
+                    "role": message.from.role,
+                    "text": message.text,
+                    "modality": message.modality,
+                    "reply_to": reply_to,
+                });
+                if let Some(said_at) = said_at {
+                    object["said_at"] = rfc3339(*said_at).into();
+                }
+                objects.push(("message", object));
+                objects
+            }
+            Event::Edited { message, text } => {
+                self.texts.insert(*message, text);
+                // The text is empty if the message was deleted.
+                if text.is_empty() { Vec::new() } else { vec![("edited", json!({ "message": message, "text": text }))] }
+            }
+            Event::Deleted { messages } => {
+                messages.iter().for_each(|seq| self.texts.insert(*seq, &Arc::from("")));
+                vec![("deleted", json!({ "messages": messages }))]
+            }
+            Event::Joined { companion, external } => {
+                let mut object = json!({ "companion": companion });
+                if *external {
+                    object["external"] = true.into();
+                }
+                vec![("joined", object)]
+            }
+            Event::Left { companion } => vec![("left", json!({ "companion": companion }))],
+            Event::Paused { companion, paused } => {
+                let mut object = json!({ "paused": paused });
+                if let Some(companion) = companion {
+                    object["companion"] = json!(companion);
+                }
+                vec![("paused", object)]
+            }
+            Event::Cleared => vec![("cleared", json!({}))],
+            Event::CaughtUp { read, missed } => {
+                let mut object = json!({ "read": read });
+                if let Some(missed) = missed {
+                    object["missed"] = json!(missed);
+                }
+                vec![("caught_up", object)]
+            }
+            Event::LullFired { .. }
+            | Event::BackOffEnded { .. }
+            | Event::DeadlinesExtended { .. }
+            | Event::AddressRefused { .. } => Vec::new(),
+            Event::Evaluated(evaluated) => {
+                let buffer = self.texts(reader, &evaluated.messages).await?;
+                let object = json!({
+                    "companion": evaluated.companion,
+                    "trigger": evaluated.trigger,
+                    "message_count": evaluated.message_count,
+                    "check_count": evaluated.check_count,
+                    "threshold": evaluated.threshold,
+                    "buffer": buffer,
+                });
+                vec![("evaluate", object)]
+            }
+            Event::Decided(decided) => {
+                let messages = self.texts(reader, &decided.messages).await?;
+                let mut objects = Vec::new();
+                for companion in &decided.companions {
+                    let decision = record(recorded, decided, companion, &self.room, messages.clone());
+                    objects.push(("decision", serde_json::to_value(decision).unwrap_or_default()));
+                    if decided.decision == Decision::No {
+                        let silence = json!({ "companion": companion, "trigger": decided.trigger, "messages": messages });
+                        objects.push(("silence", silence));
+                    }
+                }
+                objects
+            }
+            Event::RoundOpened(opened) => {
+                let object = json!({
+                    "message_id": opened.message,
+                    "deadline": rfc3339(opened.deadline),
+                    "asked": opened.asked,
+                    "listening": opened.listening,
+                });
+                vec![("round_opened", object)]
+            }
+            Event::RoundClosed(closed) => {
+                let mut object = json!({
+                    "message_id": closed.message,
+                    "states": closed.states,
+                    "selected": closed.selected,
+                });
+                if let Some(at) = closed.speak_at {
+                    object["speak_at"] = rfc3339(at).into();
+                }
+                vec![("round", object)]
+            }
+            Event::StageChanged { companion, from, to, cause } => {
+                vec![("closing", json!({ "companion": companion, "from": from, "to": to, "cause": cause }))]
+            }
+            Event::RepetitionAsked { message, .. } => vec![("repetition_asked", json!({ "message": message }))],
+            Event::RepetitionJudged { message, score, detections, .. } => {
+                vec![("repetition", json!({ "message": message, "score": score, "detections": detections }))]
+            }
+            Event::Unanswered { companion, trigger, error, back_off, .. } => {
+                let retry_at = rfc3339(recorded.at + *back_off);
+                vec![("error", json!({ "companion": companion, "trigger": trigger, "error": error, "retry_at": retry_at }))]
+            }
+            Event::ReplyOwed { companion, ticket, trigger, messages, due_at, .. } => {
+                let messages = self.texts(reader, messages).await?;
+                let mut object = json!({ "companion": companion, "trigger": trigger, "ticket": ticket, "messages": messages });
+                // An external companion has until then to submit its statement.
+                if let Some(due_at) = due_at {
+                    object["due_at"] = rfc3339(*due_at).into();
+                }
+                vec![("respond", object)]
+            }
+            Event::ReplyFailed { companion, ticket, trigger, error } => {
+                vec![("failed", json!({ "companion": companion, "trigger": trigger, "ticket": ticket, "error": error }))]
+            }
+            Event::JitterDrawn { .. } | Event::Summarised { .. } => Vec::new(),
+        })
+    }
+
+    async fn texts(&mut self, reader: &Reader<'_>, messages: &[Seq]) -> Result<Vec<Arc<str>>, ReadError> {
+        self.texts.of(reader, &self.channel_key, messages).await
+    }
+}

@@ -1,0 +1,122 @@
+//! Error messages for something that does not exist, which name what exists instead.
+
+use std::collections::BTreeSet;
+
+use super::ActorBackend;
+use super::actor_calls::read_error;
+use crate::domain::id::{GuildId, PersonId};
+use crate::journal::channel_key::ChannelKey;
+use crate::journal::key;
+use crate::journal::membership::Membership;
+use crate::ports::backend::Refused;
+use crate::ports::backend::room::RoomId;
+
+/// How many existing ids a message names.
+const MAX_NAMED: usize = 10;
+/// How many people are searched for a similar id.
+const MAX_SEARCHED: usize = 2_000;
+
+impl ActorBackend {
+    /// An existing room. If it does not exist, the error names others, but not for a channel of another platform: the caller may be a user
+    /// there, who must not learn about other rooms.
+    pub(super) fn room_to_read(&self, room: &RoomId) -> Result<(ChannelKey, Membership), Refused> {
+        self.room_of(room).map_err(|refused| {
+            let rooms = self.context.memberships.all().into_iter().filter_map(|(channel, _)| RoomId::of(&channel));
+            let rooms: BTreeSet<String> = rooms.filter(|room| self.is_written_here(room)).map(|room| room.to_string()).collect();
+            match refused {
+                Refused::NotFound(_) if self.is_written_here(room) => {
+                    Refused::NotFound(format!("there is no room {room}; {}", instead(room.as_str(), &rooms, "GET /api/rooms")))
+                }
+                Refused::NotFound(_) => self.no_room(room),
+                refused => refused,
+            }
+        })
+    }
+
+    /// Checks that a guild has a room or has used anything.
+    ///
+    /// # Errors
+    /// [`Refused::NotFound`], which names existing guilds.
+    pub async fn check_guild(&self, guild: &GuildId) -> Result<(), Refused> {
+        let has_members = self.context.memberships.all().into_iter().map(|(_, membership)| membership.guild);
+        let mut guilds: BTreeSet<String> = has_members.map(|guild| guild.to_string()).collect();
+        if guilds.contains(guild.as_str()) {
+            return Ok(());
+        }
+        guilds.extend(self.reader().guilds_with_usage().await.map_err(read_error)?.iter().map(ToString::to_string));
+        if guilds.contains(guild.as_str()) {
+            return Ok(());
+        }
+        let instead = instead(guild.as_str(), &guilds, "GET /api/rooms");
+        Err(Refused::NotFound(format!("there is no guild {guild}: no room belongs to it, and it never used anything; {instead}")))
+    }
+
+    /// The error that nothing of a person is on record in a guild, or that there is no such guild.
+    pub(super) async fn nobody(&self, guild: &GuildId, person: &PersonId) -> Refused {
+        if let Err(refused) = self.check_guild(guild).await {
+            return refused;
+        }
+        match self.people_of(guild).await {
+            Ok(people) if people.is_empty() => {
+                let id = person.as_str();
+                Refused::NotFound(format!("no message of {id} in {guild} is on record, nor of anybody else there"))
+            }
+            Ok(people) => {
+                let id = person.as_str();
+                Refused::NotFound(format!(
+                    "no message of {id} in {guild} is on record; {}",
+                    instead(id, &people, "`tertulia history export` lists all; ids from Discord look like discord:1234")
+                ))
+            }
+            Err(refused) => refused,
+        }
+    }
+
+    /// The people who said something in a guild, at most [`MAX_SEARCHED`].
+    async fn people_of(&self, guild: &GuildId) -> Result<BTreeSet<String>, Refused> {
+        let (mut from, end) = (key::all_persons(guild), key::all_persons(guild).end());
+        let mut people = BTreeSet::new();
+        while people.len() < MAX_SEARCHED {
+            let found = self.context.store.scan(from, end.clone(), false, 1).await.map_err(|error| read_error(error.into()))?;
+            let Some((key, _)) = found.first() else { break };
+            let Some(person) = key::person_named_in(guild, key) else { break };
+            from = key::person_entries(guild, &person).end();
+            people.insert(person.to_string());
+        }
+        Ok(people)
+    }
+}
+
+/// Names the most similar id, or lists the existing ones.
+fn instead(requested: &str, existing: &BTreeSet<String>, more: &str) -> String {
+    let alike = |candidate: &str| strsim::normalized_damerau_levenshtein(&requested.to_lowercase(), &candidate.to_lowercase());
+    if let Some(nearest) = existing.iter().max_by(|a, b| alike(a).total_cmp(&alike(b))).filter(|nearest| alike(nearest) > 0.6) {
+        return format!("did you mean {nearest}?");
+    }
+    let named: Vec<_> = existing.iter().take(MAX_NAMED).map(String::as_str).collect();
+    match existing.len() {
+        0 => "there is none".to_owned(),
+        count if count > MAX_NAMED => format!("there are {} and {} more ({more})", named.join(", "), count - MAX_NAMED),
+        1 => format!("there is {}", named[0]),
+        _ => format!("there are {}", named.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_a_similar_id_or_lists_the_existing_ones() {
+        let known = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+
+        assert_eq!(instead("hoem", &known(&["attic", "home"]), "-"), "did you mean home?");
+        assert_eq!(instead("ANA", &known(&["Ana", "Ben"]), "-"), "did you mean Ana?");
+        assert_eq!(instead("zzz", &known(&["Ana", "Ben"]), "-"), "there are Ana, Ben");
+        assert_eq!(instead("zzz", &known(&["Ana"]), "-"), "there is Ana");
+        assert_eq!(instead("zzz", &known(&[]), "-"), "there is none");
+        let many: Vec<_> = (0..12).map(|number| format!("p{number:02}")).collect();
+        let many = many.into_iter().collect();
+        assert!(instead("zzz", &many, "a list").ends_with("p09 and 2 more (a list)"));
+    }
+}

@@ -1,0 +1,320 @@
+//! The sentences of a story, one for each thing that happened.
+
+use std::time::Duration;
+
+use super::{Scene, Subject};
+use crate::domain::closing::{Cause, Stage};
+use crate::domain::decision::{Decision, Reason};
+use crate::domain::event::{Call, Decided, Event, Recorded};
+use crate::domain::id::Seq;
+use crate::domain::message::{Message, Role};
+use crate::domain::trigger::Trigger;
+use crate::journal::redaction::is_redacted;
+use crate::ports::backend::decisions::StoryLine;
+
+/// The number of characters after which a quotation is cut.
+const QUOTED_CHARS: usize = 200;
+
+pub(super) fn line(recorded: &Recorded, event: &str, text: String) -> StoryLine {
+    StoryLine { at: recorded.at.into(), seq: Some(recorded.seq), event: event.into(), text }
+}
+
+/// The author's name, or `Somebody` if it was deleted.
+pub(super) fn author(message: &Message) -> String {
+    if message.from.name.is_empty() { "Somebody".to_owned() } else { message.from.name.to_string() }
+}
+
+impl Scene<'_> {
+    /// Quotes a message with its author and addressees. None if the event is no message.
+    pub(super) fn quoted(&self, recorded: &Recorded) -> Option<StoryLine> {
+        let Event::Said { message, .. } = &recorded.event else { return None };
+        let text = if is_redacted(message) {
+            format!("{} said something that was deleted since.", author(message))
+        } else {
+            let bot = if message.from.role == Role::Bot { " (not a person)" } else { "" };
+            format!("{}{bot} said{}: “{}”", author(message), self.addressees(message), cut(&message.text))
+        };
+        Some(line(recorded, "message", text))
+    }
+
+    fn addressees(&self, message: &Message) -> String {
+        let mut names: Vec<_> = message.address.companions.iter().map(|id| self.name(id)).collect();
+        if message.address.others {
+            names.push("somebody else".to_owned());
+        }
+        if names.is_empty() { String::new() } else { format!(" to {}", listed(&names)) }
+    }
+}
+
+/// Lists names as in a sentence: `Ana, Ben and Cleo`.
+pub(super) fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => only.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+/// A question of this companion that got no answer, or an external companion's missing vote.
+pub(super) fn failure(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
+    let Event::Unanswered { companion, trigger, error, back_off, .. } = &recorded.event else { return None };
+    let name = &who.name;
+    (*companion == who.id).then(|| {
+        let because = trigger_in_words(*trigger);
+        let what = if who.is_external {
+            "the program that plays it did not vote in time".to_owned()
+        } else {
+            match &**error {
+                "left_alone" => "its model was not asked, because it had failed several times in a row".to_owned(),
+                "unworded" => "its model was not asked, because the prompt could not be built; see the log".to_owned(),
+                "fatal_answer" => format!("its model was not asked ({})", failed(error)),
+                error => format!("no answer came ({error})"),
+            }
+        };
+        let text = format!("{name} was asked ({because}), and {what}; it was to be asked again after {}.", secs(*back_off));
+        line(recorded, "error", text)
+    })
+}
+
+/// Why there is no answer: the error's code, with an explanation if there is one.
+pub(super) fn failed(error: &str) -> String {
+    match error {
+        "fatal_answer" => format!(
+            "{error}: the server died twice while the answer to this question arrived, so the question is not asked for an hour; look at the \
+             endpoint's answers, and at the log"
+        ),
+        error => error.to_owned(),
+    }
+}
+
+pub(super) fn decision_sentence(name: &str, decided: &Decided) -> String {
+    let answer = decided.decision;
+    if decided.reason == Reason::External {
+        return format!("The program that plays {name} voted {answer}{}.", vote_in_words(decided));
+    }
+    match (&decided.call, decided.reason) {
+        (Some(call), Reason::Unreadable) => {
+            let (decision, answer) =
+                (answer, if call.answer.is_empty() { String::new() } else { format!(": “{}”", cut(&call.answer)) });
+            format!("{} gave no readable YES or NO, also when asked again, which counts as {decision}{answer}", model(call))
+        }
+        (Some(call), Reason::Budget) => format!("{} answered YES, but a budget is used up: that is a NO.", model(call)),
+        (Some(call), _) => match &decided.why {
+            Some(why) => format!("{} answered {answer}{}: “{}”", model(call), vote_in_words(decided), cut(why)),
+            None => format!("{} answered {answer}{}, without a reason.", model(call), vote_in_words(decided)),
+        },
+        (None, reason) => {
+            let because = match reason {
+                Reason::OtherAddressed => "everything was addressed to somebody else",
+                Reason::Budget => "a budget is used up",
+                Reason::Unpostable => "nothing can be posted here at the moment",
+                Reason::LoopGuard => {
+                    "companions have spoken as often in a row as they may without a human (turn_taking.max_companion_streak)"
+                }
+                Reason::Closed => "it has ended the conversation",
+                Reason::Paused => "an operator paused it",
+                Reason::Overflow => "more messages waited than it can hold",
+                Reason::Stale => "the messages were too old to be answered",
+                Reason::External => "it voted itself",
+                Reason::ModelYes | Reason::ModelNo | Reason::Unreadable => "the model said so",
+            };
+            let is_bookkeeping = matches!(reason, Reason::Closed | Reason::Paused | Reason::Overflow | Reason::Stale);
+            // Nothing triggered these decisions. The recorded trigger has no meaning.
+            let trigger = if is_bookkeeping { String::new() } else { format!(" ({})", trigger_in_words(decided.trigger)) };
+            format!("{name} was not asked: {because}. That is a {answer}{trigger}.")
+        }
+    }
+}
+
+/// The rest of a State, besides the decision.
+fn vote_in_words(decided: &Decided) -> String {
+    let Some(vote) = &decided.vote else { return String::new() };
+    let mut parts = Vec::new();
+    if decided.decision == Decision::Yes {
+        parts.push(format!("importance {}", vote.importance));
+    }
+    if vote.selected {
+        parts.push("called upon".to_owned());
+    }
+    if vote.closing != Stage::None {
+        parts.push(format!("closing: {}", vote.closing));
+    }
+    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
+}
+
+/// A change of the companion's closing stage, and why.
+pub(super) fn stage_changed(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
+    let Event::StageChanged { companion, from, to, cause } = &recorded.event else { return None };
+    let name = &who.name;
+    let because = match cause {
+        Cause::State => "its own vote said so",
+        Cause::MaxTurns => "companions have said as much as one conversation may hold (turn_taking.max_turns)",
+        Cause::Repetition => "the conversation repeated itself",
+        Cause::DirectAddress => "it was addressed",
+        Cause::ReopenAfter => "people continued talking (closing.reopen_after)",
+        Cause::NewEpisode => "a new conversation began after a long quiet",
+    };
+    (*companion == who.id).then(|| line(recorded, "closing", format!("{name} went from {from} to {to}, because {because}.")))
+}
+
+/// That the companion was paused or resumed, joined or left, or that the room was cleared.
+pub(super) fn moved(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
+    let name = &who.name;
+    let text = match &recorded.event {
+        Event::Paused { companion, paused } if companion.as_ref().is_none_or(|id| *id == who.id) => {
+            let subject = if companion.is_none() { "everybody here" } else { name };
+            if *paused { format!("An operator paused {subject}.") } else { format!("An operator resumed {subject}.") }
+        }
+        Event::Joined { companion, .. } if *companion == who.id => format!("{name} came into the room."),
+        Event::Left { companion } if *companion == who.id => format!("{name} left the room."),
+        Event::Cleared => "The room was cleared: everything in progress was cancelled.".to_owned(),
+        Event::Said { .. }
+        | Event::Edited { .. }
+        | Event::Deleted { .. }
+        | Event::Joined { .. }
+        | Event::Left { .. }
+        | Event::Paused { .. }
+        | Event::CaughtUp { .. }
+        | Event::JitterDrawn { .. }
+        | Event::LullFired { .. }
+        | Event::BackOffEnded { .. }
+        | Event::DeadlinesExtended { .. }
+        | Event::AddressRefused { .. }
+        | Event::RoundOpened(_)
+        | Event::Evaluated(_)
+        | Event::Decided(_)
+        | Event::Unanswered { .. }
+        | Event::StageChanged { .. }
+        | Event::RoundClosed(_)
+        | Event::RepetitionAsked { .. }
+        | Event::RepetitionJudged { .. }
+        | Event::ReplyOwed { .. }
+        | Event::ReplyFailed { .. }
+        | Event::Summarised { .. } => return None,
+    };
+    Some(line(recorded, "moved", text))
+}
+
+/// That the last messages were repetitive.
+pub(super) fn repeated(recorded: &Recorded) -> Option<StoryLine> {
+    let Event::RepetitionJudged { score, detections, .. } = &recorded.event else { return None };
+    (*detections > 0).then(|| {
+        let again = if *detections > 1 { format!(", {detections} times in a row") } else { String::new() };
+        line(recorded, "repetition", format!("The last messages repeated each other ({score:.2}{again})."))
+    })
+}
+
+fn model(call: &Call) -> String {
+    let by = if call.provider == call.model { call.model.to_string() } else { format!("{} of {}", call.model, call.provider) };
+    let took = secs(Duration::from_millis(call.model_ms));
+    // A shorter time would be shown as 0.
+    let waited = if call.wait_ms >= 50 {
+        format!(", after waiting {} in the queue", secs(Duration::from_millis(call.wait_ms)))
+    } else {
+        String::new()
+    };
+    format!("{by} (in {took}{waited}; {} tokens read, {} written)", call.input_tokens, call.output_tokens)
+}
+
+pub(super) fn settled(name: &str, messages: usize) -> String {
+    match messages {
+        0 => format!("{name} stays silent."),
+        count => format!(
+            "{name} stays silent; {} settled.",
+            if count == 1 { "one message is".into() } else { format!("{count} messages are") }
+        ),
+    }
+}
+
+fn trigger_in_words(trigger: Trigger) -> &'static str {
+    match trigger {
+        Trigger::DirectAddress => "it was addressed",
+        Trigger::Turn => "a companion had spoken",
+        Trigger::Interjection => "enough was said without it",
+        Trigger::Lull => "it was quiet",
+    }
+}
+
+/// The number of other messages besides one.
+pub(super) fn together_with(messages: &[Seq]) -> String {
+    match messages.len() {
+        0 | 1 => String::new(),
+        2 => ", together with one other message".to_owned(),
+        count => format!(", together with {} other messages", count - 1),
+    }
+}
+
+pub(super) fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        count => format!("{count} times"),
+    }
+}
+
+pub(super) fn messages_in_words(count: usize) -> String {
+    if count == 1 { "one message".into() } else { format!("{count} messages") }
+}
+
+/// A span of time: in seconds, with a tenth if it is short, or in minutes, hours or days if it is long.
+pub(super) fn secs(span: Duration) -> String {
+    let secs = span.as_secs_f64();
+    let whole = |unit: f64| (secs / unit).round();
+    let tenths = (secs * 10.0).round();
+    if secs < 9.95 && tenths % 10.0 > 0.0 {
+        format!("{secs:.1} s")
+    } else if secs < 600.0 {
+        format!("{secs:.0} s")
+    } else if secs < 2.0 * 3_600.0 {
+        format!("{} min", whole(60.0))
+    } else if secs < 48.0 * 3_600.0 {
+        format!("{} h", whole(3_600.0))
+    } else {
+        format!("{} days", whole(86_400.0))
+    }
+}
+
+pub(super) fn cut(text: &str) -> String {
+    match text.char_indices().nth(QUOTED_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_is_shown_in_a_fitting_unit() {
+        let spans = [0.0, 0.26, 3.0, 8.98, 9.97, 59.4, 599.0, 600.0, 5_400.0, 7_200.0, 90_000.0, 400_000.0];
+
+        assert_eq!(
+            spans.map(|span| secs(Duration::from_secs_f64(span))),
+            ["0 s", "0.3 s", "3 s", "9 s", "10 s", "59 s", "599 s", "10 min", "90 min", "2 h", "25 h", "5 days"]
+        );
+    }
+
+    #[test]
+    fn messages_that_are_decided_together_count_the_others() {
+        let seqs = |count: u64| (1..=count).map(Seq).collect::<Vec<_>>();
+
+        assert_eq!(
+            [0, 1, 2, 5].map(|count| together_with(&seqs(count))),
+            ["", "", ", together with one other message", ", together with 4 other messages"]
+        );
+    }
+
+    #[test]
+    fn names_are_listed_as_in_a_sentence() {
+        let names = ["Ana", "Ben", "Cleo"].map(str::to_owned);
+
+        assert_eq!([0, 1, 2, 3].map(|count| listed(&names[..count])), ["", "Ana", "Ana and Ben", "Ana, Ben and Cleo"]);
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!(cut(&"ü".repeat(200)).chars().count(), 200);
+        assert!(cut(&"ü".repeat(201)).ends_with("ü…"));
+    }
+}

@@ -1,0 +1,144 @@
+// What needs an operator: quarantined guilds, suspended rooms and dead letters. The header shows how many there are, and a dialog lists each with
+// what can be done about it.
+
+import * as api from './api.js';
+import { serverNow } from './clock.js';
+import { dialog } from './dialogs.js';
+import { byId, el, name, plain, say } from './dom.js';
+import * as words from './words.js';
+
+const POLL_MS = 30_000;
+const CONFIRM_MS = 4000;
+
+const summary = ({ guilds, channels, messages }) =>
+  [
+    guilds.length ? `${words.count(guilds.length, 'guild')} quarantined` : '',
+    channels.length ? `${words.count(channels.length, 'room')} suspended` : '',
+    messages.length ? words.count(messages.length, 'dead letter') : '',
+  ]
+    .filter(Boolean)
+    .join(' · ');
+
+const size = ({ guilds, channels, messages }) => guilds.length + channels.length + messages.length;
+
+const nextRetry = until => `Next retry ${words.until(until, serverNow())}, at ${words.time(until)}.`;
+
+// Keeps the button in the header up to date, and opens the dialog. `polled(isChanged)` is called after each request.
+export function attention({ showProblem, announce, polled }) {
+  const button = byId('attention');
+  let current = { guilds: [], channels: [], messages: [] };
+  let box = null;
+  let list = null;
+
+  // A button that changes an entry, and shows the problem if that fails. A final one must be pressed twice.
+  function actionButton(label, title, run, isFinal = false) {
+    const node = el('button', { class: isFinal ? 'quiet-button danger' : 'solid', title }, label);
+    node.addEventListener('click', async () => {
+      if (isFinal && !node.dataset.sure) {
+        node.dataset.sure = 'yes';
+        say(node, `Really ${label.toLowerCase()}?`);
+        setTimeout(() => {
+          delete node.dataset.sure;
+          say(node, label);
+        }, CONFIRM_MS);
+        return;
+      }
+      node.disabled = true;
+      try {
+        await run();
+      } catch (problem) {
+        node.disabled = false;
+        // 404: the entry is gone already.
+        if (problem.status !== 404) showProblem(problem);
+      }
+      await poll();
+      box?.querySelector('button')?.focus();
+    });
+    return node;
+  }
+
+  function guildEntry({ id, since, until, detail }) {
+    return el(
+      'li',
+      null,
+      el('p', null, el('strong', null, name(id)), ` has been quarantined since ${words.time(since)}. ${nextRetry(until)}`),
+      el('p', { class: 'muted detail', dir: 'auto' }, plain(detail)),
+      el('p', { class: 'actions' }, actionButton('Release', 'Restart the guild now', () => api.release(id))),
+    );
+  }
+
+  function channelEntry({ id, guild, room, since, until, detail }) {
+    return el(
+      'li',
+      null,
+      el('p', null, el('strong', null, name(room)), ' in ', name(guild), ` has been suspended since ${words.time(since)}. ${nextRetry(until)}`),
+      el('p', { class: 'muted detail', dir: 'auto' }, plain(detail)),
+      el('p', { class: 'actions' }, actionButton('Release', 'Restart the room now', () => api.release(id))),
+    );
+  }
+
+  function messageEntry({ id, guild, room, seq, at, attempts, detail }) {
+    const quote = el('blockquote', { class: 'muted', dir: 'auto' }, '…');
+    api.history(room, seq + 1, 1).then(
+      ({ messages }) => {
+        const found = messages?.find(other => other.seq === seq);
+        if (found) quote.replaceChildren(name(found.from, { class: 'who' }), `: ${found.text}`);
+        else say(quote, 'The text of this message is no longer on record.');
+      },
+      () => say(quote, 'The text of this message cannot be read here.'),
+    );
+    return el(
+      'li',
+      null,
+      el('p', null, 'Message ', el('strong', null, `#${seq}`), ' in ', el('strong', null, name(room)), ' of ', name(guild), `: its channel crashed on it ${words.times(attempts)}, last on ${words.moment(at)}.`),
+      quote,
+      el('p', { class: 'muted detail', dir: 'auto' }, plain(detail)),
+      el('p', { class: 'actions' }, actionButton('Retry', 'Handles the message once more, as if it had just been sent', () => api.retry(id)), actionButton('Drop', 'The message is never considered, but stays in the history', () => api.drop(id), true)),
+    );
+  }
+
+  function draw() {
+    if (!list) return;
+    const { guilds, channels, messages } = current;
+    list.replaceChildren(
+      ...(guilds.length
+        ? [el('h3', null, 'Quarantined guilds'), el('p', { class: 'muted' }, 'These guilds kept crashing, so they are stopped for a while. Nobody answers there until they are back. New messages are stored and handled then. All other guilds keep running.'), el('ul', { class: 'entries' }, guilds.map(guildEntry))]
+        : []),
+      ...(channels.length
+        ? [el('h3', null, 'Suspended rooms'), el('p', { class: 'muted' }, 'Each of these rooms crashes whenever it is restored from its record, or its record cannot be read; the reason is shown below. Nobody answers there until the room is back. New messages are stored and handled then. The rest of the guild keeps running. If a room never comes back, restore a backup or delete the room.'), el('ul', { class: 'entries' }, channels.map(channelEntry))]
+        : []),
+      ...(messages.length
+        ? [el('h3', null, 'Dead letters'), el('p', { class: 'muted' }, 'Each of these messages crashed its channel several times. That is a bug in tertulia: please report it. The conversation continues without them.'), el('ul', { class: 'entries' }, messages.map(messageEntry))]
+        : []),
+      ...(size(current) ? [] : [el('p', null, 'Nothing needs your attention any more.')]),
+    );
+  }
+
+  async function poll() {
+    const answer = await api.quarantine().catch(() => null);
+    if (!answer) return;
+    const before = JSON.stringify(current);
+    const sizeBefore = size(current);
+    current = { guilds: answer.guilds ?? [], channels: answer.channels ?? [], messages: answer.messages ?? [] };
+    button.hidden = size(current) === 0;
+    say(button, `${summary(current)} ▸ Details`);
+    if (size(current) > sizeBefore) announce(`${summary(current)}.`);
+    const isChanged = JSON.stringify(current) !== before;
+    if (isChanged) draw();
+    polled(isChanged);
+  }
+
+  button.addEventListener('click', () => {
+    list = el('div', { class: 'attention-list' });
+    box = dialog('Needs attention', list);
+    box.addEventListener('close', () => {
+      box = null;
+      list = null;
+    });
+    draw();
+    poll();
+  });
+  poll();
+  setInterval(poll, POLL_MS);
+  return { poll };
+}

@@ -1,0 +1,37 @@
+// Chooses the companions of a room: a checkbox for each configured companion, and for each external one.
+
+import { el, name } from './dom.js';
+
+const COMPANION_ID = /^[A-Za-z0-9_-]{1,64}$/u;
+
+// An external companion keeps the name and aliases that it was given.
+const externalMember = ({ id, name: ownName, aliases }) => ({ id, external: true, ...(ownName ? { name: ownName } : {}), ...(aliases?.length ? { aliases } : {}) });
+
+// `configured` are the server's companions, `members` those in the room. Without `allowsExternal` no external companion can be added.
+// `chosen()` returns the members to send to the server, or throws an error whose message is shown.
+export function companionPicker(configured, members, legend, allowsExternal = true) {
+  const boxes = el('div', { class: 'boxes' });
+  const externalId = el('input', { class: 'external-id', maxlength: '64', autocomplete: 'off', spellcheck: 'false', placeholder: 'zed', 'aria-label': 'Id of an external companion' });
+  const addExternal = el('details', { class: 'external-more' }, el('summary', null, 'Add an external companion'), externalId);
+  const memberById = new Map(members.map(c => [c.id, c]));
+
+  function box(c, isExternal) {
+    const input = el('input', { type: 'checkbox', value: c.id, 'data-external': isExternal });
+    input.checked = memberById.has(c.id);
+    return el('label', { class: 'box' }, input, ' ', name(c.name ?? c.id), isExternal ? [' ', el('span', { class: 'external' }, 'external')] : null);
+  }
+
+  const configuredIds = new Set(configured.map(c => c.id));
+  boxes.append(...configured.map(c => box(c, Boolean(memberById.get(c.id)?.external))), ...members.filter(c => !configuredIds.has(c.id)).map(c => box(c, true)));
+  return {
+    node: el('fieldset', { class: 'companion-picker' }, el('legend', null, legend), boxes, allowsExternal ? addExternal : null),
+    focus: () => (boxes.querySelector('input:checked') ?? boxes.querySelector('input'))?.focus(),
+    chosen() {
+      const chosen = [...boxes.querySelectorAll('input:checked')].map(input => (input.dataset.external === undefined ? input.value : externalMember(memberById.get(input.value) ?? { id: input.value })));
+      const id = externalId.value.trim();
+      if (id && !COMPANION_ID.test(id)) throw new Error('A companion id consists of up to 64 letters, digits, dashes and underscores.');
+      if (id) chosen.push({ id, external: true });
+      return chosen;
+    },
+  };
+}

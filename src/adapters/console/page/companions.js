@@ -1,0 +1,256 @@
+// One card for each companion in the room: what it is doing, how near it is to speaking, its last decisions, and its controls.
+
+import { isClosed, STAGES } from './companion.js';
+import { el, glyph, name, say, svg } from './dom.js';
+import { lastDecisions } from './state.js';
+import { sentences } from './story.js';
+import * as words from './words.js';
+
+const SLOW_MS = 6000;
+const RELOAD_AFTER_MS = 700;
+const RING = 2 * Math.PI * 20;
+const MOST_SEGMENTS = 24;
+const LARGE = 1000;
+
+// The dashes of the ring: one segment for each message, unless they would be too many to tell apart.
+function dashes(filled, total) {
+  if (total <= 0 || filled <= 0) return `0 ${RING}`;
+  if (total > MOST_SEGMENTS) return `${(RING * Math.min(filled, total)) / total} ${RING}`;
+  const gap = Math.min(3, RING / total / 3);
+  const segment = RING / total - gap;
+  const shown = Math.min(filled, total);
+  return `${`${segment} ${gap} `.repeat(shown)}0 ${RING}`;
+}
+
+function ring() {
+  const track = svg('circle', { cx: 24, cy: 24, r: 20, class: 'ring-track' });
+  const fill = svg('circle', { cx: 24, cy: 24, r: 20, class: 'ring-fill' });
+  const count = svg('text', { x: 24, y: 24, class: 'ring-count' });
+  const node = svg('svg', { class: 'ring', viewBox: '0 0 48 48', 'aria-hidden': 'true' }, track, fill, count);
+  return {
+    node,
+    set(filled, total) {
+      track.setAttribute('stroke-dasharray', total ? dashes(total, total) : `${RING} 0`);
+      fill.setAttribute('stroke-dasharray', dashes(filled, total ?? 0));
+      // Two large numbers do not fit into the ring, so it shows how many messages are missing.
+      say(count, total >= LARGE ? `${Math.max(0, total - filled)} more` : total ? `${filled}/${total}` : String(filled));
+      count.classList.toggle('long', count.textContent.length > 4);
+    },
+  };
+}
+
+// The closing stage: one dot for each stage, and the stage in words.
+function stageMark() {
+  const dots = STAGES.slice(1).map((_, i) => svg('circle', { cx: 4 + i * 8, cy: 4, r: 2.6 }));
+  const label = el('span', null);
+  const node = el('span', { class: 'stage', hidden: true }, svg('svg', { viewBox: '0 0 24 8', 'aria-hidden': 'true' }, dots), label);
+  return {
+    node,
+    set(stage) {
+      const reached = STAGES.indexOf(stage);
+      node.hidden = reached <= 0;
+      dots.forEach((dot, i) => dot.classList.toggle('reached', i < reached));
+      say(label, words.stage(stage));
+    },
+  };
+}
+
+function card(id, act) {
+  const circle = ring();
+  const title = name('', { class: 'who' });
+  const head = el('button', { class: 'card-head', 'aria-expanded': 'false', onclick: () => node.toggleAttribute('data-open', head.getAttribute('aria-expanded') === 'false') || head.setAttribute('aria-expanded', String(node.hasAttribute('data-open'))) }, circle.node, title);
+  const external = el('span', { class: 'external', hidden: true, title: 'Played by an external program' }, 'external');
+  const doing = el('span', { class: 'doing' });
+  const stage = stageMark();
+  const bar = el('span', { class: 'lull-bar', 'aria-hidden': 'true' }, el('span', { class: 'lull-left' }));
+  const left = el('span', { class: 'lull-words' });
+  const next = el('p', { class: 'next' });
+  const decisions = el('ul', { class: 'last-decisions' });
+  const explanation = el('div', { class: 'explanation', hidden: true });
+  const level = el(
+    'select',
+    { title: 'Interjection level: how eager it is to join in', onchange: event => act.setLevel(id, event.target.value) },
+    words.INTERJECTION_LEVELS.map(code => el('option', { value: code }, words.interjectionLevel(code))),
+  );
+  const pause = el('button', { class: 'quiet-button', onclick: () => act.pause(id, pause.getAttribute('aria-pressed') !== 'true') });
+  const address = el('button', { class: 'quiet-button call', hidden: true, onclick: () => act.address(id) }, 'Address by name');
+  const why = el('button', { class: 'quiet-button', 'aria-expanded': 'false' }, 'Why silent?');
+  async function loadExplanation() {
+    const answer = await act.why(id).catch(problem => ({ problem: problem.message }));
+    const waiting = answer.waiting_for;
+    explanation.replaceChildren(
+      ...[
+        answer.problem ? el('p', { class: 'muted', dir: 'auto' }, `The explanation could not be loaded: ${answer.problem}`) : null,
+        waiting ? el('p', { dir: 'auto' }, waiting.retry_at ? `It will be asked again at ${words.second(waiting.retry_at)}, because ${external.hidden ? 'the model gave no answer' : 'its external program did not vote in time'}.` : `It is waiting for ${waiting.text}.`) : null,
+        answer.story?.length ? el('h4', null, answer.decision ? 'Last decision' : 'Last attempt') : null,
+        sentences(answer.story),
+        answer.problem || waiting || answer.story?.length ? null : el('p', { class: 'muted' }, 'Nothing has happened yet.'),
+      ].filter(Boolean),
+    );
+  }
+  why.addEventListener('click', () => {
+    const opens = explanation.hidden;
+    explanation.hidden = !opens;
+    why.setAttribute('aria-expanded', String(opens));
+    if (opens) {
+      explanation.replaceChildren(el('p', { class: 'muted' }, 'Loading…'));
+      loadExplanation();
+    }
+  });
+  // An open explanation is loaded again when the companion's state changed, but not ten times a second.
+  let reload = null;
+  let explained = '';
+  const stateChanged = key => {
+    if (key === explained) return;
+    explained = key;
+    if (!explanation.hidden) reload ??= setTimeout(() => ((reload = null), loadExplanation()), RELOAD_AFTER_MS);
+  };
+  const node = el(
+    'article',
+    { class: 'card' },
+    head,
+    el('div', { class: 'card-now' }, el('div', { class: 'doings' }, doing, stage.node, external), el('div', { class: 'lull' }, bar, left)),
+    el('div', { class: 'card-more' }, next, decisions, el('div', { class: 'controls' }, el('label', null, el('span', { class: 'visually-hidden' }, 'Interjection level'), level), address, pause, why), explanation),
+  );
+  return { node, head, circle, title, doing, bar, left, next, decisions, level, pause, stage, address, external, stateChanged, shown: '' };
+}
+
+const moreMessages = n => `${n} more ${n === 1 ? 'message' : 'messages'}`;
+
+// What the companion waits for, in words: the same that the ring and the bar show.
+function nextWords(companion, lullLeft, isVoting) {
+  if (companion.paused) return 'Ignores all messages until it is resumed.';
+  if (isClosed(companion) && companion.doing === 'listening') return companion.opensIn ? `Rejoins after ${moreMessages(companion.opensIn)}, or when addressed by name.` : 'Rejoins when addressed by name.';
+  if (companion.doing === 'back_off') return 'Nothing is lost: it will consider the messages again.';
+  if (companion.doing === 'waiting_its_turn') return 'Was selected, and speaks in a moment.';
+  if (companion.doing === 'wants_to_speak') return isVoting ? 'Waiting for the other votes.' : 'Will be asked again once someone has spoken.';
+  if (companion.doing !== 'listening') return companion.trigger ? `Because ${words.trigger(companion.trigger)}.` : '';
+  const missing = companion.threshold === null ? null : companion.threshold - companion.messageCount;
+  const parts = [];
+  if (missing !== null && missing > 0 && companion.messageCount > 0) parts.push(moreMessages(missing));
+  if (lullLeft !== null && lullLeft > 0) parts.push(`${Math.ceil(lullLeft / 1000)} s of silence`);
+  if (!parts.length) return 'Waiting for someone to talk.';
+  return `Considers speaking after ${parts.join(', or ')}.`;
+}
+
+function doingWords(companion, now) {
+  const since = Date.parse(companion.since);
+  const elapsed = Number.isFinite(since) ? now - since : null;
+  const slow = companion.isExternal ? 'its program is slow' : 'the model is slow';
+  switch (companion.doing) {
+    case 'asked':
+      return elapsed === null ? 'considering' : `considering · ${words.seconds(elapsed)}${elapsed > SLOW_MS ? ` · ${slow}` : ''}`;
+    case 'speaking':
+      return elapsed === null ? 'speaking' : `speaking · ${words.seconds(elapsed)}${elapsed > 3 * SLOW_MS ? ` · ${slow}` : ''}`;
+    case 'back_off': {
+      const left = Date.parse(companion.retryAt) - now;
+      return left > 0 ? `no answer · retry in ${words.seconds(left)}` : 'no answer · retrying';
+    }
+    case 'waiting_its_turn': {
+      const left = Date.parse(companion.speakAt) - now;
+      return left > 0 ? `about to speak · ${words.seconds(left)}` : 'about to speak';
+    }
+    case 'listening':
+      return isClosed(companion) ? '' : 'listening';
+    default:
+      return words.spaced(companion.doing);
+  }
+}
+
+// `act` has `setLevel`, `pause`, `why`, `open` and `address`.
+export function companionCards(root, { tone, act }) {
+  const cards = new Map();
+
+  function drawDecisions(parts, room, companion, now) {
+    const found = lastDecisions(room, companion.id, 3);
+    const key = found.map(entry => entry.key).join();
+    if (parts.shown !== key) {
+      parts.shown = key;
+      parts.decisions.replaceChildren(
+        ...found.map(entry => {
+          const isDecision = entry.kind === 'decision';
+          const kind = !isDecision ? 'error' : entry.yes ? 'yes' : 'no';
+          const answer = { error: 'no answer', failed: 'the reply failed' }[entry.kind] ?? kind;
+          const quote = entry.why || (isDecision ? words.reason(entry.reason) : words.failure(entry.error, entry.text, companion.isExternal));
+          return el(
+            'li',
+            null,
+            el('button', { class: `last-decision ${kind}`, title: quote, onclick: () => act.open(entry) }, glyph(kind), el('span', { class: 'last-decision-words' }, el('strong', null, answer), ` · ${isDecision ? (words.wasAsked(entry) ? words.occasion(entry) : words.reason(entry.reason)) : words.trigger(entry.trigger)}`), el('time', { class: 'ago', 'data-at': entry.at })),
+          );
+        }),
+      );
+    }
+    for (const node of parts.decisions.querySelectorAll('.ago')) say(node, words.ago(node.dataset.at, now));
+  }
+
+  function tickOne(companion, parts, now, isVoting) {
+    say(parts.doing, doingWords(companion, now));
+    const end = Date.parse(companion.lullAt);
+    const lullLeft = Number.isFinite(end) && companion.doing === 'listening' && !isClosed(companion) ? Math.max(0, end - now) : null;
+    const start = Date.parse(companion.lullFrom);
+    const whole = Number.isFinite(start) && end > start ? end - start : (companion.lullSecs ?? 10) * 1000;
+    const fraction = lullLeft === null ? 0 : Math.min(1, lullLeft / whole);
+    parts.bar.style.setProperty('--left', fraction.toFixed(4));
+    // A timer that has run out while something else happens shows nothing.
+    say(parts.left, lullLeft ? words.seconds(lullLeft) : '');
+    say(parts.next, nextWords(companion, lullLeft, isVoting));
+    return lullLeft > 0 || companion.doing === 'asked' || companion.doing === 'speaking' || companion.doing === 'waiting_its_turn' || companion.doing === 'back_off';
+  }
+
+  return {
+    draw(room, now) {
+      for (const [id, parts] of cards) {
+        if (!room.companions.has(id)) {
+          parts.node.remove();
+          cards.delete(id);
+        }
+      }
+      root.toggleAttribute('data-many', room.companions.size > 2);
+      for (const companion of room.companions.values()) {
+        if (!cards.has(companion.id)) {
+          const added = card(companion.id, act);
+          cards.set(companion.id, added);
+          root.append(added.node);
+        }
+        const parts = cards.get(companion.id);
+        parts.node.dataset.tone = tone(companion.id);
+        parts.node.dataset.doing = companion.doing;
+        parts.node.dataset.closing = companion.closing;
+        parts.stage.set(companion.closing);
+        parts.address.hidden = !isClosed(companion) || Boolean(room.platform);
+        parts.external.hidden = !companion.isExternal;
+        say(parts.title, companion.name);
+        parts.circle.set(companion.messageCount, companion.threshold);
+        parts.head.setAttribute('aria-label', `${companion.name}: ${companion.threshold === null ? words.count(companion.messageCount, 'message') : `${companion.messageCount} of ${words.count(companion.threshold, 'message')}`}, ${[isClosed(companion) ? '' : words.spaced(companion.doing), words.stage(companion.closing), companion.isExternal ? 'played by an external program' : ''].filter(Boolean).join(', ')}`);
+        parts.level.setAttribute('aria-label', `Interjection level of ${companion.name}`);
+        if (document.activeElement !== parts.level) parts.level.value = companion.interjection;
+        parts.pause.setAttribute('aria-pressed', String(companion.paused));
+        say(parts.pause, companion.paused ? 'Resume' : 'Pause');
+        parts.stateChanged(`${companion.doing} ${companion.messageCount} ${companion.threshold} ${companion.lullAt} ${companion.closing}`);
+        drawDecisions(parts, room, companion, now);
+        tickOne(companion, parts, now, room.round?.phase === 'open');
+      }
+    },
+    // Updates the times. Returns whether anything is running, so that the next tick must come soon.
+    tick(room, now) {
+      let running = false;
+      for (const companion of room.companions.values()) {
+        const parts = cards.get(companion.id);
+        if (!parts) continue;
+        running = tickOne(companion, parts, now, room.round?.phase === 'open') || running;
+        for (const node of parts.decisions.querySelectorAll('.ago')) say(node, words.ago(node.dataset.at, now));
+      }
+      return running;
+    },
+    // Closes the cards that are open in the narrow layout. Returns whether any was.
+    close() {
+      let any = false;
+      for (const parts of cards.values()) {
+        any = parts.node.hasAttribute('data-open') || any;
+        parts.node.removeAttribute('data-open');
+        parts.head.setAttribute('aria-expanded', 'false');
+      }
+      return any;
+    },
+  };
+}

@@ -1,0 +1,49 @@
+// The entries of the conversation, made from events. Pure, like `state.js`.
+
+const number = value => (Number.isFinite(value) ? value : null);
+const text = value => (typeof value === 'string' ? value : '');
+
+export function messageEntry(m) {
+  return {
+    key: `m${m.seq}`,
+    kind: 'message',
+    seq: number(m.seq),
+    id: m.id ?? null,
+    at: m.at,
+    from: text(m.from) || '?',
+    role: m.role ?? 'user',
+    text: text(m.text),
+    modality: m.modality ?? 'text',
+    replyTo: number(m.reply_to),
+    edited: Boolean(m.edited),
+    version: 0,
+  };
+}
+
+export function decisionEntry(d) {
+  return {
+    key: `d${d.seq}:${d.companion}:${d.trigger}:${d.reason}`,
+    kind: 'decision',
+    seq: number(d.seq),
+    at: d.at,
+    companion: d.companion ?? '',
+    trigger: d.trigger ?? '',
+    yes: d.decision === 'YES',
+    reason: d.reason ?? '',
+    why: text(d.why),
+    record: d,
+    version: 0,
+  };
+}
+
+export const noteEntry = (e, what) => ({ key: `n${e.seq}:${e.event}:${e.companion ?? ''}`, kind: 'note', seq: number(e.seq), at: e.at, companion: e.companion ?? null, what, version: 0 });
+
+export const stageEntry = e => ({ key: `s${e.seq}:${e.companion}`, kind: 'stage', seq: number(e.seq), at: e.at, companion: e.companion, from: e.from ?? 'none', to: e.to ?? 'none', cause: e.cause ?? '', version: 0 });
+
+export const repetitionEntry = (e, score) => ({ key: `c${e.seq}`, kind: 'repetition', seq: number(e.seq), at: e.at, companion: null, score, detections: number(e.detections) ?? 1, version: 0 });
+
+export const errorEntry = e => ({ key: `e${e.seq}:${e.companion}`, kind: 'error', seq: number(e.seq), at: e.at, companion: e.companion ?? '', trigger: e.trigger ?? '', error: e.error ?? '', retryAt: e.retry_at ?? null, record: e, version: 0 });
+
+export const failedEntry = (e, draft) => ({ key: `f${e.seq}:${e.companion}`, kind: 'failed', seq: number(e.seq), at: e.at, companion: e.companion ?? '', trigger: e.trigger ?? '', error: e.error ?? '', text: draft ?? '', record: e, version: 0 });
+
+export const caughtUpEntry = e => ({ key: `u${e.seq}`, kind: 'caught_up', seq: number(e.seq), at: e.at, companion: null, read: number(e.read) ?? 0, missed: e.missed && typeof e.missed === 'object' ? { after: text(e.missed.after), before: text(e.missed.before), why: text(e.missed.why) } : null, version: 0 });

@@ -1,0 +1,343 @@
+// Draws the items of the conversation: days, messages, quiet lines for decisions, drafts.
+
+import { el, glyph, name } from './dom.js';
+import { postedAt } from './platforms.js';
+import { drawRound, isLive } from './rounds.js';
+import { nameOf } from './state.js';
+import { drawOutcomes, drawStory } from './story.js';
+import { initial } from './tones.js';
+import * as words from './words.js';
+
+const FOLLOWS_WITHIN_MS = 5 * 60_000;
+
+// Consecutive entries of these kinds that say the same of several companions become one line.
+const GROUPED = new Set(['decision', 'stage', 'note']);
+// While one of these reasons lasts, only a companion's first decision with it is shown.
+const LASTING = new Set(['closed', 'paused']);
+const groupOf = entry => (entry.kind === 'note' ? (entry.companion && entry.what !== 'tempered' ? entry.what : null) : entry.kind === 'stage' ? `${entry.to}|${entry.cause}` : words.wasAsked(entry.record) ? null : `${entry.reason}|${words.occasion(entry.record)}`);
+
+// Whether the room has no messages and no decisions yet.
+export const isEmpty = room => room.entries.every(entry => entry.kind === 'note') && !room.asked.size && !room.drafts.size && !room.pending.length;
+
+// The items to show, in order: entries with the days between them, then questions and replies in flight, then messages that are not accepted yet.
+export function itemsOf(room, now) {
+  const items = [];
+  let day = null;
+  let previous = null;
+  const lastDecision = new Map();
+  // Whether an entry only repeats the companion's decision before it.
+  const isRepeated = entry => {
+    if (entry.kind !== 'decision') return false;
+    const before = lastDecision.get(entry.companion);
+    const repeats = LASTING.has(entry.reason) && before?.reason === entry.reason;
+    entry.shownAs = repeats ? before : null;
+    if (!repeats) lastDecision.set(entry.companion, entry);
+    return repeats;
+  };
+  const join = entry => {
+    const group = GROUPED.has(entry.kind) ? groupOf(entry) : null;
+    const last = items.at(-1);
+    if (group === null || last?.group !== group || last.what !== entry.kind) return group;
+    const all = [...(last.all ?? [last.entry]), entry];
+    const key = `g${all[0].key}`;
+    for (const one of all) one.shownIn = key;
+    items[items.length - 1] = { ...last, key, all, mark: `${all.length}` };
+    return true;
+  };
+  const add = (entry, what = entry.kind) => {
+    // Answers in a round are shown with the round.
+    if (entry.round || isRepeated(entry)) return;
+    // Cached in the entry, because ten thousand entries may be visited for each change.
+    entry.day ??= words.dayOf(entry.at);
+    const entryDay = entry.day || day;
+    if (entryDay !== day) {
+      day = entryDay;
+      previous = null;
+      items.push({ key: `day${day}`, what: 'day', at: entry.at, entry: null, mark: words.day(entry.at, now) });
+    }
+    entry.time ??= Date.parse(entry.at);
+    const group = join(entry);
+    if (group === true) return;
+    if (what === 'round') {
+      const live = isLive(room, entry, now);
+      if (!entry.item || entry.item.isLive !== live || entry.item.version !== entry.version) entry.item = { key: entry.key, what, entry, isLive: live, version: entry.version, mark: live ? 'live' : `${entry.version}` };
+      items.push(entry.item);
+      previous = null;
+      return;
+    }
+    const follows = previous !== null && what === 'message' && previous.from === entry.from && previous.role === entry.role && !entry.replyTo && entry.time - previous.time < FOLLOWS_WITHIN_MS;
+    // A new item is created only when the entry changed.
+    if (!entry.item || entry.item.follows !== follows || entry.item.version !== entry.version) {
+      // A loop guard decision is drawn as a group, even if it is the only one.
+      entry.shownIn = entry.reason === 'loop_guard' ? `g${entry.key}` : null;
+      entry.item = { key: entry.shownIn ?? entry.key, what, entry, follows, group, version: entry.version, mark: `${entry.version}${follows}` };
+    }
+    items.push(entry.item);
+    previous = what === 'message' ? entry : null;
+  };
+  for (const entry of room.entries) add(entry);
+  for (const [companion, question] of room.asked) {
+    // Companions that an open round asks are shown with the round.
+    if (room.round?.phase === 'open' && room.round.ballots.get(companion)?.asked) continue;
+    items.push({ key: `asked:${companion}`, what: 'asked', companion, entry: question, mark: question.trigger });
+  }
+  for (const [companion, draft] of room.drafts) {
+    items.push({ key: `draft:${companion}`, what: 'draft', companion, entry: draft, mark: 'draft' });
+  }
+  for (const message of room.pending) {
+    items.push({ key: `p${message.id}`, what: 'pending', entry: message, mark: `${message.state}${message.problem ?? ''}` });
+  }
+  return items;
+}
+
+// Marks the search words, without ever reading the text as HTML.
+function withMarks(text, search) {
+  if (!search) return [text];
+  const parts = [];
+  const lower = text.toLowerCase();
+  let from = 0;
+  // Lower-casing may change the length of a text. Then positions do not match, and nothing is marked.
+  if (lower.length !== text.length) return [text];
+  for (let at = lower.indexOf(search); at >= 0; at = lower.indexOf(search, from)) {
+    parts.push(text.slice(from, at), el('mark', null, text.slice(at, at + search.length)));
+    from = at + search.length;
+  }
+  parts.push(text.slice(from));
+  return parts;
+}
+
+const clockTime = at => el('time', { datetime: at, title: words.moment(at) }, words.time(at));
+
+function speech(view, { from, role, at, text, follows, tone, extra, className }) {
+  const isCompanion = role === 'companion';
+  return el(
+    'article',
+    { class: `chat-message ${role} ${className ?? ''} ${follows ? 'follows' : ''}`, 'data-tone': isCompanion ? tone : null },
+    el('span', { class: 'face', 'aria-hidden': 'true' }, follows ? null : initial(from)),
+    follows ? el('span', { class: 'at-side' }, clockTime(at)) : el('header', null, name(from, { class: 'who' }), role === 'bot' ? el('span', { class: 'tag' }, 'bot') : null, isCompanion ? el('span', { class: 'tag' }, 'companion') : null, clockTime(at)),
+    el('p', { class: 'words', dir: 'auto' }, withMarks(text, view.search)),
+    extra,
+  );
+}
+
+function message(view, { entry, follows }) {
+  const { room } = view;
+  const isCompanion = entry.role === 'companion';
+  const original = entry.replyTo && room.entries.find(other => other.key === `m${entry.replyTo}`);
+  const story = view.stories.get(entry.key);
+  const body = `story-${entry.seq}-message`;
+  const node = speech(view, {
+    ...entry,
+    follows,
+    from: isCompanion ? nameOf(room, entry.from) : entry.from,
+    tone: view.tone(entry.from),
+    extra: [
+      entry.edited ? el('span', { class: 'aside' }, 'edited') : null,
+      entry.modality === 'voice' ? el('span', { class: 'aside' }, 'spoken') : null,
+      el(
+        'span',
+        { class: 'tools' },
+        el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'outcomes', title: 'Show what each companion did with this message', 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, onclick: () => view.act.open(entry) }, story ? 'Close' : 'Why?'),
+        room.platform ? null : el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'reply', onclick: () => view.act.reply(entry) }, 'Reply'),
+        entry.role === 'user' && !room.platform ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'edit', onclick: () => view.act.edit(entry) }, 'Edit') : null,
+        entry.role === 'user' && !room.platform ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'delete', onclick: event => view.act.remove(entry, event.currentTarget) }, 'Delete') : null,
+      ),
+      story ? el('div', { id: body }, drawOutcomes(story, view.tone)) : null,
+    ],
+  });
+  if (entry.replyTo) {
+    const quote = original ? [name(original.role === 'companion' ? nameOf(room, original.from) : original.from), `: ${original.text.slice(0, 120)}`] : ['an earlier message'];
+    node.querySelector('.words').before(el('p', { class: 'answers', dir: 'auto' }, '↪ ', quote));
+  }
+  return node;
+}
+
+// A quiet line that expands into its story.
+function line(view, entry, symbol, sentence) {
+  const story = view.stories.get(entry.key);
+  const body = `story-${entry.seq}-${entry.kind}-${entry.companion}`;
+  return el(
+    'div',
+    { class: `line ${symbol}`, 'data-tone': view.tone(entry.companion) },
+    el(
+      'button',
+      { class: 'line-head', 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, 'data-focus': 'line', onclick: () => view.act.open(entry) },
+      glyph(symbol),
+      el('span', { class: 'line-words' }, sentence),
+      el('span', { class: 'line-why', 'aria-hidden': 'true' }, story ? 'Close' : 'Why?'),
+    ),
+    story ? el('div', { id: body }, drawStory(entry, story)) : null,
+  );
+}
+
+const DOT = ' · ';
+
+const list = nodes => nodes.flatMap((node, i) => [i ? (i === nodes.length - 1 ? ' and ' : ', ') : null, node]);
+const unique = all => all.filter((entry, i) => all.findIndex(other => other.companion === entry.companion) === i);
+const names = (view, all) => list(unique(all).map(entry => name(entry.name ?? nameOf(view.room, entry.companion), { class: 'who', 'data-tone': view.tone(entry.companion) })));
+
+// The sentence for companions that have reached the streak limit.
+function streakReached(view) {
+  const { guard } = view.room;
+  const times = Math.max(guard.streak, guard.maxStreak);
+  return el('strong', null, `The companions have spoken ${words.times(times)} in a row and are waiting for a person`);
+}
+
+// A group of companions that were not asked, for the same reason.
+function notAsked(view, item) {
+  const { entry, all = [entry] } = item;
+  if (entry.reason !== 'loop_guard' && all.length === 1) return null;
+  const story = view.stories.get(item.key);
+  const body = `several-${entry.seq}`;
+  const occasion = words.occasion(entry);
+  const sentence = entry.reason === 'loop_guard' ? streakReached(view) : [names(view, all), unique(all).length > 1 ? ' were ' : ' was ', el('strong', null, 'not asked'), DOT, occasion ? [occasion, DOT] : null, words.reason(entry.reason)];
+  return el(
+    'div',
+    { class: `line several ${entry.reason}` },
+    el(
+      'button',
+      { class: 'line-head', 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, 'data-focus': 'line', onclick: () => view.act.unfold(item) },
+      glyph(entry.reason === 'loop_guard' ? 'note' : 'no'),
+      el('span', { class: 'line-words' }, sentence),
+      el('span', { class: 'line-why', 'aria-hidden': 'true' }, story ? 'Close' : 'Why?'),
+    ),
+    story ? el('div', { id: body, class: 'each' }, all.map(one => decision(view, { entry: one }, true))) : null,
+  );
+}
+
+function decision(view, item, isInGroup = false) {
+  const { entry } = item;
+  const several = isInGroup || words.wasAsked(entry) ? null : notAsked(view, item);
+  if (several) return several;
+  const who = name(nameOf(view.room, entry.companion), { class: 'who' });
+  const occasion = words.occasion(entry);
+  const quote = entry.why ? el('q', { dir: 'auto' }, entry.why) : null;
+  const last = quote && entry.reason !== 'unreadable' ? quote : [words.reason(entry.reason), quote ? [': ', quote] : null];
+  return line(view, entry, entry.yes ? 'yes' : 'no', [
+    who,
+    words.wasAsked(entry) ? [' considered speaking: ', el('strong', null, entry.yes ? 'yes' : 'no')] : [' was ', el('strong', null, 'not asked')],
+    DOT,
+    occasion ? [occasion, DOT] : null,
+    // The importance of a vote that is shown without its round.
+    Number.isFinite(entry.record?.vote?.importance) && entry.yes ? [words.importance(entry.record.vote.importance), ' of 10', { won: ' ★', lost: '' }[entry.record.floor] ?? '', DOT] : null,
+    last,
+  ]);
+}
+
+function failure(view, { entry }) {
+  const who = name(nameOf(view.room, entry.companion), { class: 'who' });
+  const again = entry.retryAt ? `${DOT}retry at ${words.moment(entry.retryAt).split(', ').at(-1)}` : '';
+  return line(view, entry, 'error', [who, ' was asked: ', el('strong', null, 'no answer'), DOT, words.error(entry.error, view.room.companions.get(entry.companion)?.isExternal), again]);
+}
+
+function failedReply(view, { entry }) {
+  const who = name(nameOf(view.room, entry.companion), { class: 'who' });
+  const shown = line(view, entry, 'error', [who, ' tried to speak: ', el('strong', null, 'the reply failed'), DOT, words.failure(entry.error, entry.text, view.room.companions.get(entry.companion)?.isExternal)]);
+  if (entry.text) shown.append(el('p', { class: 'unposted', dir: 'auto' }, entry.text));
+  return shown;
+}
+
+const aside = (...content) => el('p', { class: 'remark' }, glyph('note'), el('span', null, content));
+
+const NOTES = {
+  joined: 'joined',
+  left: 'left',
+  paused: 'was paused',
+  unpaused: 'was resumed',
+  cleared: 'Replies in progress were cancelled',
+};
+
+function note(view, { entry, all = [entry] }) {
+  if (all.length > 1) {
+    const what = NOTES[entry.what] ?? '';
+    return aside(names(view, all), ' ', unique(all).length > 1 ? what.replace(/^was\b/u, 'were') : what);
+  }
+  const who = entry.companion ? name(entry.name ?? nameOf(view.room, entry.companion), { class: 'who' }) : entry.what === 'cleared' ? null : 'The room';
+  const what = entry.what === 'tempered' ? (entry.interjection ? `is now set to “${words.interjectionLevel(entry.interjection)}”` : 'is back to its default interjection level') : NOTES[entry.what];
+  return el('p', { class: 'remark', 'data-tone': entry.companion ? view.tone(entry.companion) : null }, glyph('note'), el('span', null, who, who ? ' ' : '', what));
+}
+
+function stage(view, { entry, all = [entry] }) {
+  const after = entry.to === 'terminal' ? ` · rejoins when addressed, or after ${words.count(view.room.guard.reopenAfter, 'more message', 'more messages')}` : '';
+  return aside(names(view, all), ' ', words.step(entry.to, entry.cause, unique(all).length > 1), after);
+}
+
+function repetition(view, { entry }) {
+  return aside(el('strong', null, 'The last messages repeat each other'), ` (score ${entry.score.toFixed(2)}): the companions are told to ${entry.detections > 2 ? 'stop' : 'change the topic or end the conversation'}`);
+}
+
+// After a downtime: how many messages of the channel were read, and which are missing.
+function caughtUp(view, { entry }) {
+  const read = entry.read ? `${words.count(entry.read, 'message was', 'messages were')} read after a downtime` : 'After a downtime, no messages could be read';
+  if (!entry.missed) return aside(read);
+  const from = postedAt(entry.missed.after, view.room.id);
+  const to = postedAt(entry.missed.before, view.room.id);
+  // With the date, because the downtime may have been days ago.
+  const moment = at => el('time', { datetime: at }, words.moment(at));
+  const between = from && to ? [' between ', moment(from), ' and ', moment(to)] : null;
+  return aside(read, '; ', el('strong', null, 'some are missing'), between, `: ${words.missing(entry.missed.why)}`);
+}
+
+function asked(view, { companion, entry }) {
+  return el(
+    'p',
+    { class: 'line under-way', 'data-tone': view.tone(companion) },
+    el('span', { class: 'pulse', 'aria-hidden': 'true' }),
+    el('span', { class: 'line-words' }, name(nameOf(view.room, companion), { class: 'who' }), ' is considering', DOT, words.trigger(entry.trigger), DOT, el('span', { class: 'elapsed', 'data-since': entry.at })),
+  );
+}
+
+function draft(view, { companion, entry }) {
+  const node = speech(view, { from: nameOf(view.room, companion), role: 'companion', at: entry.at, text: entry.text, tone: view.tone(companion), className: 'draft' });
+  node.querySelector('time').replaceWith(el('span', { class: 'tag not-posted' }, 'draft, not posted yet'));
+  return node;
+}
+
+// A draft is updated in place, so that it can be read while it grows.
+export function growDraft(node, entry) {
+  const body = node.querySelector('.words');
+  const shown = body.textContent;
+  if (entry.text.startsWith(shown)) body.append(entry.text.slice(shown.length));
+  else body.textContent = entry.text;
+  body.normalize();
+}
+
+function pending(view, { entry }) {
+  const tools = {
+    sending: null,
+    accepted: null,
+    waiting: el('span', { class: 'aside' }, 'Waiting for the connection'),
+    refused: el(
+      'p',
+      { class: 'refusal', role: 'alert' },
+      el('span', { dir: 'auto' }, `Not sent: ${entry.problem ?? 'the server refused the message.'} `),
+      el('button', { class: 'tool shown', 'data-focus': 'again', onclick: () => view.act.again(entry) }, 'Send again'),
+      el('button', { class: 'tool shown', 'data-focus': 'rewrite', onclick: () => view.act.rewrite(entry) }, 'Edit'),
+      el('button', { class: 'tool shown', 'data-focus': 'discard', onclick: () => view.act.discard(entry) }, 'Discard'),
+    ),
+  }[entry.state];
+  return speech(view, { ...entry, role: 'user', className: `pending ${entry.state}`, extra: tools });
+}
+
+function day(view, item) {
+  return el('h3', { class: 'day' }, item.mark);
+}
+
+const DRAW = { day, message, decision, round: drawRound, stage, repetition, caught_up: caughtUp, error: failure, failed: failedReply, note, asked, draft, pending };
+
+export function draw(view, item) {
+  const node = DRAW[item.what](view, item);
+  node.dataset.key = item.key;
+  // Arrow keys reach the item; the tab key skips it.
+  if (!node.hasAttribute('tabindex') && item.what !== 'day') node.tabIndex = -1;
+  return node;
+}
+
+// The estimated height of an item that was never shown, in px at the default text size.
+export function estimateHeight(item) {
+  if (item.what === 'message' || item.what === 'pending' || item.what === 'draft') {
+    return (item.follows ? 30 : 62) + 24 * Math.floor((item.entry.text?.length ?? 0) / 70);
+  }
+  if (item.isLive) return 64 + 24 * item.entry.ballots.size;
+  return item.what === 'day' ? 56 : 30;
+}

@@ -1,0 +1,148 @@
+//! Remembers the last delivery error of each channel, for status replies and so that each error is logged once.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::snowflake::Snowflake;
+use crate::domain::moment::Moment;
+
+/// The most channels to remember. Above this, the oldest error is dropped.
+const MAX_CHANNELS: usize = 10_000;
+
+/// The last delivery error of each channel in which nothing was posted since.
+///
+/// It is not stored: after a restart, the next statement that fails records it again.
+#[derive(Debug, Default)]
+pub struct DeliveryErrors(Mutex<BTreeMap<Snowflake, Entry>>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeliveryError {
+    pub at: Moment,
+    /// The reason in plain words, with what to click in Discord.
+    pub why: String,
+    /// Set if every message would be refused: nothing is sent to the channel before about this moment.
+    pub retry_at: Option<Moment>,
+}
+
+/// An error, and until when it blocks its channel. The deadline is monotonic, so setting the clock does not move it.
+#[derive(Debug)]
+struct Entry {
+    error: DeliveryError,
+    blocked_until: Option<Instant>,
+}
+
+impl DeliveryErrors {
+    /// Records that a message could not be delivered to a channel. `pause` is given if every message would be refused: it blocks the
+    /// channel for that long. Returns whether the reason differs from the last one there.
+    pub fn record(&self, channel: Snowflake, why: &str, at: Moment, pause: Option<Duration>) -> bool {
+        let mut entries = self.lock();
+        let error = DeliveryError { at, why: why.to_owned(), retry_at: pause.map(|pause| at + pause) };
+        let blocked_until = pause.map(|pause| Instant::now() + pause);
+        let before = entries.insert(channel, Entry { error, blocked_until });
+        if entries.len() > MAX_CHANNELS {
+            let oldest = entries.iter().min_by_key(|(_, entry)| entry.error.at).map(|(channel, _)| *channel);
+            oldest.and_then(|oldest| entries.remove(&oldest));
+        }
+        before.is_none_or(|before| before.error.why != why)
+    }
+
+    /// Clears a channel's error: a message was posted, or the channel is gone. Returns whether there was one.
+    pub fn clear(&self, channel: Snowflake) -> bool {
+        self.lock().remove(&channel).is_some()
+    }
+
+    /// Whether every message to a channel is known to be refused, and the pause is not over.
+    pub fn is_blocked(&self, channel: Snowflake) -> bool {
+        self.lock().get(&channel).and_then(|entry| entry.blocked_until).is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Ends the pause of these channels, because something changed there: the next message is tried.
+    pub fn unblock(&self, concerns: impl Fn(Snowflake) -> bool) {
+        for (_, entry) in self.lock().iter_mut().filter(|(channel, _)| concerns(**channel)) {
+            entry.blocked_until = None;
+            entry.error.retry_at = None;
+        }
+    }
+
+    /// Whether no channel has an error.
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// The last error of a channel, if nothing was posted there since.
+    pub fn last(&self, channel: Snowflake) -> Option<DeliveryError> {
+        self.lock().get(&channel).map(|entry| entry.error.clone())
+    }
+
+    // A poisoned lock is safe to use: no update here can stop half way.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Snowflake, Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_lasts_until_a_message_is_posted() {
+        let (errors, channel) = (DeliveryErrors::default(), id(1));
+
+        assert!(errors.record(channel, "one", at(1), None));
+        assert!(errors.record(channel, "two", at(2), None));
+        assert!(!errors.record(channel, "two", at(3), None));
+
+        assert_eq!(errors.last(channel), Some(DeliveryError { at: at(3), why: "two".to_owned(), retry_at: None }));
+        assert_eq!(errors.last(id(2)), None);
+        assert!(errors.clear(channel));
+        assert_eq!(errors.last(channel), None);
+        assert!(!errors.clear(channel));
+        assert!(errors.record(channel, "two", at(4), None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_channel_is_blocked_until_the_pause_ends_something_changes_or_a_message_is_posted() {
+        let errors = DeliveryErrors::default();
+        let record = |channel| errors.record(id(channel), "x", at(1), Some(Duration::from_secs(10)));
+        let blocked = || [1, 2, 3, 4, 5].map(|channel| errors.is_blocked(id(channel)));
+
+        for channel in 1..=3 {
+            record(channel);
+        }
+        errors.record(id(4), "x", at(1), None);
+        assert_eq!(blocked(), [true, true, true, false, false]);
+        errors.unblock(|channel| channel == id(2));
+        errors.clear(id(3));
+        assert_eq!(blocked(), [true, false, false, false, false]);
+        assert!(errors.last(id(2)).is_some(), "the error stays until a message is posted");
+        tokio::time::advance(Duration::from_secs(9)).await;
+        record(2);
+        assert_eq!(blocked(), [true, true, false, false, false]);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(blocked(), [false, true, false, false, false]);
+    }
+
+    #[test]
+    fn the_number_of_remembered_channels_is_bounded() {
+        let errors = DeliveryErrors::default();
+
+        for number in 1..=MAX_CHANNELS as u64 + 5 {
+            errors.record(id(number), "x", at(number), None);
+        }
+
+        assert_eq!(errors.lock().len(), MAX_CHANNELS);
+        assert_eq!(errors.last(id(5)), None);
+        assert!(errors.last(id(6)).is_some());
+    }
+
+    fn id(number: u64) -> Snowflake {
+        Snowflake::new(number).unwrap()
+    }
+
+    fn at(micros: u64) -> Moment {
+        Moment::from_micros(micros)
+    }
+}

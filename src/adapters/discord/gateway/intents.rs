@@ -1,0 +1,124 @@
+//! Decides which intents an identify requests: with or without the text of messages.
+
+use std::sync::{Mutex, PoisonError};
+
+use serde::Deserialize;
+
+use super::super::platform::{Bot, Discord};
+use super::super::rest::{Failed, Request};
+use super::super::snowflake::Snowflake;
+use crate::settings::discord::MessageContent;
+
+/// What does not work without the intent, for the operator.
+pub const WITHOUT_CONTENT: &str = "the Message Content intent is not enabled, so companions read only direct messages and text that mentions \
+     the bot; they cannot read other messages, replies to companions, or companions' names without a mention: turn it on at the Bot page of \
+     the developer portal (Privileged Gateway Intents) and restart, or set discord.message_content = \"off\" to keep it this way";
+
+/// The intents without message content: guilds, their emojis, webhooks and messages, and direct messages. No presences, no members
+/// (Discord's documentation, "Gateway", "List of Intents").
+pub const BASE: u64 = 1 << 0 | 1 << 3 | 1 << 5 | 1 << 9 | 1 << 12;
+pub const MESSAGE_CONTENT: u64 = 1 << 15;
+pub const WITH_CONTENT: u64 = BASE | MESSAGE_CONTENT;
+
+/// "Gateway Message Content" and "Gateway Message Content Limited" (Discord's documentation, "Application Resource", "Application Flags").
+const CONTENT_FLAGS: u64 = 1 << 18 | 1 << 19;
+
+#[derive(Debug)]
+pub struct Intents {
+    setting: MessageContent,
+    state: Mutex<State>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    application: Option<Snowflake>,
+    /// Whether the application has the Message Content intent enabled.
+    is_enabled: Option<bool>,
+    /// Discord refused the Message Content intent, whatever the application's flags say.
+    is_refused: bool,
+}
+
+#[derive(Deserialize)]
+struct Application {
+    id: Snowflake,
+    #[serde(default)]
+    flags: u64,
+    #[serde(default)]
+    bot: Option<User>,
+}
+
+#[derive(Deserialize)]
+struct User {
+    id: Snowflake,
+}
+
+impl Intents {
+    pub fn new(setting: MessageContent) -> Self {
+        Self { setting, state: Mutex::default() }
+    }
+
+    /// Requests which application this is, and which intents it has enabled. Does nothing once that is state.
+    ///
+    /// # Errors
+    /// Discord cannot be reached, or it refused the request.
+    pub async fn load_application(&self, discord: &Discord) -> Result<(), Failed> {
+        if self.application().is_some() {
+            return Ok(());
+        }
+        let application: Application = discord.rest().ask(Request::application()).await?;
+        discord.set_bot(Bot { application: application.id, user: application.bot.map_or(application.id, |user| user.id) });
+        self.change(|state| {
+            state.application = Some(application.id);
+            state.is_enabled = Some(application.flags & CONTENT_FLAGS != 0);
+        });
+        if self.lacks_content() {
+            tracing::warn!(platform = "discord", "{WITHOUT_CONTENT}");
+        }
+        Ok(())
+    }
+
+    pub fn application(&self) -> Option<Snowflake> {
+        self.get().application
+    }
+
+    /// The intents to request. `None`: the setting is `auto`, and the application's flags are unknown.
+    pub fn intents(&self) -> Option<u64> {
+        let with_content = match self.setting {
+            MessageContent::On => true,
+            MessageContent::Off => false,
+            MessageContent::Auto if self.get().is_refused => false,
+            MessageContent::Auto => self.get().is_enabled?,
+        };
+        Some(if with_content { WITH_CONTENT } else { BASE })
+    }
+
+    /// Handles a refusal of the intents by Discord. Returns whether there are fewer intents to request.
+    pub fn fall_back(&self) -> bool {
+        let requested_content = self.intents().is_some_and(has_content);
+        if self.setting != MessageContent::Auto || !requested_content {
+            // Another shard may have been refused a moment ago, while this one still used the old intents.
+            return self.setting == MessageContent::Auto && self.get().is_refused;
+        }
+        self.change(|state| state.is_refused = true);
+        tracing::warn!(platform = "discord", "{WITHOUT_CONTENT}");
+        true
+    }
+
+    /// Whether most messages arrive without text although the operator did not choose that.
+    pub fn lacks_content(&self) -> bool {
+        self.setting == MessageContent::Auto && self.intents().is_some_and(|intents| !has_content(intents))
+    }
+
+    fn get(&self) -> State {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// Whether the intents include message content.
+pub const fn has_content(intents: u64) -> bool {
+    intents & MESSAGE_CONTENT != 0
+}

@@ -1,0 +1,234 @@
+//! Runs one shard: connection after connection, each resuming the session of the one before as long as possible.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::super::identify::{NextStep, StopReason, failed_to_connect, identify_pause, pause};
+use super::Shared;
+use super::connection::{Connection, Lost, Plan};
+use super::end::{End, Ended};
+use super::intents;
+use super::session::{Session, SessionStore};
+use super::starts::{Slot, disconnected};
+use super::status::ShardStatus;
+use crate::ports::gateway::{Disconnected, Shard};
+
+/// Attempts to resume at the session's own address. Later attempts use the default address.
+const MOST_OWN_URL_ATTEMPTS: u32 = 2;
+/// Attempts to resume that reach Discord and bring no session. Then the session is given up.
+const MOST_RESUME_ATTEMPTS: u32 = 4;
+/// Failed attempts in a row, from which on each is logged as a warning.
+const WARN_AFTER: u32 = 3;
+
+pub struct ShardLoop<'a> {
+    shared: &'a Shared,
+    shard: Shard,
+    sessions: SessionStore,
+    session: Option<Session>,
+    /// Failures to connect in a row, and connections that this server closed soon because of an error.
+    failures: u32,
+    /// Attempts in a row to resume at the session's own address.
+    own_url_attempts: u32,
+    /// Attempts in a row to resume that were answered.
+    resume_attempts: u32,
+    /// Identifies in a row without a session that lasted.
+    failed_identifies: u32,
+    /// The last connection with a session, if it is lost.
+    lost: Option<Lost>,
+    /// How long Discord asks us to wait.
+    after: Option<Duration>,
+}
+
+/// Removes the shard's status when the shard is no longer run.
+struct RemoveStatus<'a>(&'a Shared, Shard);
+
+impl Drop for RemoveStatus<'_> {
+    fn drop(&mut self) {
+        self.0.statuses.remove(self.1);
+    }
+}
+
+impl<'a> ShardLoop<'a> {
+    pub fn new(shared: &'a Shared, shard: Shard) -> Self {
+        let sessions = SessionStore::new(shared.notes.clone(), shard);
+        Self {
+            shared,
+            shard,
+            sessions,
+            session: None,
+            failures: 0,
+            own_url_attempts: 0,
+            resume_attempts: 0,
+            failed_identifies: 0,
+            lost: None,
+            after: None,
+        }
+    }
+
+    /// Runs the shard. Returns only when further attempts are useless.
+    pub async fn run(mut self) -> Disconnected {
+        let _remove_status = RemoveStatus(self.shared, self.shard);
+        self.set_status(ShardStatus::Connecting);
+        self.session = self.stored_session().await;
+        loop {
+            let ended = match self.plan().await {
+                Ok(plan) => Connection::run(self.shared, self.shard, &self.sessions, plan).await,
+                Err(Disconnected::Never(why)) => return Disconnected::Never(why),
+                Err(why) => Ended::not_attempted(End::NotPermitted(why)),
+            };
+            if let Some(why) = self.handle_end(ended).await {
+                return why;
+            }
+            self.pause().await;
+        }
+    }
+
+    /// The stored session of an earlier process, if it can be resumed.
+    async fn stored_session(&self) -> Option<Session> {
+        let found = self.sessions.load().await;
+        let found = found.unwrap_or_else(|error| {
+            tracing::warn!(platform = "discord", shard = self.shard.number, %error, "the stored session cannot be read");
+            None
+        });
+        found.filter(|session| self.can_resume(session))
+    }
+
+    /// Whether a session can be resumed: it has the same application, number of shards and intents, and accepted events. A session without
+    /// accepted events is not resumed, because nothing guarantees that Discord repeats READY, and what READY leads to would be lost.
+    fn can_resume(&self, session: &Session) -> bool {
+        let requested = &self.shared.intents;
+        session.accepted > 0
+            && session.shards == self.shard.of.get()
+            && requested.application().is_none_or(|application| application == session.application)
+            && requested.intents().is_none_or(|intents| intents == session.intents)
+    }
+
+    /// Decides how the next connection begins.
+    async fn plan(&mut self) -> Result<Plan<'a>, Disconnected> {
+        let requested = &self.shared.intents;
+        if let Some(session) = self.session.clone().filter(|session| self.can_resume(session)) {
+            let own = session.resume_url.clone().filter(|_| self.own_url_attempts < MOST_OWN_URL_ATTEMPTS);
+            let url = own.unwrap_or_else(|| self.shared.url());
+            let intents = requested.intents().unwrap_or(intents::BASE);
+            // The session keeps the intents with which it began.
+            self.shared.discord.set_reads_all(intents::has_content(session.intents));
+            return Ok(Plan { url, intents, session: Some(session), slot: None, lost: self.lost });
+        }
+        self.session = None;
+        // The intents may depend on the application's flags.
+        match (self.shared.load_application().await, requested.intents()) {
+            (Err(failed), None) => Err(disconnected(failed)),
+            (_, Some(intents)) => {
+                let slot = self.identify_slot().await?;
+                self.shared.discord.set_reads_all(intents::has_content(intents));
+                Ok(Plan { url: self.shared.url(), intents, session: None, slot: Some(slot), lost: self.lost })
+            }
+            (Ok(()), None) => {
+                Err(Disconnected::Later { after: None, detail: "Discord sent no information about the application".to_owned() })
+            }
+        }
+    }
+
+    /// Waits for a slot to identify, and shows that in the status.
+    async fn identify_slot(&self) -> Result<Slot<'a>, Disconnected> {
+        let starts = &self.shared.starts;
+        let slot = starts.wait_for_slot(self.shard.number, |why| self.set_status(ShardStatus::Waiting(why)));
+        slot.await
+    }
+
+    /// Handles the end of a connection. Returns a reason if there must be no further connection.
+    async fn handle_end(&mut self, ended: Ended) -> Option<Disconnected> {
+        self.update_counters(&ended);
+        let mut next = ended.end.next_step();
+        if next == NextStep::Stop(StopReason::ForbiddenIntents) && self.shared.intents.fall_back() {
+            next = NextStep::Identify;
+        }
+        if next == NextStep::Resume && self.resume_attempts >= MOST_RESUME_ATTEMPTS {
+            tracing::info!(platform = "discord", shard = self.shard.number, "the session cannot be resumed: starting a new one");
+            next = NextStep::Identify;
+        }
+        self.shared.recorder.discord_reconnects.add(1, [ended.end.as_str()]);
+        let session = match next {
+            NextStep::Resume => ended.session,
+            NextStep::Identify => None,
+            NextStep::Stop(reason) => {
+                let why = reason.advice();
+                tracing::error!(platform = "discord", shard = self.shard.number, "{why}");
+                return Some(Disconnected::Never(why.to_owned()));
+            }
+        };
+        let session = session.filter(|session| self.can_resume(session));
+        if session.is_none() {
+            (self.own_url_attempts, self.resume_attempts) = (0, 0);
+        }
+        if let Err(error) = self.sessions.save(session.as_ref()).await {
+            tracing::warn!(platform = "discord", shard = self.shard.number, %error, "a session cannot be stored");
+        }
+        self.session = session;
+        self.log_end(&ended.end);
+        match ended.end {
+            End::NotPermitted(Disconnected::Never(why)) => Some(Disconnected::Never(why)),
+            End::NotPermitted(Disconnected::Later { after, .. }) => {
+                self.after = after;
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn update_counters(&mut self, ended: &Ended) {
+        let at = self.shared.clock.now();
+        if ended.session_lasted.is_some() {
+            self.lost = Some(Lost { cause: ended.end.as_str(), at, attempts: 0 });
+        }
+        if let Some(lost) = &mut self.lost {
+            lost.attempts += 1;
+        }
+        let has_lasted = ended.session_lasted.is_some_and(|lasted| lasted >= self.shared.times.lasting);
+        // An error on this side is likely to repeat.
+        let failed_here = matches!(ended.end, End::Lost | End::Stuck | End::InvalidData);
+        if has_lasted || !(failed_here || failed_to_connect(ended.session_lasted, ended.has_received_event)) {
+            self.failures = 0;
+        } else {
+            self.failures = self.failures.saturating_add(1);
+        }
+        if has_lasted {
+            self.failed_identifies = 0;
+        } else {
+            self.failed_identifies = self.failed_identifies.saturating_add(u32::from(ended.has_identified));
+        }
+        if ended.session_lasted.is_some() {
+            (self.own_url_attempts, self.resume_attempts) = (0, 0);
+        } else if ended.session.is_some() {
+            self.own_url_attempts = self.own_url_attempts.saturating_add(1);
+            // An unreachable Discord says nothing about the session.
+            self.resume_attempts = self.resume_attempts.saturating_add(u32::from(ended.has_hello));
+        }
+    }
+
+    fn log_end(&self, end: &End) {
+        let (shard, cause, why) = (self.shard.number, end.as_str(), end.description());
+        if self.failures < WARN_AFTER {
+            tracing::info!(platform = "discord", shard, cause, "{why}; connecting again");
+        } else {
+            tracing::warn!(platform = "discord", shard, cause, failures = self.failures, "{why}; trying again");
+        }
+        self.set_status(ShardStatus::Waiting(why));
+    }
+
+    /// Pauses before the next attempt.
+    async fn pause(&mut self) {
+        let jitter = self.shared.rng.fraction();
+        let mut pause = pause(self.failures, jitter);
+        if self.session.is_none() {
+            pause = pause.max(identify_pause(self.failed_identifies, jitter));
+        }
+        let pause = pause.mul_f64(self.shared.times.pauses).max(self.after.take().unwrap_or_default());
+        sleep(pause).await;
+    }
+
+    fn set_status(&self, status: ShardStatus) {
+        self.shared.statuses.set(self.shard, status, self.shared.recorder.instruments());
+    }
+}

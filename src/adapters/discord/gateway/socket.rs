@@ -1,0 +1,283 @@
+//! The WebSocket of a connection: decompresses and bounds received data, sends heartbeats, and closes so that the session can be resumed.
+
+use std::error::Error as _;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::runtime::Handle;
+use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio_websockets::{ClientBuilder, CloseCode, Connector, Error, Limits, MaybeTlsStream, Message, WebSocketStream};
+
+use super::super::identify::CLOSE_TO_RESUME;
+use super::frame::MAX_FRAME_BYTES;
+use super::inflate::Inflate;
+use super::payload;
+
+/// The protocol version, encoding and compression that the server uses (Discord's documentation, "Gateway", "Connecting").
+const QUERY: &str = "?v=10&encoding=json&compress=zlib-stream";
+/// The most unanswered pings. A peer that sends more does not read the answers, which would fill the memory.
+const MOST_PINGS: usize = 1_000;
+/// The timeout of the close handshake.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// An open connection. Dropping it closes it so that its session can be resumed.
+pub struct GatewaySocket {
+    /// `None` after the connection ended.
+    socket: Option<Socket>,
+    inflate: Inflate,
+    heartbeats: Option<Heartbeats>,
+    /// The number of the newest event that arrived.
+    newest: Option<u64>,
+    /// Pings that arrived since the send buffer was empty.
+    pings: usize,
+}
+
+/// What was received, or why nothing more will be.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Received {
+    Frame(String),
+    /// The peer closed the connection, with this code if it sent one, or the connection broke.
+    Closed(Option<u16>),
+    /// A heartbeat was not acknowledged before the next one was due.
+    Zombie,
+    /// The data is invalid, or longer than anything that Discord sends.
+    Garbled,
+}
+
+/// The state of the heartbeats (Discord's documentation, "Gateway", "Sending Heartbeats").
+struct Heartbeats {
+    interval: Duration,
+    next: Pin<Box<Sleep>>,
+    /// When the oldest unacknowledged heartbeat was sent. It is moved later by the time in which nothing was read.
+    unacknowledged: Option<Instant>,
+}
+
+impl GatewaySocket {
+    /// Connects.
+    ///
+    /// # Errors
+    /// A description of why no connection was established.
+    pub async fn open(url: &str, connector: &Connector) -> Result<Self, String> {
+        let address = format!("{url}/{QUERY}");
+        let builder = ClientBuilder::new().uri(&address).map_err(|error| error.to_string())?;
+        let limits = Limits::default().max_payload_len(Some(MAX_FRAME_BYTES));
+        let (socket, _) = builder.limits(limits).connector(connector).connect().await.map_err(|error| root_cause(&error))?;
+        Ok(Self { socket: Some(socket), inflate: Inflate::new(), heartbeats: None, newest: None, pings: 0 })
+    }
+
+    /// Receives the next frame. Data is sent only while this or [`Self::keep_sending_heartbeats`] is polled.
+    pub async fn next(&mut self) -> Received {
+        let received = poll_fn(|cx| self.poll(cx)).await;
+        if matches!(received, Received::Closed(_)) {
+            self.socket = None;
+        }
+        received
+    }
+
+    /// Queues a payload.
+    pub fn send(&mut self, payload: &Value) {
+        if let Some(socket) = &mut self.socket {
+            // A closed connection is reported by the next read.
+            let _ = socket.start_send_unpin(Message::text(payload.to_string()));
+        }
+    }
+
+    /// Starts heartbeats in this interval, the first one after the fraction `first` of it.
+    pub fn start_heartbeats(&mut self, interval: Duration, first: f64) {
+        let next = Box::pin(sleep(interval.mul_f64(first.clamp(0.0, 1.0))));
+        self.heartbeats = Some(Heartbeats { interval, next, unacknowledged: None });
+    }
+
+    /// The peer requests a heartbeat now.
+    pub fn heartbeat_requested(&mut self) {
+        // A heartbeat without acknowledgement so far is answer enough.
+        if self.heartbeats.as_ref().is_some_and(|heartbeats| heartbeats.unacknowledged.is_none()) {
+            self.send_heartbeat();
+        }
+    }
+
+    /// Handles an acknowledgement. Returns how long it took, if one was expected.
+    pub fn acknowledged(&mut self) -> Option<Duration> {
+        Some(self.heartbeats.as_mut()?.unacknowledged.take()?.elapsed())
+    }
+
+    /// Sets the newest event that arrived.
+    pub fn set_newest(&mut self, sequence: u64) {
+        self.newest = Some(sequence);
+    }
+
+    /// Moves the acknowledgement's deadline by the time in which nothing was read, because it may have arrived meanwhile.
+    pub fn postpone_acknowledgement(&mut self, by: Duration) {
+        if let Some(heartbeats) = &mut self.heartbeats {
+            heartbeats.unacknowledged = heartbeats.unacknowledged.map(|sent| (sent + by).min(Instant::now()));
+        }
+    }
+
+    /// Sends heartbeats when they are due, without reading. Never returns.
+    pub async fn keep_sending_heartbeats(&mut self) {
+        poll_fn(|cx| {
+            if self.poll_due(cx) {
+                self.send_due_heartbeat(cx);
+            }
+            if let Some(socket) = &mut self.socket {
+                // The next read notices a broken connection.
+                let _ = socket.poll_flush_unpin(cx);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
+        let missed = self.poll_heartbeat(cx);
+        let Some(socket) = &mut self.socket else { return Poll::Ready(Received::Closed(None)) };
+        // Reading continues while data cannot be sent yet.
+        match socket.poll_flush_unpin(cx) {
+            Poll::Ready(Ok(())) => self.pings = 0,
+            Poll::Ready(Err(_)) => return Poll::Ready(Received::Closed(None)),
+            Poll::Pending => {}
+        }
+        if missed == MissedAck::ForLong {
+            return Poll::Ready(Received::Zombie);
+        }
+        loop {
+            let message = match socket.poll_next_unpin(cx) {
+                Poll::Ready(Some(Ok(message))) => message,
+                Poll::Ready(Some(Err(Error::Io(_))) | None) => return Poll::Ready(Received::Closed(None)),
+                Poll::Ready(Some(Err(_))) => return Poll::Ready(Received::Garbled),
+                // An acknowledgement that had arrived would have been read by now.
+                Poll::Pending if missed == MissedAck::Now => return Poll::Ready(Received::Zombie),
+                Poll::Pending => return Poll::Pending,
+            };
+            if let Some((code, _)) = message.as_close() {
+                return Poll::Ready(Received::Closed(Some(code.into()).filter(|_| code != CloseCode::NO_STATUS_RECEIVED)));
+            }
+            let received = match message.as_text() {
+                Some(text) => Some(Received::Frame(text.to_owned())),
+                None if message.is_binary() => match self.inflate.take(message.as_payload()) {
+                    Ok(frame) => frame.map(Received::Frame),
+                    Err(_) => Some(Received::Garbled),
+                },
+                None if message.is_ping() => {
+                    self.pings += 1;
+                    (self.pings > MOST_PINGS).then_some(Received::Garbled)
+                }
+                None => None,
+            };
+            if let Some(received) = received {
+                return Poll::Ready(received);
+            }
+        }
+    }
+
+    /// Sends a heartbeat if one is due. Returns whether the previous one is unacknowledged.
+    fn poll_heartbeat(&mut self, cx: &mut Context<'_>) -> MissedAck {
+        if !self.poll_due(cx) {
+            return MissedAck::None;
+        }
+        // A heartbeat that was requested in between may still be in flight.
+        if let Some(Heartbeats { interval, unacknowledged: Some(sent), .. }) = &self.heartbeats
+            && sent.elapsed() >= *interval * 9 / 10
+        {
+            return if sent.elapsed() >= *interval * 2 { MissedAck::ForLong } else { MissedAck::Now };
+        }
+        self.send_due_heartbeat(cx);
+        MissedAck::None
+    }
+
+    fn poll_due(&mut self, cx: &mut Context<'_>) -> bool {
+        self.heartbeats.as_mut().is_some_and(|heartbeats| heartbeats.next.as_mut().poll(cx).is_ready())
+    }
+
+    /// Sends a heartbeat and schedules the next one.
+    fn send_due_heartbeat(&mut self, cx: &mut Context<'_>) {
+        if let Some(heartbeats) = &mut self.heartbeats {
+            heartbeats.next.as_mut().reset(Instant::now() + heartbeats.interval);
+            // Polling registers the waker.
+            let _ = heartbeats.next.as_mut().poll(cx);
+        }
+        self.send_heartbeat();
+    }
+
+    fn send_heartbeat(&mut self) {
+        self.send(&payload::heartbeat(self.newest));
+        if let Some(heartbeats) = &mut self.heartbeats {
+            heartbeats.unacknowledged.get_or_insert_with(Instant::now);
+        }
+    }
+}
+
+/// Whether a heartbeat is unacknowledged when the next one is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MissedAck {
+    None,
+    Now,
+    ForLong,
+}
+
+impl Drop for GatewaySocket {
+    fn drop(&mut self) {
+        let Some(socket) = self.socket.take() else { return };
+        // Without a runtime the connection is cut, which also leaves the session resumable.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(close(socket));
+        }
+    }
+}
+
+/// Closes a connection, unless it is closing already.
+async fn close(mut socket: Socket) {
+    let closing = async {
+        let code = CloseCode::try_from(CLOSE_TO_RESUME).ok();
+        if socket.send(Message::close(code, "")).await.is_ok() {
+            // Discord repeats frames that arrive now.
+            while let Some(Ok(_)) = socket.next().await {}
+        }
+    };
+    // A peer that does not answer in time is dropped.
+    let _ = timeout(CLOSE_TIMEOUT, closing).await;
+}
+
+/// The innermost cause. The outer texts only say that connecting failed.
+fn root_cause(error: &Error) -> String {
+    let mut cause = error.source();
+    while let Some(deeper) = cause.and_then(std::error::Error::source) {
+        cause = Some(deeper);
+    }
+    cause.map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+    use tokio_tungstenite::tungstenite::Message as ServerMessage;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn pings_are_answered_but_a_flood_of_them_ends_the_connection() {
+        for (pings, expected) in [(10, Received::Frame("{}".to_owned())), (MOST_PINGS * 10, Received::Garbled)] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("ws://{}", listener.local_addr().unwrap());
+            let accepted = async {
+                let (stream, _) = listener.accept().await.unwrap();
+                tokio_tungstenite::accept_async(stream).await.unwrap()
+            };
+            let (socket, mut server) = tokio::join!(GatewaySocket::open(&url, &Connector::Plain), accepted);
+            let mut socket = socket.unwrap();
+            for _ in 0..pings {
+                server.feed(ServerMessage::Ping(Vec::new().into())).await.unwrap();
+            }
+            server.send(ServerMessage::text("{}")).await.unwrap();
+
+            assert_eq!(socket.next().await, expected);
+        }
+    }
+}

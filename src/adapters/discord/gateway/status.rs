@@ -1,0 +1,199 @@
+//! The state of the connections, and its description for the operator.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::domain::moment::Moment;
+use crate::ports::gateway::{Condition, Disconnected, Shard};
+use crate::telemetry::instruments::Instruments;
+use crate::telemetry::instruments::kinds::Counted;
+
+/// The most reasons that are listed.
+const MOST_REASONS: usize = 3;
+
+/// The state of a shard's connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShardStatus {
+    /// It connects or reconnects.
+    Connecting,
+    /// It waits before the next attempt, for this reason.
+    Waiting(String),
+    /// It has a session.
+    Connected,
+    /// It ended until a person acts. The text says what to do.
+    Stopped(String),
+}
+
+impl ShardStatus {
+    /// A metric label.
+    const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Connecting => "connecting",
+            Self::Waiting(_) => "waiting",
+            Self::Connected => "connected",
+            Self::Stopped(_) => "stopped",
+        }
+    }
+}
+
+/// The states of all shards of a process.
+#[derive(Debug, Default)]
+pub struct Statuses {
+    shards: Mutex<BTreeMap<u32, Entry>>,
+    /// Why Discord did not return the number of shards, if so.
+    gateway_error: Mutex<Option<Disconnected>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    of: u32,
+    status: ShardStatus,
+    _counted: Counted,
+}
+
+impl Statuses {
+    /// Sets the state of a shard.
+    pub fn set(&self, shard: Shard, status: ShardStatus, instruments: &Instruments) {
+        let mut shards = self.lock();
+        // If the number of shards changed, none of the earlier connections is left.
+        shards.retain(|_, entry| entry.of == shard.of.get());
+        if shards.get(&shard.number).is_some_and(|entry| entry.status == status) {
+            return;
+        }
+        let counted = instruments.discord_connections.one([status.as_str()]);
+        shards.insert(shard.number, Entry { of: shard.of.get(), status, _counted: counted });
+    }
+
+    /// Sets or clears the error of the request for the number of shards.
+    pub fn set_gateway_error(&self, error: Option<Disconnected>) {
+        *self.gateway_error.lock().unwrap_or_else(PoisonError::into_inner) = error;
+    }
+
+    /// Whether the gateway or a shard stopped until a person acts.
+    pub fn has_stopped(&self) -> bool {
+        let is_refused =
+            matches!(*self.gateway_error.lock().unwrap_or_else(PoisonError::into_inner), Some(Disconnected::Never(_)));
+        is_refused || self.lock().values().any(|entry| matches!(entry.status, ShardStatus::Stopped(_)))
+    }
+
+    /// Removes a shard that is no longer run. One that has stopped for good stays in the description.
+    pub fn remove(&self, shard: Shard) {
+        let mut shards = self.lock();
+        if shards.get(&shard.number).is_some_and(|entry| !matches!(entry.status, ShardStatus::Stopped(_))) {
+            shards.remove(&shard.number);
+        }
+    }
+
+    /// Describes the connections, followed by `note`.
+    pub fn condition(&self, note: Option<&str>) -> Condition {
+        let shards = self.lock();
+        let of = shards.values().next().map_or(0, |entry| entry.of);
+        let connected = shards.values().filter(|entry| entry.status == ShardStatus::Connected).count();
+        let ready = of > 0 && u32::try_from(connected) == Ok(of);
+        let count = match of {
+            0 => "not connected yet".to_owned(),
+            1 => format!("{connected} of 1 connection"),
+            of => format!("{connected} of {of} connections"),
+        };
+        let mut texts = vec![count];
+        let mut reasons: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        for (number, entry) in &*shards {
+            if let ShardStatus::Waiting(why) | ShardStatus::Stopped(why) = &entry.status {
+                reasons.entry(why).or_default().push(*number);
+            }
+        }
+        // Usually one reason applies to all connections.
+        texts.extend(reasons.iter().take(MOST_REASONS).map(|(why, numbers)| match numbers.as_slice() {
+            _ if numbers.len() == of as usize => (*why).to_owned(),
+            [number] => format!("connection {number}: {why}"),
+            numbers => format!("{} of them: {why}", numbers.len()),
+        }));
+        if of == 0 {
+            let error = self.gateway_error.lock().unwrap_or_else(PoisonError::into_inner);
+            texts.extend(error.as_ref().map(ToString::to_string));
+        }
+        texts.extend(note.map(str::to_owned));
+        Condition { ready, detail: texts.join("; "), blocks_readiness: false }
+    }
+
+    // The map holds plain values, which a panic cannot leave half updated.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, Entry>> {
+        self.shards.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A moment in RFC 3339, in whole seconds.
+pub fn timestamp(moment: Moment) -> String {
+    let micros = i64::try_from(moment.as_micros()).unwrap_or(i64::MAX);
+    let time = jiff::Timestamp::from_microsecond(micros).unwrap_or(jiff::Timestamp::MAX);
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use super::*;
+
+    #[test]
+    fn the_connections_are_described() {
+        let statuses = Statuses::default();
+        assert_eq!(statuses.condition(None), condition(false, "not connected yet"));
+
+        set(&statuses, 0, ShardStatus::Connected);
+        set(&statuses, 1, ShardStatus::Waiting("Discord cannot be reached".to_owned()));
+        assert_eq!(statuses.condition(None), condition(false, "1 of 2 connections; connection 1: Discord cannot be reached"));
+
+        set(&statuses, 0, ShardStatus::Waiting("Discord cannot be reached".to_owned()));
+        assert_eq!(statuses.condition(None), condition(false, "0 of 2 connections; Discord cannot be reached"));
+
+        set(&statuses, 0, ShardStatus::Connected);
+        set(&statuses, 1, ShardStatus::Connected);
+        assert_eq!(statuses.condition(Some("without content")), condition(true, "2 of 2 connections; without content"));
+    }
+
+    #[test]
+    fn a_stopped_shard_stays_in_the_description_and_a_removed_one_does_not() {
+        let statuses = Statuses::default();
+        set(&statuses, 0, ShardStatus::Connected);
+        set(&statuses, 1, ShardStatus::Stopped("bad token".to_owned()));
+
+        statuses.remove(shard(0));
+        statuses.remove(shard(1));
+
+        assert_eq!(statuses.condition(None), condition(false, "0 of 2 connections; connection 1: bad token"));
+    }
+
+    #[test]
+    fn a_gateway_error_is_described_until_it_is_cleared() {
+        let statuses = Statuses::default();
+
+        statuses.set_gateway_error(Some(Disconnected::Never("bad token".to_owned())));
+        assert_eq!((statuses.condition(None), statuses.has_stopped()), (condition(false, "not connected yet; bad token"), true));
+        statuses.set_gateway_error(Some(Disconnected::Later { after: None, detail: "no answer".to_owned() }));
+        assert_eq!(
+            (statuses.condition(None), statuses.has_stopped()),
+            (condition(false, "not connected yet; not now: no answer"), false)
+        );
+        statuses.set_gateway_error(None);
+        assert_eq!((statuses.condition(None), statuses.has_stopped()), (condition(false, "not connected yet"), false));
+    }
+
+    #[test]
+    fn a_timestamp_has_whole_seconds() {
+        assert_eq!(timestamp(Moment::from_micros(1_800_000_000_999_999)), "2027-01-15T08:00:00Z");
+        assert!(timestamp(Moment::from_micros(u64::MAX)).starts_with("9999-12-3"));
+    }
+
+    fn set(statuses: &Statuses, number: u32, status: ShardStatus) {
+        statuses.set(shard(number), status, &Instruments::noop());
+    }
+
+    fn shard(number: u32) -> Shard {
+        Shard { number, of: NonZeroU32::new(2).unwrap() }
+    }
+
+    fn condition(ready: bool, detail: &str) -> Condition {
+        Condition { ready, detail: detail.to_owned(), blocks_readiness: false }
+    }
+}

@@ -1,0 +1,338 @@
+//! Classifies a Discord message: its sender, its text in a form that a model can read, and whom it addresses.
+
+mod attached;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+pub use attached::{Attachment, Forward, Poll};
+
+use super::markup::{Mark, Piece, pieces};
+use super::names::{plain, shown};
+use super::snowflake::Snowflake;
+use crate::domain::message::{Author, Role};
+
+/// The longest text of a message, in characters. Discord allows 4,000; names in place of ids make it longer.
+const MAX_CHARS: usize = 8_000;
+/// Replaces markup in [`IncomingMessage::own_words`]. It is not a word character, so that it does not become part of a name.
+const MARKUP_PLACEHOLDER: char = '\u{fffc}';
+/// A zero width space that breaks a mention such as `@everyone`. `outgoing` inserts it.
+pub(super) const MENTION_BREAKER: char = '\u{200b}';
+
+const IS_VOICE_MESSAGE: u64 = 1 << 13;
+const EPHEMERAL: u64 = 1 << 6;
+const LOADING: u64 = 1 << 7;
+
+/// A message as Discord sends it (documentation, "Messages Resource"). Embeds are left out: they repeat links, or come from bots.
+#[derive(Clone, Debug)]
+pub struct RawMessage<'a> {
+    pub id: Snowflake,
+    /// Its type: 0 is a plain message, 19 a reply; most others report events, such as a new member.
+    pub kind: u8,
+    pub flags: u64,
+    pub origin: Origin<'a>,
+    pub content: &'a str,
+    /// The users that it mentions, as Discord lists them. The author of the answered message may be among them.
+    pub mentions: Vec<User<'a>>,
+    pub attachments: Vec<Attachment<'a>>,
+    pub stickers: Vec<&'a str>,
+    pub poll: Option<Poll<'a>>,
+    /// The message that it forwards.
+    pub forward: Option<Forward<'a>>,
+    /// The message that it answers.
+    pub answers: Option<Answers<'a>>,
+}
+
+/// The sender of a message, as Discord reports it.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin<'a> {
+    /// The author. For a message of a webhook: the webhook, with the name that it used.
+    pub author: User<'a>,
+    pub webhook: Option<Snowflake>,
+    /// The application that owns the webhook, or that answered a command.
+    pub application: Option<Snowflake>,
+}
+
+/// A user, or a webhook as an author.
+#[derive(Clone, Copy, Debug)]
+pub struct User<'a> {
+    pub id: Snowflake,
+    /// The name that is unique on Discord. A webhook may use any name.
+    pub username: &'a str,
+    /// The display name for all guilds.
+    pub global_name: Option<&'a str>,
+    /// The nickname in this guild.
+    pub nick: Option<&'a str>,
+    pub bot: bool,
+    /// Whether it belongs to Discord itself.
+    pub system: bool,
+}
+
+/// The message that another one answers.
+#[derive(Clone, Copy, Debug)]
+pub struct Answers<'a> {
+    pub message: Snowflake,
+    /// Its sender; none if it was deleted, or Discord did not look it up.
+    pub origin: Option<Origin<'a>>,
+}
+
+/// The ids of our own bot.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnIds<'a> {
+    /// The id of the bot's user.
+    pub bot: Snowflake,
+    /// The id of the application. It owns the webhooks that it created.
+    pub application: Snowflake,
+    /// The ids of webhooks that are known to be ours.
+    pub webhooks: &'a BTreeSet<Snowflake>,
+}
+
+/// Looks up the names of users, roles and channels in a message's markup.
+pub trait NameLookup {
+    /// A user's name. It is called only for users that the message itself does not list.
+    fn person(&self, id: Snowflake) -> Option<String>;
+    fn role(&self, id: Snowflake) -> Option<String>;
+    /// The name of a channel or thread.
+    fn channel(&self, id: Snowflake) -> Option<String>;
+}
+
+/// Knows no names.
+impl NameLookup for () {
+    fn person(&self, _: Snowflake) -> Option<String> {
+        None
+    }
+
+    fn role(&self, _: Snowflake) -> Option<String> {
+        None
+    }
+
+    fn channel(&self, _: Snowflake) -> Option<String> {
+        None
+    }
+}
+
+/// The sender of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sender {
+    /// One of our companions, with the name that its webhook used. None: the bot itself.
+    Ours(Option<String>),
+    /// A person, another bot or another webhook.
+    Other(Author),
+    /// Discord itself.
+    System,
+}
+
+/// How a message is handled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Incoming {
+    /// A message from a person or another bot.
+    Message(IncomingMessage),
+    /// Our own message: it is on record as a statement already.
+    Ours(Option<String>),
+    /// It is ignored.
+    Ignored(IgnoreReason),
+}
+
+/// Why a message is ignored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IgnoreReason {
+    /// It reports an event: a new member, a pinned message, a new thread.
+    NotConversation,
+    /// A bot shows that it is thinking, or answers one person only.
+    NotPublic,
+    /// It has no readable content: it has only embeds, or Discord withholds it because the application lacks the Message Content intent.
+    Empty,
+}
+
+/// A message of a person or another bot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IncomingMessage {
+    /// Its id on Discord.
+    pub id: Snowflake,
+    /// Its author, with the id `discord:<user>`. A webhook that is not ours counts as a bot.
+    pub from: Author,
+    /// The text for models: markup is replaced by names; attachments are described in brackets. At most about 8,000 characters.
+    pub text: String,
+    /// The text that the author typed, for finding companions' names. It has no markup and no attachments: the name of a mentioned person,
+    /// an emoji, a file or a forwarded text must not address a companion.
+    pub own_words: String,
+    /// The ids of the users that it mentions, without roles, everyone and our bot.
+    pub mentions: Vec<Arc<str>>,
+    /// Whether it mentions our bot, which stands for no particular companion.
+    pub mentions_bot: bool,
+    /// The message that it answers.
+    pub answers: Option<Answered>,
+}
+
+/// The message that an inbound message answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// The message.
+    pub message: Snowflake,
+    /// Its sender; none if it is gone.
+    pub sender: Option<Sender>,
+}
+
+/// Classifies a message. Edited messages are classified in the same way.
+pub fn classify(raw: &RawMessage<'_>, own_ids: &OwnIds<'_>, names: &impl NameLookup) -> Incoming {
+    if raw.flags & (EPHEMERAL | LOADING) != 0 {
+        return Incoming::Ignored(IgnoreReason::NotPublic);
+    }
+    if !is_conversation(raw.kind) {
+        return Incoming::Ignored(IgnoreReason::NotConversation);
+    }
+    let from = match sender(&raw.origin, own_ids) {
+        Sender::Ours(name) => return Incoming::Ours(name),
+        Sender::System => return Incoming::Ignored(IgnoreReason::NotConversation),
+        Sender::Other(author) => author,
+    };
+    let Some((text, own_words)) = readable_text(raw, names) else { return Incoming::Ignored(IgnoreReason::Empty) };
+    let mut mentions: Vec<Arc<str>> =
+        raw.mentions.iter().filter(|user| user.id != own_ids.bot).map(|user| user.id.person().as_str().into()).collect();
+    mentions.sort();
+    mentions.dedup();
+    Incoming::Message(IncomingMessage {
+        id: raw.id,
+        from,
+        text,
+        own_words,
+        mentions,
+        mentions_bot: raw.mentions.iter().any(|user| user.id == own_ids.bot),
+        answers: raw.answers.as_ref().map(|answers| Answered {
+            message: answers.message,
+            sender: answers.origin.as_ref().map(|origin| sender(origin, own_ids)),
+        }),
+    })
+}
+
+/// The text of a message for models, and the text that its author typed. None: it has no readable content.
+pub fn readable_text(raw: &RawMessage<'_>, names: &impl NameLookup) -> Option<(String, String)> {
+    let reader = Reader { mentions: &raw.mentions, names };
+    let (text, own_words) = reader.read(raw.content.trim());
+    let mut lines = vec![text];
+    lines.extend(attached::lines(raw, |content| reader.read(content).0));
+    lines.retain(|line| !line.trim().is_empty());
+    (!lines.is_empty()).then(|| (cut(&lines.join("\n"), MAX_CHARS), cut(&own_words, MAX_CHARS)))
+}
+
+/// Whether messages of this type belong to the conversation: plain messages, replies, and answers of bots to commands.
+///
+/// The first message of a thread (21) repeats a message of its parent channel. The first message of a forum post is a plain one.
+pub const fn is_conversation(kind: u8) -> bool {
+    matches!(kind, 0 | 19 | 20 | 23)
+}
+
+/// The sender of a message.
+///
+/// The author of a webhook's message is not a user, whatever its name and picture. A webhook of our application is ours, even if it is not
+/// cached.
+pub fn sender(origin: &Origin<'_>, own_ids: &OwnIds<'_>) -> Sender {
+    let author = &origin.author;
+    if author.id == own_ids.bot {
+        return Sender::Ours(None);
+    }
+    if let Some(webhook) = origin.webhook
+        && (own_ids.webhooks.contains(&webhook) || origin.application == Some(own_ids.application))
+    {
+        return Sender::Ours(Some(author.username.to_owned()));
+    }
+    if author.system {
+        return Sender::System;
+    }
+    let role = if author.bot || origin.webhook.is_some() { Role::Bot } else { Role::Person };
+    Sender::Other(Author { id: author.id.person().as_str().into(), name: author.shown().into(), role })
+}
+
+impl User<'_> {
+    /// The name that people in this guild see, cleaned.
+    pub fn shown(&self) -> String {
+        shown([self.nick, self.global_name, Some(self.username)].into_iter().flatten(), self.id)
+    }
+}
+
+/// Replaces markup by names.
+struct Reader<'a, K> {
+    mentions: &'a [User<'a>],
+    names: &'a K,
+}
+
+impl<K: NameLookup> Reader<'_, K> {
+    /// The text for models, and the typed text.
+    fn read(&self, content: &str) -> (String, String) {
+        let mut text = String::with_capacity(content.len());
+        let mut own = String::with_capacity(content.len());
+        for piece in pieces(content) {
+            match piece {
+                Piece::Mark(raw, mark) => {
+                    text.push_str(&self.name_of(raw, &mark));
+                    own.push(MARKUP_PLACEHOLDER);
+                }
+                other => {
+                    text.push_str(other.text());
+                    own.push_str(other.text());
+                }
+            }
+        }
+        (without_mention_breakers(&text), without_mention_breakers(&own))
+    }
+
+    fn name_of(&self, raw: &str, mark: &Mark<'_>) -> String {
+        match mark {
+            Mark::User(id) => {
+                let listed = self.mentions.iter().find(|user| user.id == *id).map(User::shown);
+                format!("@{}", listed.or_else(|| self.names.person(*id).and_then(cleaned)).as_deref().unwrap_or("unknown-user"))
+            }
+            Mark::Role(id) => {
+                let name = self.names.role(*id).and_then(cleaned);
+                // The name of Discord's role for everyone includes its `@`.
+                format!("@{}", name.as_deref().map_or("unknown-role", |name| name.trim_start_matches('@')))
+            }
+            Mark::Channel(id) => format!("#{}", self.names.channel(*id).and_then(cleaned).as_deref().unwrap_or("unknown")),
+            Mark::Emoji { name, .. } => format!(":{name}:"),
+            Mark::Time { secs, style } => time(*secs, *style).unwrap_or_else(|| raw.to_owned()),
+            Mark::Command(name) => format!("/{name}"),
+            Mark::Page(page) => match page.split(':').next() {
+                Some("customize") => "[Channels & Roles]".to_owned(),
+                Some("browse") => "[Browse Channels]".to_owned(),
+                Some("guide") => "[Server Guide]".to_owned(),
+                Some("linked-roles") => "[Linked Roles]".to_owned(),
+                _ => raw.to_owned(),
+            },
+        }
+    }
+}
+
+/// A cleaned name, if anything visible is left of it.
+fn cleaned(name: String) -> Option<String> {
+    Some(plain(&name)).filter(|name| !name.is_empty())
+}
+
+/// A time in UTC, with the precision of its style; none if it is outside the calendar.
+fn time(secs: i64, style: char) -> Option<String> {
+    let at = Timestamp::from_second(secs).ok()?;
+    let format = match style {
+        't' => "%H:%M UTC",
+        'T' => "%H:%M:%S UTC",
+        'd' | 'D' => "%Y-%m-%d",
+        _ => "%Y-%m-%d %H:%M UTC",
+    };
+    Some(at.strftime(format).to_string())
+}
+
+/// Removes the characters that `outgoing` inserts to break mentions.
+fn without_mention_breakers(text: &str) -> String {
+    text.replace(&format!("@{MENTION_BREAKER}"), "@").replace(&format!("<{MENTION_BREAKER}"), "<")
+}
+
+/// A text cut to a length, with a sign that it was cut.
+fn cut(text: &str, most_chars: usize) -> String {
+    match text.char_indices().nth(most_chars) {
+        Some((end, _)) => format!("{} […]", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,299 @@
+//! `tertulia history backup|restore|verify|compact`: copies of the store, and checks for damage.
+
+use std::path::{Path, PathBuf};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::progress;
+use crate::adapters::store::audit::Report;
+use crate::adapters::store::backup::{self, Copied, CopyError};
+use crate::adapters::store::sled::{self, SledStore};
+use crate::adapters::store::target;
+use crate::adapters::system::SystemClock;
+use crate::cli::access::{self, Access};
+use crate::cli::client::{Client, block_on};
+use crate::cli::command_io::{print_json, report};
+use crate::cli::failure::Failure;
+use crate::cli::visible;
+use crate::journal::erased;
+use crate::journal::inspection::Inspection;
+use crate::journal::salvaged::Salvaged;
+use crate::ports::backend::stamp::rfc3339;
+use crate::ports::clock::Clock as _;
+use crate::ports::store::maintenance::is_backup_name;
+use crate::server::holds_a_store;
+use crate::server::offline::open_options;
+use crate::settings::Loaded;
+
+/// What to do about a damaged store.
+const REMEDY: &str = "Restore a backup with `tertulia history restore`, or copy the folder and save the readable part with \
+    `tertulia history compact --accept-loss`.";
+
+/// What to do about records that are intact, but cannot be parsed.
+const UNREADABLE_REMEDY: &str = "For records that are intact but cannot be parsed: restore an earlier backup with `tertulia history restore`. \
+    `tertulia serve --accept-loss`, once, rebuilds what follows from other records: names and numbers of channels, their last events, the next \
+    channel number, who said what, and the ids of messages that still have their words. Any other such record stays as it is. A room that needs it \
+    is suspended (GET /api/quarantine) and can be deleted (DELETE /api/rooms/ROOM); other rooms continue. But a room whose number, last event or \
+    mark of deletion is unreadable accepts no messages and cannot be deleted. An unreadable list of rooms, membership or next channel number keeps \
+    the server from starting. If the format is newer than this version, start the version that wrote it.";
+
+/// What to do about a backup with such records.
+const UNREADABLE_IN_A_BACKUP: &str = "The records that are intact but cannot be parsed were the same in the store when this backup was taken, and a \
+    new backup would contain them too. `tertulia history restore` restores them as they are; prefer an earlier backup.";
+
+/// Copies the whole store into one new file.
+pub(super) fn backup(loaded: &Loaded, server: Option<&str>, to: &Path, json: bool) -> Result<(), Failure> {
+    let copied = match access::find(loaded, server)? {
+        Access::Server(client) => {
+            let to = if client.is_named { on_its_machine(to)? } else { file_in(to)? };
+            block_on(copy_by_server(&client, &to))?
+        }
+        Access::Store => {
+            let data = &loaded.settings.storage.path;
+            access::require_store(data)?;
+            let to = file_in(to)?;
+            let bar = progress("copying");
+            let copied = SledStore::open(data, &open_options())?.backup(&to, |records| bar.set_position(records));
+            bar.finish_and_clear();
+            let copied = copied?;
+            json!({ "to": to, "entries": copied.records, "bytes": copied.bytes_after })
+        }
+    };
+    let sentence = format!("{}: {} records", visible::line(copied["to"].as_str().unwrap_or_default()), copied["entries"]);
+    report(json, &copied, &sentence)
+}
+
+/// Creates a store from a backup.
+pub(super) fn restore(loaded: &Loaded, from: &Path, json: bool) -> Result<(), Failure> {
+    let data = &loaded.settings.storage.path;
+    access::require_offline(data, "restore")?;
+    require_backup(from, "restore")?;
+    let bar = progress("restoring");
+    let restored = sled::restore(from, data, &open_options(), Inspection, |records| bar.set_position(records));
+    bar.finish_and_clear();
+    let (copied, read) = restored?;
+    if !read.is_sound() {
+        let from = visible::path(from);
+        let warning = format!("{from} is damaged, and is restored as it is: {}\n{UNREADABLE_REMEDY}", found(&read));
+        eprintln!("tertulia: {}", visible::paragraph(&warning));
+    }
+    let object = json!({ "problem_count": read.problem_count, "problems": problems(&read) });
+    report_copy(json, data, &copied, object)
+}
+
+/// Frees disk space. If a loss is accepted, copies only what is readable.
+pub(super) fn compact(loaded: &Loaded, accept_loss: bool, json: bool) -> Result<(), Failure> {
+    let data = &loaded.settings.storage.path;
+    access::require_offline(data, "compact")?;
+    access::require_store(data)?;
+    let bar = progress("compacting");
+    let copied = if accept_loss {
+        sled::salvage(data, &open_options(), &mut Salvaged::default(), |records| bar.set_position(records))
+    } else {
+        sled::compact(data, &open_options(), erased::is_mark, |records| bar.set_position(records))
+    };
+    bar.finish_and_clear();
+    report_copy(json, data, &copied?, json!({}))
+}
+
+/// Reads the whole store, or a whole backup, and reports damage.
+pub(super) fn verify(loaded: &Loaded, backup: Option<&Path>, json: bool) -> Result<(), Failure> {
+    if let Some(backup) = backup {
+        require_backup(backup, "verify")?;
+        let what = visible::path(backup);
+        return match read_backup(backup) {
+            Ok(read) => report_findings(json, &what, &read, "Take a new backup.", UNREADABLE_IN_A_BACKUP),
+            // The readable part says nothing about the rest.
+            Err(CopyError::Unusable { detail, .. }) => report_unusable(json, &what, &detail),
+            Err(error) => Err(error.into()),
+        };
+    }
+    let data = &loaded.settings.storage.path;
+    let read = match access::find(loaded, None)? {
+        Access::Server(client) => verify_running(&client, data, json)?,
+        Access::Store => {
+            access::require_store(data)?;
+            let store = SledStore::open(data, &open_options()).or_else(|error| {
+                if error.is_damage() {
+                    report_damage(json, &error.to_string())?;
+                }
+                Err(Failure::from(error))
+            })?;
+            let bar = progress("reading");
+            let read = store.verify(Inspection, |records| bar.set_position(records));
+            bar.finish_and_clear();
+            read.map_err(|error| Failure::Store(error.to_string()))?
+        }
+    };
+    report_findings(json, &visible::path(data), &read, REMEDY, UNREADABLE_REMEDY)
+}
+
+/// Verifies a copy that the running server makes, because the server has the store locked. The copy contains every record.
+fn verify_running(client: &Client, data: &Path, json: bool) -> Result<Report, Failure> {
+    let process = std::process::id();
+    block_on(request_copy(client, &json!({ "verified_by": process }))).or_else(|failure| match failure {
+        // The store is damaged, and a copy ends at the first unreadable place.
+        Failure::Store(detail) => {
+            let detail = format!(
+                "{detail}; stop the server, and `tertulia history verify` also reads what comes after it, if the store can be opened"
+            );
+            report_damage(json, &detail)?;
+            Err(Failure::Store(detail))
+        }
+        failure => Err(failure),
+    })?;
+    let copy = absolute(&target::for_process(data, process))?;
+    let read = read_backup(&copy);
+    std::fs::remove_file(&copy).map_err(|error| Failure::Failed(format!("{}: {error}; delete it", copy.display())))?;
+    Ok(read?)
+}
+
+/// Fails unless the backup is an existing file.
+fn require_backup(named: &Path, command: &str) -> Result<(), Failure> {
+    let shown = named.display();
+    if named.is_dir() {
+        let remedy = match command {
+            "verify" if holds_a_store(named) => format!(
+                "it is a data folder; `tertulia history verify` without BACKUP reads the store at storage.path; set TERTULIA__STORAGE__PATH={shown} \
+                 to read this one"
+            ),
+            _ => "name one of the backups in it, a file that ends in .backup".to_owned(),
+        };
+        return Err(Failure::Usage(format!("{shown} is a folder, and a backup is a file: {remedy}")));
+    }
+    match named.try_exists() {
+        Ok(false) => Err(Failure::Failed(format!("there is no backup {shown}: name a file that `tertulia history backup` made"))),
+        Ok(true) => Ok(()),
+        Err(error) => Err(Failure::Failed(format!("{shown} cannot be read: {error}"))),
+    }
+}
+
+fn read_backup(backup: &Path) -> Result<Report, CopyError> {
+    let bar = progress("reading");
+    let read = backup::verify(backup, Inspection, |records| bar.set_position(records));
+    bar.finish_and_clear();
+    read
+}
+
+async fn copy_by_server(client: &Client, to: &Path) -> Result<Value, Failure> {
+    let to = to.to_str().ok_or_else(|| Failure::Usage(format!("{} is not UTF-8 text: use another name", to.display())))?;
+    request_copy(client, &json!({ "to": to })).await
+}
+
+async fn request_copy(client: &Client, request: &Value) -> Result<Value, Failure> {
+    let bar = progress("the server copies");
+    bar.enable_steady_tick(std::time::Duration::from_millis(200));
+    let copied = client.object(client.request(Method::POST, "/api/backup", &[]).json(request)).await;
+    bar.finish_and_clear();
+    copied.map_err(|failure| match failure {
+        // The user gave no field `to`, and the message names the path anyway.
+        Failure::Usage(detail) => Failure::Usage(detail.strip_prefix("to: ").unwrap_or(&detail).to_owned()),
+        failure => failure,
+    })
+}
+
+/// The absolute path of the backup: the file itself, or in a folder a new file named after the current time.
+fn file_in(to: &Path) -> Result<PathBuf, Failure> {
+    let to = absolute(to)?;
+    if to.is_dir() {
+        let time: String =
+            rfc3339(SystemClock.now()).chars().take_while(|c| *c != '.').filter(|c| !matches!(c, '-' | ':')).collect();
+        let suffixes = std::iter::once(String::new()).chain((2..).map(|number| format!("-{number}")));
+        let mut files = suffixes.map(|suffix| to.join(format!("tertulia-{time}Z{suffix}.backup")));
+        return files.find(|file| !file.exists()).ok_or_else(|| Failure::Failed(format!("{} is full of backups", to.display())));
+    }
+    if !is_backup_name(&to) {
+        let to = to.display();
+        return Err(Failure::Usage(format!(
+            "there is no folder {to}: create it first, or name a new file whose name ends in .backup"
+        )));
+    }
+    match to.parent() {
+        Some(folder) if folder.exists() && !folder.is_dir() => {
+            Err(Failure::Failed(format!("{} is not a folder: name another", folder.display())))
+        }
+        Some(folder) if !folder.is_dir() => {
+            Err(Failure::Failed(format!("there is no folder {}: create it first", folder.display())))
+        }
+        _ => Ok(to),
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path).map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))
+}
+
+fn on_its_machine(to: &Path) -> Result<PathBuf, Failure> {
+    if to.is_absolute() {
+        return Ok(to.to_path_buf());
+    }
+    let to = to.display();
+    Err(Failure::Usage(format!("{to}: with --server, give the absolute path of a new file on the server's machine")))
+}
+
+/// Reports a copy. The fields that every copy has are added to `object`.
+fn report_copy(json: bool, data: &Path, copied: &Copied, mut object: Value) -> Result<(), Failure> {
+    let Copied { records, bytes_before, bytes_after, holes } = *copied;
+    object["folder"] = json!(data);
+    for (name, value) in [("entries", records), ("bytes_before", bytes_before), ("bytes", bytes_after), ("left_out", holes)] {
+        object[name] = value.into();
+    }
+    let left_out = match holes {
+        0 => String::new(),
+        1 => "; 1 place could not be read and was left out".to_owned(),
+        _ => format!("; {holes} places could not be read and were left out"),
+    };
+    let sentence =
+        format!("{}: {records} records, {bytes_before} bytes before, {bytes_after} now{left_out}", visible::path(data));
+    report(json, &object, &sentence)
+}
+
+/// Reports a file that is not a backup, or is too damaged to rely on.
+fn report_unusable(json: bool, what: &str, detail: &str) -> Result<(), Failure> {
+    report_damage(json, detail)?;
+    Err(Failure::Failed(format!("{what} is not a backup that can be used: {detail}")))
+}
+
+/// Reports damage that kept the rest from being read.
+fn report_damage(json: bool, detail: &str) -> Result<(), Failure> {
+    if json { print_json(&json!({ "sound": false, "problem_count": 1, "problems": [detail] })) } else { Ok(()) }
+}
+
+/// The problems, one line each. They contain names of guilds and channels, which are escaped.
+fn problems(read: &Report) -> Vec<String> {
+    read.problems.iter().map(|problem| visible::line(&problem.to_string())).collect()
+}
+
+/// The number of problems, and the problems on the lines below.
+fn found(read: &Report) -> String {
+    let (count, listed) = (read.problem_count, read.problems.len() as u64);
+    let which = if count > listed { format!(", the first {listed} of them") } else { String::new() };
+    let found = if count == 1 { "1 problem was".to_owned() } else { format!("{count} problems were") };
+    format!("{found} found{which}:\n  {}", problems(read).join("\n  "))
+}
+
+fn report_findings(json: bool, what: &str, read: &Report, remedy: &str, unreadable_remedy: &str) -> Result<(), Failure> {
+    let object = json!({
+        "sound": read.is_sound(),
+        "entries": read.records,
+        "bytes": read.bytes,
+        "events": read.events,
+        "channels": read.channels,
+        "problem_count": read.problem_count,
+        "problems": problems(read),
+    });
+    let counted = |count: u64, noun: &str| if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") };
+    let [events, channels, records] =
+        [(read.events, "event"), (read.channels, "channel"), (read.records, "record")].map(|(count, noun)| counted(count, noun));
+    let counts = format!("{events} of {channels} in {records}");
+    let sentence = if read.is_sound() { format!("{what} is sound: {counts}") } else { format!("{what}: {counts}") };
+    report(json, &object, &sentence)?;
+    if read.is_sound() {
+        return Ok(());
+    }
+    let has_other_problems = read.problem_count > read.illegible;
+    let remedies = [(has_other_problems, remedy), (read.illegible > 0, unreadable_remedy)];
+    let remedies: Vec<_> = remedies.into_iter().filter_map(|(applies, remedy)| applies.then_some(remedy)).collect();
+    Err(Failure::Failed(format!("{what} is damaged, {}\n{}", found(read), remedies.join("\n"))))
+}

@@ -1,0 +1,287 @@
+//! Applies inbound events to a conversation: messages, statements, deletions, and companions that join, leave or are paused.
+
+use super::super::audience::Audience;
+use super::super::gate::{Check, Waiting};
+use super::super::message::{Message, Modality, Role};
+use super::super::window::Entry;
+use super::apply::{arm_lull, cancel_lull};
+use super::ending::reopening_cause;
+use super::*;
+
+impl Conversation {
+    /// The time when a message was said: `said_at` if it was accepted much later, else now.
+    pub(super) fn when_said(&self, said_at: Option<Moment>) -> Moment {
+        said_at.unwrap_or(self.clock).min(self.clock)
+    }
+
+    /// Applies a message. If it is a statement, it may fulfil a reply.
+    pub(super) fn apply_said(&mut self, mut entry: Entry, reply: Option<Ticket>, world: &World<'_>, notes: &mut Vec<Output>) {
+        let (seq, said_at, message) = (entry.seq, entry.at, &entry.message);
+        #[cfg(test)]
+        poison::check_applied(message);
+        let now = self.clock;
+        let is_statement = message.from.role == Role::Companion;
+        let begins_episode = self.begins_episode(now, world.rules);
+        for companion in self.gates.companions_where(|gate| gate.stage != Stage::None) {
+            let gate = &self.gates[&companion];
+            if let Some(cause) = reopening_cause(&companion, gate, message, begins_episode, world.rules) {
+                let from = gate.stage;
+                self.apply_stage(&companion, Stage::None, notes);
+                self.opened_again.insert(companion, (from, cause));
+            }
+        }
+        if begins_episode {
+            self.tally.turns = 0;
+            self.tally.detections = 0;
+        }
+        let began_at = self.episode.filter(|_| !begins_episode).map_or(now, |episode| episode.began_at);
+        self.episode = Some(Episode { began_at, last_at: now });
+        if message.from.role == Role::Person {
+            self.tally.streak = 0;
+            self.tally.detections = 0;
+            self.tally.newest_human = seq;
+        }
+        let is_refused = self.refused.take() == Some(seq);
+        let mut declined_by = Vec::new();
+        let answers = is_statement.then(|| Box::new(self.apply_statement(seq, message, reply)));
+        for (companion, gate) in self.gates.iter_mut().filter(|(companion, _)| !message.is_by(companion)) {
+            if gate.is_closed() && message.from.role == Role::Person {
+                gate.heard_closed += 1;
+            }
+            if gate.is_silent() || is_too_late(now, said_at, message.address.includes(companion), &world.rules) {
+                continue;
+            }
+            if is_refused && message.address.includes(companion) {
+                declined_by.push(companion.clone());
+                continue;
+            }
+            cancel_lull(companion, gate, notes);
+            let Some(policy) = world.policies.get(companion) else { continue };
+            if is_statement {
+                let check = Check::Unsettled;
+                gate.fire(Waiting { trigger: Trigger::Turn, message: seq, check, urgent: false });
+            } else {
+                pass_rows(companion, gate, seq, message, now, policy, notes);
+            }
+        }
+        entry.answers = answers;
+        entry.declined_by = declined_by.clone().into();
+        self.push(entry, world);
+        self.settle_declined(&declined_by, seq);
+    }
+
+    /// Moves the cursor past a declined message, for companions that have nothing else unsettled.
+    fn settle_declined(&mut self, companions: &[CompanionId], declined: Seq) {
+        for companion in companions {
+            if let Some(gate) = self.gates.get_mut(companion)
+                && self.window.buffer(companion, gate.cursor).next().is_none()
+            {
+                gate.settle(declined);
+            }
+        }
+    }
+
+    /// Adds a message to the window. Before the window grows beyond the size of a buffer, it drops declined messages, unless another companion must
+    /// still settle them or a reply in progress answers them.
+    fn push(&mut self, entry: Entry, world: &World<'_>) {
+        if self.window.len() >= world.rules.gate.max_buffer {
+            let Self { window, gates, floor, .. } = self;
+            let is_answered = |seq| floor.as_ref().is_some_and(|floor| floor.messages.contains(&seq));
+            let is_unsettled = |entry: &Entry| {
+                gates.iter().any(|(companion, gate)| entry.seq > gate.cursor && entry.concerns_gate_of(companion))
+            };
+            window.drop_declined(|entry| is_unsettled(entry) || is_answered(entry.seq));
+        }
+        self.window.push(entry);
+    }
+
+    /// After a restart, an address over the budget may be found after it has fired its triggers. Then an earlier address takes its place, if one is
+    /// waiting.
+    pub(super) fn apply_late_refusal(&mut self, refused: Seq) {
+        let Some(message) = self.window.get(refused).map(|entry| entry.message.clone()) else { return };
+        let declined_by = self.gates.companions_where(|gate| refused > gate.cursor && !gate.is_silent());
+        let declined_by: Vec<_> = declined_by.into_iter().filter(|companion| message.address.includes(companion)).collect();
+        self.window.decline(refused, declined_by.clone());
+        for companion in &declined_by {
+            let Some(gate) = self.gates.get_mut(companion) else { continue };
+            if gate.waiting.take_if(|waiting| waiting.message == refused).is_none() {
+                continue;
+            }
+            let asked_upto = gate.evaluation.map(|evaluation| evaluation.upto).max(gate.wish.as_ref().map(|wish| wish.upto));
+            let is_address = |entry: &&Entry| {
+                entry.message.from.role != Role::Companion
+                    && entry.message.address.includes(companion)
+                    && asked_upto.is_none_or(|upto| entry.seq > upto)
+            };
+            gate.waiting = self.window.buffer(companion, gate.cursor).rev().find(is_address).map(|entry| Waiting {
+                trigger: Trigger::DirectAddress,
+                message: entry.seq,
+                check: Check::Unsettled,
+                urgent: entry.message.from.role == Role::Person,
+            });
+        }
+        self.settle_declined(&declined_by, refused);
+    }
+
+    /// A statement was posted. Returns its audience, from the messages that it answers.
+    fn apply_statement(&mut self, seq: Seq, message: &Message, reply: Option<Ticket>) -> Audience {
+        let companion = CompanionId::from(&*message.from.id);
+        let floor = self.floor.take_if(|floor| Some(floor.ticket) == reply);
+        let snapshot = floor.iter().flat_map(|floor| &floor.messages).filter_map(|seq| self.window.get(*seq));
+        let answers = Audience::of_answer(snapshot);
+        let selection = floor.map(|floor| floor.selection).unwrap_or_default();
+        if selection.selected_at >= self.tally.newest_human {
+            self.tally.streak += 1;
+        }
+        self.tally.turns += 1;
+        self.spoke.insert(companion.clone(), seq);
+        let judgement = if selection.asked_for_turn { Judgement::Due } else { Judgement::NotNeeded };
+        let Selection { opened, turn, .. } = selection;
+        self.spoken = Some(PostedStatement { companion, message: seq, opened, judgement, turn, is_spoilt: false });
+        answers
+    }
+
+    pub(super) fn apply_deleted(&mut self, deleted: &[Seq], notes: &mut Vec<Output>) {
+        // Messages that were deleted before have no further effect.
+        let present: Vec<_> = deleted.iter().copied().filter(|seq| self.window.get(*seq).is_some()).collect();
+        self.window.delete(deleted);
+        self.cancel_replies_to_deleted(deleted, &present, notes);
+        // A summary that may contain a deleted message is removed.
+        if deleted.iter().any(|seq| *seq <= self.summary.upto) {
+            self.summary.text = None;
+        }
+        self.summary.is_spoilt |= self.summary.is_being_written;
+        // Reasons given earlier are removed, too, and the answers of questions in flight will be.
+        for companion in self.gates.keys().cloned().collect::<Vec<_>>() {
+            self.forget_reason(&companion);
+        }
+        for gate in self.gates.values_mut() {
+            gate.waiting = gate.waiting.filter(|waiting| !deleted.contains(&waiting.message));
+            if let Some(evaluation) = &mut gate.evaluation {
+                evaluation.is_spoilt |= deleted.iter().any(|seq| *seq <= evaluation.upto);
+            }
+        }
+        if let Some(spoken) = &mut self.spoken {
+            spoken.is_spoilt |= deleted.iter().any(|seq| *seq <= spoken.message);
+        }
+    }
+
+    /// Cancels wishes, turns and replies whose messages are all deleted. A question in flight continues with what it has read. If its YES leaves
+    /// nothing to answer, no statement follows (docs/design/gate.md G-24), and its turn continues to its end, even if more messages are deleted.
+    /// `present` are the deleted messages that were in the window. A reply may answer messages that have left the window.
+    fn cancel_replies_to_deleted(&mut self, deleted: &[Seq], present: &[Seq], notes: &mut Vec<Output>) {
+        let Self { window, gates, turn, .. } = self;
+        let has_only_deleted = |companion: &CompanionId, cursor: Seq, upto: Seq| {
+            present.iter().any(|seq| *seq > cursor && *seq <= upto)
+                && window.buffer(companion, cursor).next().is_none_or(|first| first.seq > upto)
+        };
+        let mut dropped = Vec::new();
+        for (companion, gate) in gates.iter_mut() {
+            let cursor = gate.cursor;
+            let wish = gate.wish.take_if(|wish| has_only_deleted(companion, cursor, wish.upto));
+            let turn = turn.take_if(|turn| {
+                turn.candidate.companion == *companion && has_only_deleted(companion, cursor, turn.selection.opened)
+            });
+            if wish.is_some() || turn.is_some() {
+                dropped.push((companion.clone(), None));
+            }
+        }
+        self.submit_listening_for(dropped.iter().map(|(companion, _)| companion));
+        let floor = self.floor.take_if(|floor| {
+            let before = floor.messages.len();
+            floor.messages.retain(|seq| !deleted.contains(seq));
+            floor.messages.is_empty() && before > 0
+        });
+        dropped.extend(floor.map(|floor| (floor.companion, Some(floor.ticket))));
+        for (companion, ticket) in dropped {
+            notes.push(Output::Dropped { companion, ticket });
+            notes.extend(ticket.map(|ticket| Output::Cancel { ticket }));
+        }
+    }
+
+    /// Submits listening States for companions that neither vote nor wish to speak any more.
+    fn submit_listening_for<'a>(&mut self, companions: impl Iterator<Item = &'a CompanionId>) {
+        for companion in companions {
+            let state = self.listening_state(companion);
+            if let (Some(round), Some(state)) = (&mut self.round, state) {
+                round.overrule(state);
+            }
+        }
+    }
+
+    pub(super) fn apply_paused(&mut self, target: Option<&CompanionId>, paused: bool, notes: &mut Vec<Output>) {
+        for (companion, gate) in self.gates.iter_mut() {
+            if target.is_some_and(|target| target != companion) {
+                continue;
+            }
+            gate.paused = paused;
+            if paused {
+                cancel_lull(companion, gate, notes);
+                if let Some(evaluation) = gate.evaluation.take() {
+                    notes.push(Output::Cancel { ticket: evaluation.ticket });
+                }
+                gate.wish = None;
+                gate.waiting = None;
+                gate.back_off = None;
+            }
+        }
+        // A paused companion neither votes nor takes its turn.
+        let silenced: Vec<_> = self.gates.iter().filter(|(_, gate)| gate.paused).map(|(id, _)| id.clone()).collect();
+        self.submit_listening_for(silenced.iter());
+        self.turn.take_if(|turn| silenced.contains(&turn.candidate.companion));
+    }
+
+    /// Cancels the timers, questions and replies of one companion, or of all, when it leaves or the channel is cleared.
+    pub(super) fn cancel_activity(&mut self, target: Option<&CompanionId>, notes: &mut Vec<Output>) {
+        let is_target = |companion: &CompanionId| target.is_none_or(|target| target == companion);
+        for (companion, gate) in self.gates.iter_mut().filter(|(companion, _)| is_target(companion)) {
+            cancel_lull(companion, gate, notes);
+            if let Some(evaluation) = gate.evaluation.take() {
+                notes.push(Output::Cancel { ticket: evaluation.ticket });
+            }
+        }
+        if let Some(floor) = self.floor.take_if(|floor| is_target(&floor.companion)) {
+            notes.push(Output::Cancel { ticket: floor.ticket });
+        }
+        self.turn.take_if(|turn| is_target(&turn.candidate.companion));
+        if target.is_none() {
+            if let Some(PostedStatement { judgement: Judgement::Asked(ticket), .. }) = self.spoken.take() {
+                notes.push(Output::Cancel { ticket });
+            }
+            self.round = None;
+            self.tally = Tally { newest_human: self.tally.newest_human, ..Tally::default() };
+        }
+    }
+}
+
+/// Whether a message is too old to be answered. It passes no row, counts nothing, and settles as soon as it is handled.
+pub(super) fn is_too_late(now: Moment, said_at: Moment, is_address: bool, rules: &Rules<'_>) -> bool {
+    let age = now.since(said_at);
+    // Nearly all messages arrive at once.
+    !age.is_zero() && age > rules.gate.stale_after() && !(is_address && age < rules.gate.stale_address_after())
+}
+
+/// A message by a person passes the rows of the table in docs/design/gate.md G-4. The first row that applies counts.
+fn pass_rows(
+    companion: &CompanionId,
+    gate: &mut Gate,
+    seq: Seq,
+    message: &Message,
+    now: Moment,
+    policy: &InterjectionPolicy,
+    notes: &mut Vec<Output>,
+) {
+    gate.message_counter += 1;
+    let is_voice = message.modality == Modality::Voice;
+    let fired = |trigger, check, urgent| Waiting { trigger, message: seq, check, urgent };
+    if message.address.includes(companion) {
+        gate.fire(fired(Trigger::DirectAddress, Check::Unsettled, message.from.role == Role::Person));
+    } else if gate.is_interjection_due() {
+        gate.fire(fired(Trigger::Interjection, Check::Counter, false));
+    } else if is_voice && message.lull_endpoint {
+        gate.fire(fired(Trigger::Lull, Check::Unsettled, false));
+    } else {
+        let timeout = if is_voice { policy.voice_lull_timeout } else { policy.text_lull_timeout };
+        arm_lull(companion, gate, now + timeout, notes);
+    }
+}

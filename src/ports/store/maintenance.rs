@@ -1,0 +1,140 @@
+//! Maintenance of a store: backups while it runs, its size on disk, and whether its records can be read.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::Value;
+use super::key::{ChannelNo, Key};
+
+/// Whether a new backup may have this name. Scripts that delete old backups recognise them by the extension `.backup`.
+pub fn is_backup_name(name: &Path) -> bool {
+    // A name that ends in a slash is a directory, though `Path` ignores the slash elsewhere.
+    name.extension().is_some_and(|extension| extension == "backup") && !name.as_os_str().as_encoded_bytes().ends_with(b"/")
+}
+
+/// Backups and size of a store.
+#[async_trait]
+pub trait StoreMaintenance: Send + Sync + 'static {
+    /// Writes everything committed before now into one new file, while the store keeps working. Returns how many records the file holds.
+    ///
+    /// # Errors
+    /// [`MaintenanceError`]. The target then does not exist, or is unchanged.
+    async fn backup(self: Arc<Self>, to: &Path) -> Result<u64, MaintenanceError>;
+
+    /// Does the same into a file that the store names, in its own directory, for a process that reads the file and deletes it. Returns the
+    /// file's absolute path, too.
+    ///
+    /// # Errors
+    /// [`MaintenanceError`]. The file then does not exist, or is unchanged.
+    async fn copy_for(self: Arc<Self>, process: u32) -> Result<(PathBuf, u64), MaintenanceError>;
+
+    /// The bytes that the store uses on disk; 0 for a store in memory.
+    ///
+    /// # Errors
+    /// The error that the file system reports.
+    async fn disk_bytes(self: Arc<Self>) -> Result<u64, MaintenanceError>;
+}
+
+/// Reconstructs records that are lost from the ones that are left.
+pub trait Reconstruct {
+    /// Reads a record. This must be called for every record before any other method.
+    fn observe(&mut self, key: &Key, value: &[u8]);
+
+    /// The records that must exist, given all that were observed.
+    fn missing_records(&self) -> Vec<(Key, Value)>;
+
+    /// The counters that do not exist, or are lower than the observed records require, with the values that they must get.
+    fn outdated_counters(&self) -> Vec<(Key, Value)>;
+
+    /// The index records that must exist because of this record.
+    fn derived_records(&self, key: &Key, value: &[u8]) -> Vec<(Key, Value)>;
+
+    /// Whether a reconstructed record replaces the one that is stored under its key.
+    fn should_replace(&self, key: &Key, value: &[u8], stored: &[u8]) -> bool;
+}
+
+/// Reconstructs nothing.
+impl Reconstruct for () {
+    fn observe(&mut self, _: &Key, _: &[u8]) {}
+
+    fn missing_records(&self) -> Vec<(Key, Value)> {
+        Vec::new()
+    }
+
+    fn outdated_counters(&self) -> Vec<(Key, Value)> {
+        Vec::new()
+    }
+
+    fn derived_records(&self, _: &Key, _: &[u8]) -> Vec<(Key, Value)> {
+        Vec::new()
+    }
+
+    fn should_replace(&self, _: &Key, _: &[u8], _: &[u8]) -> bool {
+        false
+    }
+}
+
+/// Checks records by decoding them.
+pub trait Inspect {
+    /// What is wrong with a record, if it cannot be decoded as its key requires.
+    fn fault(&self, key: &Key, value: &[u8]) -> Option<Fault>;
+
+    /// If a record holds a channel's name: the number of the channel in its ward, and the name.
+    fn named(&self, key: &Key, value: &[u8]) -> Option<(ChannelNo, String)>;
+}
+
+/// A record that is complete, but cannot be decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What the record is: `event 12`.
+    pub what: String,
+    /// The channel that it belongs to, if any.
+    pub channel: Option<ChannelNo>,
+    /// What is wrong with it, without any of its content.
+    pub detail: String,
+}
+
+/// Checks nothing.
+impl Inspect for () {
+    fn fault(&self, _: &Key, _: &[u8]) -> Option<Fault> {
+        None
+    }
+
+    fn named(&self, _: &Key, _: &[u8]) -> Option<(ChannelNo, String)> {
+        None
+    }
+}
+
+/// Why a store could not be copied or measured.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MaintenanceError {
+    /// The target exists already: name another.
+    #[error("{0}")]
+    Exists(String),
+    /// The target cannot be written: name another, or make it writable.
+    #[error("{0}")]
+    Target(String),
+    /// Stored data cannot be read.
+    #[error("{0}")]
+    Damaged(String),
+    /// Another failure.
+    #[error("{0}")]
+    Failed(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backups_are_recognised_by_their_extension() {
+        let is_backup = |name: &str| is_backup_name(Path::new(name));
+
+        assert!(["/backups/monday.backup", "monday.backup", "/a.b/c.d.backup"].iter().all(|name| is_backup(name)));
+        let others =
+            ["/backups/monday", "/backups/monday.zip", "monday.backup/", "monday.backup.part", "/backups/.backup", "backup", ""];
+        assert!(!others.iter().any(|name| is_backup(name)));
+    }
+}

@@ -1,0 +1,211 @@
+//! The events that a replay prints.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use crate::domain::closing::{Cause, Stage};
+use crate::domain::decision::{Decision, Reason};
+use crate::domain::id::{CompanionId, Seq};
+use crate::domain::moment::Moment;
+use crate::domain::text::is_invisible;
+use crate::domain::trigger::Trigger;
+use crate::domain::vote::{Stance, State};
+
+/// An event of a replay, with its time and channel.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReplayEvent {
+    /// The content of the event.
+    #[serde(flatten)]
+    pub kind: ReplayEventKind,
+    /// The time. It is serialised in seconds.
+    #[serde(serialize_with = "secs")]
+    pub at: Moment,
+    /// The channel's name in the script.
+    pub channel: String,
+}
+
+/// The content of an event of a replay.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum ReplayEventKind {
+    /// A message was sent, or a statement was posted.
+    Message { seq: Seq, from: String, text: String },
+    /// A companion was asked whether it wants to speak.
+    Evaluate {
+        companion: CompanionId,
+        trigger: Trigger,
+        message_count: u64,
+        check_count: u64,
+        threshold: Option<u64>,
+        buffer: Vec<String>,
+    },
+    /// It was decided whether a companion speaks.
+    Decision { companion: CompanionId, trigger: Trigger, decision: Decision, reason: Reason },
+    /// A question got no answer.
+    Error { companion: CompanionId, trigger: Trigger },
+    /// Messages settled without an answer.
+    Silence { companion: CompanionId, trigger: Trigger, messages: Vec<String> },
+    /// A round was closed.
+    Round { message_id: Seq, states: Vec<State>, selected: Option<CompanionId> },
+    /// The closing stage of a companion changed.
+    Closing { companion: CompanionId, from: Stage, to: Stage, cause: Cause },
+    /// A companion got the floor.
+    Respond { companion: CompanionId, trigger: Trigger, messages: Vec<String> },
+    /// A companion made a statement. Its `message` follows.
+    Statement { companion: CompanionId, text: String },
+    /// A reply failed.
+    Failed { companion: CompanionId, trigger: Trigger },
+    /// A lull timer was armed.
+    LullArmed {
+        companion: CompanionId,
+        #[serde(serialize_with = "secs")]
+        lull_at: Moment,
+    },
+    /// A lull timer was cancelled.
+    LullCancelled { companion: CompanionId },
+    /// The state of a gate at the end.
+    State {
+        companion: CompanionId,
+        buffer: Vec<String>,
+        message_count: u64,
+        check_count: u64,
+        next_interjection_at: Option<u64>,
+        #[serde(serialize_with = "optional_secs")]
+        lull_at: Option<Moment>,
+    },
+}
+
+impl ReplayEventKind {
+    /// The companion that the event is about, if there is one.
+    pub fn companion(&self) -> Option<&CompanionId> {
+        match self {
+            Self::Message { .. } | Self::Round { .. } => None,
+            Self::Evaluate { companion, .. }
+            | Self::Decision { companion, .. }
+            | Self::Error { companion, .. }
+            | Self::Silence { companion, .. }
+            | Self::Closing { companion, .. }
+            | Self::Respond { companion, .. }
+            | Self::Statement { companion, .. }
+            | Self::Failed { companion, .. }
+            | Self::LullArmed { companion, .. }
+            | Self::LullCancelled { companion }
+            | Self::State { companion, .. } => Some(companion),
+        }
+    }
+}
+
+fn secs<S: Serializer>(moment: &Moment, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(moment.as_secs_f64())
+}
+
+fn optional_secs<S: Serializer>(moment: &Option<Moment>, serializer: S) -> Result<S::Ok, S::Error> {
+    match moment {
+        Some(moment) => secs(moment, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// One line, for people.
+impl fmt::Display for ReplayEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:>10.3}  {:<8} {}", self.at.as_secs_f64(), printable(&self.channel), self.kind)
+    }
+}
+
+impl fmt::Display for ReplayEventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Message { seq, from, text } => write!(f, "#{seq} {}: {}", printable(from), printable(text)),
+            Self::Evaluate { companion, trigger, message_count, check_count, threshold, buffer } => write!(
+                f,
+                "{companion:>12} is asked: {trigger}, {message_count}/{} messages, {check_count} checks, {} to read",
+                threshold.map_or_else(|| "-".to_owned(), |threshold| threshold.to_string()),
+                buffer.len()
+            ),
+            Self::Decision { companion, trigger, decision, reason } => {
+                write!(f, "{companion:>12} decides: {decision}, {trigger}, {reason}")
+            }
+            Self::Error { companion, trigger } => write!(f, "{companion:>12} got no answer: {trigger}"),
+            Self::Silence { companion, messages, .. } => write!(f, "{companion:>12} lets pass: {}", quoted(messages)),
+            Self::Round { message_id, states, selected } => {
+                write!(f, "round about #{message_id}: ")?;
+                for state in states {
+                    match state.state {
+                        Stance::Speak => {
+                            write!(f, "{} {}{}", state.from, state.importance, if state.selected { "!" } else { "" })?
+                        }
+                        Stance::Listen => write!(f, "{} –", state.from)?,
+                    }
+                    f.write_str(if state.closing == Stage::None { "" } else { " " })?;
+                    f.write_str(if state.closing == Stage::None { "" } else { state.closing.as_str() })?;
+                    f.write_str(", ")?;
+                }
+                match selected {
+                    Some(companion) => write!(f, "{companion} speaks next"),
+                    None => f.write_str("nobody speaks"),
+                }
+            }
+            Self::Closing { companion, from, to, cause } => {
+                write!(f, "{companion:>12} goes from {from} to {to}: {cause}")
+            }
+            Self::Respond { companion, trigger, messages } => {
+                write!(f, "{companion:>12} has the floor: {trigger}, to {}", quoted(messages))
+            }
+            Self::Statement { companion, text } => write!(f, "{companion:>12} says: {}", printable(text)),
+            Self::Failed { companion, trigger } => write!(f, "{companion:>12} failed to speak: {trigger}"),
+            Self::LullArmed { companion, lull_at } => {
+                write!(f, "{companion:>12} waits for quiet until {:.3}", lull_at.as_secs_f64())
+            }
+            Self::LullCancelled { companion } => write!(f, "{companion:>12} waits no more for quiet"),
+            Self::State { companion, buffer, message_count, check_count, next_interjection_at, lull_at } => {
+                let next = next_interjection_at.map_or_else(|| "-".to_owned(), |next| next.to_string());
+                let lull_at = lull_at.map_or_else(|| "-".to_owned(), |at| format!("{:.3}", at.as_secs_f64()));
+                write!(
+                    f,
+                    "{companion:>12} at the end: {message_count}/{next} messages, {check_count} checks, lull at {lull_at}, unsettled {}",
+                    quoted(buffer)
+                )
+            }
+        }
+    }
+}
+
+/// Texts in quotes, unchanged except that characters that could affect a terminal are escaped.
+fn quoted(texts: &[String]) -> String {
+    let quoted: Vec<_> =
+        texts.iter().map(|text| format!("\"{}\"", printable(&text.replace('\\', "\\\\").replace('"', "\\\"")))).collect();
+    format!("[{}]", quoted.join(", "))
+}
+
+/// A text with the characters escaped that could affect a terminal.
+fn printable(text: &str) -> String {
+    text.chars().flat_map(|c| if affects_terminal(c) { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+}
+
+/// Whether a character moves the cursor, changes the text direction, or is invisible.
+fn affects_terminal(c: char) -> bool {
+    c.is_control() || is_invisible(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_shown_as_written_in_every_script() {
+        let texts = ["สวัสดีอาเรีย", "ねえアリア", "e\u{301}tude 👍🏽", "say \"hi\" \\o/"].map(str::to_owned);
+
+        let shown = quoted(&texts);
+
+        assert_eq!(shown, "[\"สวัสดีอาเรีย\", \"ねえアリア\", \"e\u{301}tude 👍🏽\", \"say \\\"hi\\\" \\\\o/\"]");
+    }
+
+    #[test]
+    fn texts_cannot_affect_a_terminal() {
+        let shown = printable("a\u{1b}[2J\r\n\u{202e}b\u{2066}");
+
+        assert_eq!(shown, "a\\u{1b}[2J\\r\\n\\u{202e}b\\u{2066}");
+    }
+}

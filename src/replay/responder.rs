@@ -1,0 +1,149 @@
+//! Answers the questions of a run: from the lists of its script, or by another implementation.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::script::{Answer, Answers, Script};
+use crate::domain::conversation::Conversation;
+use crate::domain::event::Evaluated;
+use crate::domain::id::{CompanionId, Seq};
+use crate::domain::trigger::Trigger;
+
+/// A question to a model in a run.
+#[derive(Clone, Copy, Debug)]
+pub enum Question<'a> {
+    /// Whether a companion speaks.
+    Decision {
+        /// The companion that is asked, and the messages.
+        evaluated: &'a Evaluated,
+        /// Whether it is asked in a round, for a decision and a vote in one.
+        is_vote: bool,
+    },
+    /// The text of a statement.
+    Statement {
+        /// The companion that speaks.
+        companion: &'a CompanionId,
+        /// The trigger that led to the statement.
+        trigger: Trigger,
+        /// The numbers of the messages that it answers.
+        messages: &'a [Seq],
+    },
+    /// How much the last messages repeat each other.
+    Judgement,
+}
+
+impl Question<'_> {
+    /// The companion that the question is for. A judgement is for none.
+    pub fn companion(&self) -> Option<&CompanionId> {
+        match self {
+            Self::Decision { evaluated, .. } => Some(&evaluated.companion),
+            Self::Statement { companion, .. } => Some(companion),
+            Self::Judgement => None,
+        }
+    }
+}
+
+/// Plays the models in a run.
+pub trait Responder {
+    /// Answers a question. `conversation` is the state after the step that asked it.
+    fn answer(&mut self, question: Question<'_>, conversation: &Conversation) -> Answer;
+
+    /// Whether every companion is asked in every round, listeners too: see [`Rules::asks_everyone`](crate::domain::conversation::Rules).
+    fn asks_everyone(&self) -> bool {
+        false
+    }
+}
+
+/// Answers from the lists of a script.
+pub(super) struct ScriptedAnswers<'a> {
+    script: &'a Script,
+    side: BTreeMap<Option<CompanionId>, Cursor>,
+    main: BTreeMap<Option<CompanionId>, Cursor>,
+}
+
+impl<'a> ScriptedAnswers<'a> {
+    pub(super) fn of(script: &'a Script) -> Self {
+        Self { script, side: BTreeMap::new(), main: BTreeMap::new() }
+    }
+}
+
+impl Responder for ScriptedAnswers<'_> {
+    fn answer(&mut self, question: Question<'_>, _: &Conversation) -> Answer {
+        match question {
+            Question::Decision { .. } | Question::Judgement => next(&self.script.side, &mut self.side, question.companion()),
+            Question::Statement { .. } => next(&self.script.main, &mut self.main, question.companion()),
+        }
+    }
+}
+
+/// A position in a list. The last item repeats.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Cursor(usize);
+
+impl Cursor {
+    pub(super) fn take<'a, T>(&mut self, list: &'a [T]) -> Option<&'a T> {
+        let item = list.get(self.0).or(list.last());
+        self.0 += 1;
+        item
+    }
+}
+
+fn next(answers: &Answers, cursors: &mut BTreeMap<Option<CompanionId>, Cursor>, companion: Option<&CompanionId>) -> Answer {
+    let owner = companion.filter(|companion| answers.own.contains_key(companion)).cloned();
+    let list = owner.as_ref().map_or(&*answers.shared, |owner| answers.of(owner));
+    let item = cursors.entry(owner.clone()).or_default().take(list).cloned();
+    item.unwrap_or_else(|| Answer { outcome: Err("no answer".into()), delay: Duration::ZERO })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::{ReplayEventKind, run_with};
+
+    #[test]
+    fn a_run_asks_its_responder() {
+        let mut responder = Silent { asks_everyone: false, asked: Vec::new() };
+
+        run_with(&talk(), &mut responder).unwrap();
+
+        assert_eq!(responder.asked, ["aria"]);
+    }
+
+    #[test]
+    fn listeners_are_asked_too_if_everyone_is_asked() {
+        let mut responder = Silent { asks_everyone: true, asked: Vec::new() };
+
+        let events = run_with(&talk(), &mut responder).unwrap();
+
+        assert_eq!(responder.asked, ["aria", "bruno"]);
+        assert_eq!(events.iter().filter(|event| matches!(event.kind, ReplayEventKind::Round { .. })).count(), 1);
+    }
+
+    fn talk() -> Script {
+        let script = Script::from_toml(
+            r#"
+            companions = [{ id = "aria" }, { id = "bruno" }]
+            until = 5.0
+            events = [{ at = 0.0, channel = "quay", from = "Rosa", text = "Aria?" }]
+            "#,
+        );
+        script.unwrap()
+    }
+
+    /// Answers every question with NO.
+    struct Silent {
+        asks_everyone: bool,
+        asked: Vec<String>,
+    }
+
+    impl Responder for Silent {
+        fn answer(&mut self, question: Question<'_>, _: &Conversation) -> Answer {
+            self.asked.extend(question.companion().map(ToString::to_string));
+            Answer { outcome: Ok("NO".to_owned()), delay: Duration::ZERO }
+        }
+
+        fn asks_everyone(&self) -> bool {
+            self.asks_everyone
+        }
+    }
+}
