@@ -1,4 +1,4 @@
-//! A backend as small as commands need it: rooms in memory, Aria and Ben, and a list of what was said to them by commands.
+//! A small backend for commands: rooms in memory, the companions Aria and Ben, and the messages that commands delivered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -31,51 +31,51 @@ use tokio::sync::watch;
 /// Noon of 1 May 2026.
 const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
 
-pub struct SmallHouse {
+pub struct SmallBackend {
     inside: Mutex<Inside>,
-    /// Whoever asks waits as long as this is true.
+    /// While this is true, callers wait.
     is_held: watch::Sender<bool>,
 }
 
 #[derive(Default)]
 pub struct Inside {
     pub rooms: BTreeMap<RoomId, Room>,
-    /// Where companions were let in, in order.
+    /// Companions that were added to channels, in order.
     pub admitted: Vec<(ChannelRef, CompanionId)>,
-    /// Where they were sent out of.
+    /// Companions that were removed from channels, in order.
     pub dismissed: Vec<(ChannelRef, CompanionId)>,
     pub forgotten: Vec<Forget>,
     pub ignored: BTreeSet<(GuildId, PersonId)>,
-    /// What was said by commands, and what of it was taken back.
+    /// Messages that commands delivered, and the ids of those that were deleted again.
     pub said: Vec<(ChannelRef, InboundMessage)>,
     pub deleted: Vec<Arc<str>>,
-    /// Whose decisions and stories were asked for.
+    /// Rooms whose decisions or stories were requested.
     pub asked_about: Vec<RoomId>,
-    /// What everything is refused with.
+    /// If set, every call is refused with this.
     pub refuses: Option<Refused>,
     pub panics: bool,
     pub models_fail: bool,
-    /// How many were asked to wait.
+    /// How many callers had to wait.
     pub waiting: usize,
 }
 
-impl Default for SmallHouse {
+impl Default for SmallBackend {
     fn default() -> Self {
         Self { inside: Mutex::default(), is_held: watch::Sender::new(false) }
     }
 }
 
-impl SmallHouse {
+impl SmallBackend {
     pub fn inside(&self) -> MutexGuard<'_, Inside> {
         self.inside.lock().expect("nobody panicked in here")
     }
 
-    /// Whoever asks for a room waits until it is let go.
+    /// Makes callers wait until [`SmallBackend::release`].
     pub fn hold(&self) {
         self.is_held.send_replace(true);
     }
 
-    pub fn let_go(&self) {
+    pub fn release(&self) {
         self.is_held.send_replace(false);
     }
 
@@ -85,8 +85,8 @@ impl SmallHouse {
             (inside.refuses.clone(), inside.panics)
         };
         if panics {
-            // Nothing is printed: a backtrace of a large program takes longer on a busy machine than Discord waits for an answer.
-            std::panic::resume_unwind(Box::new("it was asked to panic"));
+            // Nothing is printed. On a busy machine a backtrace of a large program takes longer than Discord waits for an answer.
+            std::panic::resume_unwind(Box::new("a panic that the test requested"));
         }
         let mut held = self.is_held.subscribe();
         if *held.borrow() {
@@ -116,7 +116,7 @@ fn member(id: &CompanionId) -> RoomCompanion {
 }
 
 #[async_trait]
-impl MembershipPort for SmallHouse {
+impl MembershipPort for SmallBackend {
     async fn admit(&self, channel_ref: &ChannelRef, companion: &CompanionId) -> Result<(Room, bool), Refused> {
         self.pass().await?;
         let mut inside = self.inside();
@@ -153,7 +153,7 @@ impl MembershipPort for SmallHouse {
 }
 
 #[async_trait]
-impl OptOut for SmallHouse {
+impl OptOut for SmallBackend {
     fn is_ignored(&self, guild: &GuildId, person: &PersonId) -> bool {
         self.inside().ignored.contains(&(guild.clone(), person.clone()))
     }
@@ -166,7 +166,7 @@ impl OptOut for SmallHouse {
 }
 
 #[async_trait]
-impl InboundEvents for SmallHouse {
+impl InboundEvents for SmallBackend {
     fn listens(&self, _: &ChannelRef) -> bool {
         true
     }
@@ -207,13 +207,13 @@ impl InboundEvents for SmallHouse {
     }
 }
 
-/// What commands never ask for.
+/// The answer to calls that no command makes.
 fn never<T>() -> Result<T, Refused> {
-    Err(Refused::NotYet("a command asked for what none needs".into()))
+    Err(Refused::NotYet("a command made a call that no command needs".into()))
 }
 
 #[async_trait]
-impl Backend for SmallHouse {
+impl Backend for SmallBackend {
     async fn room(&self, room: &RoomId) -> Result<Room, Refused> {
         self.pass().await?;
         self.inside().rooms.get(room).cloned().ok_or_else(|| Refused::NotFound(format!("there is no room {room}")))

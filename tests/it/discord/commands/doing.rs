@@ -1,4 +1,4 @@
-//! What commands do, for whom, and where.
+//! What commands do, who may use them, and in which channels.
 
 use serde_json::{Value, json};
 use tertulia::domain::id::GuildId;
@@ -10,28 +10,28 @@ use super::backend::room_id;
 use super::{Scene, at, companion, me, snowflake, sub, switch};
 
 #[tokio::test]
-async fn a_companion_is_let_in_tempered_paused_and_sent_out() {
+async fn commands_add_adjust_pause_and_remove_a_companion() {
     let scene = Scene::new().await;
-    let told = async |options: Value| scene.told(scene.kim, scene.general, options).await;
+    let ask = async |options: Value| scene.final_answer(scene.kim, scene.general, options).await;
 
-    assert!(told(sub("status", json!([]))).await.contains("/tertulia join companion:aria"));
-    let welcome = told(sub("join", json!([companion("ARI")]))).await;
+    assert!(ask(sub("status", json!([]))).await.contains("/tertulia join companion:aria"));
+    let welcome = ask(sub("join", json!([companion("ARI")]))).await;
     assert!(welcome.starts_with("**Aria** lives here now."), "{welcome}");
-    assert_eq!(welcome.lines().count(), 1, "nothing is missing: {welcome}");
-    assert!(told(sub("join", json!([companion("Aria")]))).await.contains("lives here already"));
-    told(sub("join", json!([companion("ben")]))).await;
+    assert_eq!(welcome.lines().count(), 1, "no permission is missing: {welcome}");
+    assert!(ask(sub("join", json!([companion("Aria")]))).await.contains("lives here already"));
+    ask(sub("join", json!([companion("ben")]))).await;
     let level = json!({ "type": 3, "name": "level", "value": "very_quiet" });
-    let tempered = told(sub("talkativeness", json!([level, companion("Aria")]))).await;
-    assert!(tempered.contains("**Aria** rarely speaks up") && !tempered.contains("Ben"), "{tempered}");
-    assert!(told(sub("status", json!([]))).await.contains("**Aria** rarely speaks up"));
-    assert!(told(sub("pause", json!([companion("Aria")]))).await.starts_with("Paused in this channel: Aria."));
-    assert!(told(sub("pause", json!([]))).await.starts_with("Paused in this channel: Aria and Ben."));
-    assert!(told(sub("status", json!([]))).await.contains("The whole channel is paused."));
-    assert_eq!(told(sub("pause", json!([switch("off")]))).await, "They go on in this channel: Aria and Ben.");
+    let adjusted = ask(sub("talkativeness", json!([level, companion("Aria")]))).await;
+    assert!(adjusted.contains("**Aria** rarely speaks up") && !adjusted.contains("Ben"), "{adjusted}");
+    assert!(ask(sub("status", json!([]))).await.contains("**Aria** rarely speaks up"));
+    assert!(ask(sub("pause", json!([companion("Aria")]))).await.starts_with("Paused in this channel: Aria."));
+    assert!(ask(sub("pause", json!([]))).await.starts_with("Paused in this channel: Aria and Ben."));
+    assert!(ask(sub("status", json!([]))).await.contains("The whole channel is paused."));
+    assert_eq!(ask(sub("pause", json!([switch("off")]))).await, "They go on in this channel: Aria and Ben.");
     let level = json!({ "type": 3, "name": "level", "value": "default" });
-    assert!(told(sub("talkativeness", json!([level]))).await.contains("**Aria** speaks up now and then."));
-    assert!(told(sub("leave", json!([companion("Aria")]))).await.starts_with("**Aria** does not live here any more."));
-    assert!(told(sub("leave", json!([companion("Aria")]))).await.contains("not in this channel. Who is: Ben."));
+    assert!(ask(sub("talkativeness", json!([level]))).await.contains("**Aria** speaks up now and then."));
+    assert!(ask(sub("leave", json!([companion("Aria")]))).await.starts_with("**Aria** does not live here any more."));
+    assert!(ask(sub("leave", json!([companion("Aria")]))).await.contains("not in this channel. Who is: Ben."));
 
     let channel = snowflake(scene.general).channel();
     let inside = scene.backend.inside();
@@ -41,9 +41,9 @@ async fn a_companion_is_let_in_tempered_paused_and_sent_out() {
 }
 
 #[tokio::test]
-async fn whoever_may_not_manage_channels_changes_nothing() {
+async fn members_without_manage_channels_change_nothing() {
     let scene = Scene::new().await;
-    scene.told(scene.kim, scene.general, sub("join", json!([companion("aria")]))).await;
+    scene.final_answer(scene.kim, scene.general, sub("join", json!([companion("aria")]))).await;
     let level = json!({ "type": 3, "name": "level", "value": "quiet" });
 
     for options in [
@@ -52,12 +52,12 @@ async fn whoever_may_not_manage_channels_changes_nothing() {
         sub("talkativeness", json!([level])),
         sub("pause", json!([])),
     ] {
-        let told = scene.told(scene.ana, scene.general, options).await;
-        assert!(told.contains("you need the permission **Manage Channels** here"), "{told}");
+        let answer = scene.final_answer(scene.ana, scene.general, options).await;
+        assert!(answer.contains("you need the permission **Manage Channels** here"), "{answer}");
     }
     for options in [sub("status", json!([])), sub("why", json!([])), sub("help", json!([])), me("ignore", json!([]))] {
-        let told = scene.told(scene.ana, scene.general, options).await;
-        assert!(!told.contains("you need"), "{told}");
+        let answer = scene.final_answer(scene.ana, scene.general, options).await;
+        assert!(!answer.contains("you need"), "{answer}");
     }
     assert_eq!(["join", "leave", "talkativeness"].map(|command| scene.counted(command, "refused")), [1.0; 3]);
 
@@ -68,7 +68,7 @@ async fn whoever_may_not_manage_channels_changes_nothing() {
 }
 
 #[tokio::test]
-async fn another_channel_takes_what_one_may_do_there() {
+async fn a_command_for_another_channel_needs_the_permission_there() {
     let scene = Scene::new().await;
     let [secret, forum, voice] =
         [Kind::Text, Kind::Forum, Kind::Voice].map(|kind| scene.discord.channel_of(scene.guild, kind, "c"));
@@ -76,62 +76,62 @@ async fn another_channel_takes_what_one_may_do_there() {
     scene.discord.overwrite(secret, Overwrite::member(scene.ana, MANAGE_CHANNELS, 0));
     let join = |channel| sub("join", json!([companion("aria"), at(channel)]));
 
-    let refused = scene.told(scene.kim, scene.general, join(secret)).await;
+    let refused = scene.final_answer(scene.kim, scene.general, join(secret)).await;
     assert!(refused.contains(&format!("**Manage Channels** in <#{secret}>")), "{refused}");
-    assert!(scene.told(scene.ana, scene.general, join(forum)).await.contains("you need"));
-    let welcome = scene.told(scene.ana, scene.general, join(secret)).await;
+    assert!(scene.final_answer(scene.ana, scene.general, join(forum)).await.contains("you need"));
+    let welcome = scene.final_answer(scene.ana, scene.general, join(secret)).await;
     assert!(welcome.starts_with(&format!("**Aria** lives in <#{secret}> now.")), "{welcome}");
-    let welcome = scene.told(scene.kim, scene.general, join(forum)).await;
+    let welcome = scene.final_answer(scene.kim, scene.general, join(forum)).await;
     assert!(welcome.contains(&format!("lives in <#{forum}> now, and in every post there")), "{welcome}");
-    assert!(scene.told(scene.kim, scene.general, join(voice)).await.contains("now."));
-    let gone = scene.told(scene.kim, scene.general, sub("leave", json!([companion("aria"), at(forum)]))).await;
+    assert!(scene.final_answer(scene.kim, scene.general, join(voice)).await.contains("now."));
+    let gone = scene.final_answer(scene.kim, scene.general, sub("leave", json!([companion("aria"), at(forum)]))).await;
     assert!(gone.starts_with(&format!("**Aria** does not live in <#{forum}> any more.")), "{gone}");
-    // What is not there to be chosen cannot be.
+    // A channel of another guild cannot be chosen.
     let (_, away, _) = scene.elsewhere();
     assert!(scene.discord.invoke(scene.kim, scene.general, "tertulia", join(away)).is_err());
 }
 
 #[tokio::test]
-async fn in_a_thread_it_is_the_thread_itself() {
+async fn a_command_in_a_thread_applies_to_the_thread() {
     let scene = Scene::new().await;
     let forum = scene.discord.channel_of(scene.guild, Kind::Forum, "forum");
     let post = scene.discord.open_post(scene.ana, forum, "Cats", "Look");
     let thread = scene.discord.thread(scene.general, Kind::PublicThread, "aside", scene.kim);
 
     for (channel, parent) in [(post, forum), (thread, scene.general)] {
-        scene.told(scene.kim, channel, sub("join", json!([companion("aria")]))).await;
+        scene.final_answer(scene.kim, channel, sub("join", json!([companion("aria")]))).await;
 
         let inside = scene.backend.inside();
-        let (channel_ref, _) = inside.admitted.last().expect("she was let in");
+        let (channel_ref, _) = inside.admitted.last().expect("Aria was added");
         assert_eq!(
             (channel_ref.channel.clone(), channel_ref.parent.clone()),
             (snowflake(channel).channel(), Some(snowflake(parent).channel()))
         );
     }
     let aside = scene.discord.thread(scene.general, Kind::PublicThread, "another", scene.kim);
-    scene.told(scene.kim, scene.general, sub("join", json!([companion("ben")]))).await;
-    let status = scene.told(scene.ana, aside, sub("status", json!([]))).await;
+    scene.final_answer(scene.kim, scene.general, sub("join", json!([companion("ben")]))).await;
+    let status = scene.final_answer(scene.ana, aside, sub("status", json!([]))).await;
     assert!(status.contains(&format!("those of <#{}>", scene.general)) && status.contains("Ben"), "{status}");
-    let pause = scene.told(scene.kim, aside, sub("pause", json!([]))).await;
+    let pause = scene.final_answer(scene.kim, aside, sub("pause", json!([]))).await;
     assert!(pause.contains("Until then, use this command there."), "{pause}");
-    assert!(scene.told(scene.kim, aside, sub("leave", json!([companion("aria")]))).await.contains("Who is: Ben."));
-    // It is taken out of the thread alone, whoever else lives there.
-    scene.told(scene.kim, aside, sub("leave", json!([companion("ben")]))).await;
-    let (channel_ref, _) = scene.backend.inside().dismissed.pop().expect("it was sent out");
+    assert!(scene.final_answer(scene.kim, aside, sub("leave", json!([companion("aria")]))).await.contains("Who is: Ben."));
+    // The companion is removed from the thread alone.
+    scene.final_answer(scene.kim, aside, sub("leave", json!([companion("ben")]))).await;
+    let (channel_ref, _) = scene.backend.inside().dismissed.pop().expect("Ben was removed");
     assert_eq!((channel_ref.channel, channel_ref.parent), (snowflake(aside).channel(), Some(snowflake(scene.general).channel())));
 }
 
 #[tokio::test]
-async fn in_a_direct_message_all_of_it_is_ones_own() {
+async fn in_a_direct_message_the_person_may_do_everything() {
     let scene = Scene::new().await;
     let (direct, _) = scene.discord.direct(scene.ana, "hi");
 
-    let status = scene.told(scene.ana, direct, sub("status", json!([]))).await;
+    let status = scene.final_answer(scene.ana, direct, sub("status", json!([]))).await;
     assert!(status.starts_with("**Who is here**: as soon as you say something\n• **Aria** "), "{status}");
-    assert!(scene.told(scene.ana, direct, sub("pause", json!([]))).await.starts_with("Say something here first"));
-    let welcome = scene.told(scene.ana, direct, sub("join", json!([companion("aria")]))).await;
+    assert!(scene.final_answer(scene.ana, direct, sub("pause", json!([]))).await.starts_with("Say something here first"));
+    let welcome = scene.final_answer(scene.ana, direct, sub("join", json!([companion("aria")]))).await;
     assert!(welcome.starts_with("**Aria** lives here now."), "{welcome}");
-    assert!(scene.told(scene.ana, direct, sub("pause", json!([]))).await.starts_with("Paused"));
+    assert!(scene.final_answer(scene.ana, direct, sub("pause", json!([]))).await.starts_with("Paused"));
 
     let inside = scene.backend.inside();
     let channel_ref = &inside.admitted[0].0;
@@ -142,52 +142,52 @@ async fn in_a_direct_message_all_of_it_is_ones_own() {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_told_when_somebody_comes() {
+async fn missing_permissions_are_reported_when_a_companion_joins() {
     let scene = Scene::new().await;
     let bot_role = scene.discord.look(|state| state.world.guilds[&scene.guild].members[&state.world.bot()].roles[0]);
     let [mute, deaf] = ["mute", "deaf"].map(|name| scene.discord.channel(scene.guild, name));
     scene.discord.overwrite(mute, Overwrite::role(bot_role, 0, MANAGE_WEBHOOKS));
     scene.discord.overwrite(deaf, Overwrite::role(bot_role, 0, VIEW_CHANNEL));
 
-    let told = scene.told(scene.kim, mute, sub("join", json!([companion("aria")]))).await;
-    assert!(told.contains("This is in the way") && told.contains("allow Manage Webhooks."), "{told}");
-    let told = scene.told(scene.kim, scene.general, sub("join", json!([companion("aria"), at(deaf)]))).await;
-    assert!(told.contains("allow View Channel"), "{told}");
-    assert!(scene.told(scene.ana, mute, sub("status", json!([]))).await.contains("allow Manage Webhooks."));
+    let answer = scene.final_answer(scene.kim, mute, sub("join", json!([companion("aria")]))).await;
+    assert!(answer.contains("This is in the way") && answer.contains("allow Manage Webhooks."), "{answer}");
+    let answer = scene.final_answer(scene.kim, scene.general, sub("join", json!([companion("aria"), at(deaf)]))).await;
+    assert!(answer.contains("allow View Channel"), "{answer}");
+    assert!(scene.final_answer(scene.ana, mute, sub("status", json!([]))).await.contains("allow Manage Webhooks."));
 }
 
 #[tokio::test]
-async fn people_decide_whether_they_are_heard_and_remembered() {
+async fn people_can_opt_out_and_be_forgotten() {
     let scene = Scene::new().await;
-    let told = async |options: Value| scene.told(scene.ana, scene.general, options).await;
+    let ask = async |options: Value| scene.final_answer(scene.ana, scene.general, options).await;
     let (guild, person) = (snowflake(scene.guild).guild(), snowflake(scene.ana).person());
 
-    assert!(told(me("forget", json!([]))).await.contains("`/tertulia forget me sure:True`"));
-    assert!(told(me("forget", json!([{ "type": 5, "name": "sure", "value": false }]))).await.contains("cannot be taken back"));
+    assert!(ask(me("forget", json!([]))).await.contains("`/tertulia forget me sure:True`"));
+    assert!(ask(me("forget", json!([{ "type": 5, "name": "sure", "value": false }]))).await.contains("cannot be taken back"));
     assert!(scene.backend.inside().forgotten.is_empty(), "nothing is forgotten by mistake");
-    let forgotten = told(me("forget", json!([{ "type": 5, "name": "sure", "value": true }]))).await;
+    let forgotten = ask(me("forget", json!([{ "type": 5, "name": "sure", "value": true }]))).await;
     assert!(forgotten.starts_with("Forgotten: 2 messages of yours, with 1 decision and 0 summaries"), "{forgotten}");
-    let forget = scene.backend.inside().forgotten.pop().expect("she is forgotten");
+    let forget = scene.backend.inside().forgotten.pop().expect("a request to forget Ana");
     assert_eq!((forget.guild, &*forget.person), (guild.clone(), person.as_str()));
 
-    assert!(told(me("ignore", json!([]))).await.contains("`/tertulia ignore me switch:off`"));
+    assert!(ask(me("ignore", json!([]))).await.contains("`/tertulia ignore me switch:off`"));
     assert!(scene.backend.inside().ignored.contains(&(guild.clone(), person.clone())));
-    assert!(told(sub("status", json!([]))).await.contains("You asked not to be heard"));
-    assert!(told(me("ignore", json!([switch("on")]))).await.contains("as you wanted"));
-    assert!(told(me("ignore", json!([switch("off")]))).await.contains("listen to you again"));
+    assert!(ask(sub("status", json!([]))).await.contains("You asked not to be heard"));
+    assert!(ask(me("ignore", json!([switch("on")]))).await.contains("as you wanted"));
+    assert!(ask(me("ignore", json!([switch("off")]))).await.contains("listen to you again"));
     assert!(scene.backend.inside().ignored.is_empty());
 
     let (direct, _) = scene.discord.direct(scene.ana, "hi");
-    scene.told(scene.ana, direct, me("ignore", json!([]))).await;
+    scene.final_answer(scene.ana, direct, me("ignore", json!([]))).await;
     let expected: (GuildId, _) = (snowflake(direct).direct_guild(), person);
-    assert!(scene.backend.inside().ignored.contains(&expected), "there, and nowhere else");
+    assert!(scene.backend.inside().ignored.contains(&expected), "in the direct message, and nowhere else");
 }
 
 #[tokio::test]
-async fn what_the_core_refuses_is_told_in_plain_words() {
+async fn refusals_by_the_backend_are_explained_in_plain_words() {
     let scene = Scene::new().await;
     let join = || sub("join", json!([companion("aria")]));
-    let unknown = scene.told(scene.kim, scene.general, sub("join", json!([companion("@everyone")]))).await;
+    let unknown = scene.final_answer(scene.kim, scene.general, sub("join", json!([companion("@everyone")]))).await;
     assert_eq!(unknown, "There is no companion called “\\@everyone”. There are: Aria and Ben.");
 
     for (refusal, expected) in [
@@ -196,12 +196,12 @@ async fn what_the_core_refuses_is_told_in_plain_words() {
         (Refused::Broken("/var/lib".into()), "tell whoever runs the bot"),
     ] {
         scene.backend.inside().refuses = Some(refusal);
-        let told = scene.told(scene.kim, scene.general, join()).await;
-        assert!(told.contains(expected) && !told.contains("/var"), "{told}");
+        let answer = scene.final_answer(scene.kim, scene.general, join()).await;
+        assert!(answer.contains(expected) && !answer.contains("/var"), "{answer}");
     }
     scene.backend.inside().refuses = None;
     scene.backend.inside().panics = true;
-    assert!(scene.told(scene.kim, scene.general, join()).await.contains("Something went wrong here"));
+    assert!(scene.final_answer(scene.kim, scene.general, join()).await.contains("Something went wrong here"));
     scene.backend.inside().panics = false;
-    assert!(scene.told(scene.kim, scene.general, join()).await.contains("lives here now"));
+    assert!(scene.final_answer(scene.kim, scene.general, join()).await.contains("lives here now"));
 }

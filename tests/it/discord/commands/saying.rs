@@ -1,4 +1,4 @@
-//! What people say to companions by commands: others see it, and it is on record as theirs.
+//! Messages to companions by commands: everybody in the channel sees them, and they are recorded as the person's.
 
 use std::time::Duration;
 
@@ -21,18 +21,18 @@ fn say(to: &str, text: &str) -> Value {
 }
 
 impl Scene {
-    /// Aria and Ben live in the channel.
+    /// A scene with Aria and Ben in the channel.
     async fn with_both() -> Self {
         let scene = Self::new().await;
         for name in ["aria", "ben"] {
-            scene.told(scene.kim, scene.general, sub("join", json!([companion(name)]))).await;
+            scene.final_answer(scene.kim, scene.general, sub("join", json!([companion(name)]))).await;
         }
         scene
     }
 
-    /// The message that everybody sees in answer to an interaction, at last: its id and its words.
+    /// The public message that finally answers an interaction: its id and its text.
     async fn shown(&self, asked: Id) -> (Id, String) {
-        assert!(!self.discord.answer_to(asked).await.ephemeral, "everybody sees it");
+        assert!(!self.discord.answer_to(asked).await.ephemeral, "the answer is public");
         let shown = |state: &super::State| {
             let interaction = &state.world.interactions[&asked];
             let message = state.world.message(interaction.channel, interaction.original?)?;
@@ -41,9 +41,9 @@ impl Scene {
         self.discord.until("the words", shown).await
     }
 
-    /// Whether what was said has come to this, after something else was asked and answered.
-    async fn helps_and_has_counted(&self, outcome: &str) -> bool {
-        self.told(self.ana, self.general, sub("help", json!([]))).await;
+    /// Uses another command, and returns whether a message by command was counted with this outcome.
+    async fn has_counted_after_help(&self, outcome: &str) -> bool {
+        self.final_answer(self.ana, self.general, sub("help", json!([]))).await;
         self.counted("say", outcome) > 0.0
     }
 
@@ -59,7 +59,7 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn what_is_said_to_a_companion_is_shown_to_all_and_on_record_as_the_persons() {
+async fn a_message_by_command_is_shown_to_all_and_recorded_as_the_persons() {
     let scene = Scene::with_both().await;
 
     let asked =
@@ -67,26 +67,26 @@ async fn what_is_said_to_a_companion_is_shown_to_all_and_on_record_as_the_person
     let (message, words) = scene.shown(asked).await;
 
     assert_eq!(words, "**Ana** to **Aria**:\n> what does **Ben** say?\n> @everyone");
-    let told = scene.discord.look(|state| state.world.message(scene.general, message).expect("it is there").mentions.clone());
-    assert!(!told.everyone && told.users.is_empty(), "nobody is called");
+    let mentions = scene.discord.look(|state| state.world.message(scene.general, message).expect("a message").mentions.clone());
+    assert!(!mentions.everyone && mentions.users.is_empty(), "nobody is notified");
     let channel = snowflake(scene.general).channel().to_string();
     let text = "what does **Ben** say?\n@everyone".to_owned();
     assert_eq!(scene.said(), [(channel, "Ana".to_owned(), text, vec!["aria".to_owned()])]);
-    // Whoever deletes what is shown takes it back: it is on record under that id.
+    // The message is recorded under the id of the public answer. So deleting the answer deletes it.
     let (id, from) = {
         let inside = scene.backend.inside();
         (inside.said[0].1.id.to_string(), inside.said[0].1.from.id.to_string())
     };
     assert_eq!((id, from), (message.to_string(), format!("discord:{}", scene.ana)));
-    // What it comes to is counted when all of it is done with.
-    until("the count", async || scene.helps_and_has_counted("done").await).await;
+    // The outcome is counted when the command has ended.
+    until("the count", async || scene.has_counted_after_help("done").await).await;
 }
 
 #[tokio::test]
-async fn who_cannot_say_anything_is_told_so_alone() {
+async fn a_person_who_may_not_speak_gets_a_private_refusal() {
     let scene = Scene::with_both().await;
     let (quiet, empty) = (scene.discord.channel(scene.guild, "quiet"), scene.discord.channel(scene.guild, "empty"));
-    scene.told(scene.kim, quiet, sub("join", json!([companion("aria")]))).await;
+    scene.final_answer(scene.kim, quiet, sub("join", json!([companion("aria")]))).await;
     scene.discord.overwrite(quiet, Overwrite::member(scene.ana, VIEW_CHANNEL, SEND_MESSAGES));
 
     for (channel, to, expected) in [
@@ -94,30 +94,30 @@ async fn who_cannot_say_anything_is_told_so_alone() {
         (empty, "aria", "Nobody lives here yet."),
         (quiet, "aria", "You may not write messages here"),
     ] {
-        let told = scene.told(scene.ana, channel, say(to, "hi")).await;
-        assert!(told.contains(expected), "{told}");
+        let answer = scene.final_answer(scene.ana, channel, say(to, "hi")).await;
+        assert!(answer.contains(expected), "{answer}");
     }
-    scene.told(scene.ana, scene.general, me("ignore", json!([]))).await;
-    let told = scene.told(scene.ana, scene.general, say("aria", "hi")).await;
-    assert!(told.starts_with("You asked companions not to listen to you."), "{told}");
+    scene.final_answer(scene.ana, scene.general, me("ignore", json!([]))).await;
+    let answer = scene.final_answer(scene.ana, scene.general, say("aria", "hi")).await;
+    assert!(answer.starts_with("You asked companions not to listen to you."), "{answer}");
     assert!(scene.said().is_empty());
 }
 
 #[tokio::test]
-async fn what_cannot_be_shown_whole_is_not_said() {
+async fn a_message_that_is_too_long_to_show_is_not_said() {
     let scene = Scene::with_both().await;
 
-    let told = scene.told(scene.ana, scene.general, say("aria", &"a\n".repeat(700))).await;
+    let answer = scene.final_answer(scene.ana, scene.general, say("aria", &"a\n".repeat(700))).await;
 
-    assert!(told.starts_with("That has too many lines to be shown whole"), "{told}");
+    assert!(answer.starts_with("That has too many lines to be shown whole"), "{answer}");
     assert!(scene.said().is_empty());
 }
 
 #[tokio::test]
-async fn what_is_said_has_the_time_of_this_machines_clock() {
+async fn a_message_by_command_has_the_time_of_this_machines_clock() {
     let behind = Duration::from_secs(5_400);
     let scene = Scene::with_rules(Rules { behind, ..rules() }).await;
-    scene.told(scene.kim, scene.general, sub("join", json!([companion("aria")]))).await;
+    scene.final_answer(scene.kim, scene.general, sub("join", json!([companion("aria")]))).await;
     let before = SystemClock.now();
 
     let asked = scene.discord.invoke(scene.ana, scene.general, "tertulia", say("aria", "hi")).unwrap();
@@ -130,7 +130,7 @@ async fn what_is_said_has_the_time_of_this_machines_clock() {
 }
 
 #[tokio::test]
-async fn in_threads_and_direct_messages_it_is_said_there() {
+async fn messages_by_command_work_in_threads_and_direct_messages() {
     let scene = Scene::with_both().await;
     let thread = scene.discord.thread(scene.general, Kind::PublicThread, "aside", scene.ana);
     let (direct, _) = scene.discord.direct(scene.ana, "hi");
@@ -150,24 +150,24 @@ async fn in_threads_and_direct_messages_it_is_said_there() {
 }
 
 #[tokio::test]
-async fn what_nobody_is_shown_in_the_end_is_taken_back() {
+async fn a_message_that_cannot_be_shown_is_deleted() {
     let scene = Scene::with_both().await;
     scene.discord.spoil_next(1, On { route: Some("edit_webhook_message"), ..On::default() }, Does::Status(404));
 
     let asked = scene.discord.invoke(scene.ana, scene.general, "tertulia", say("aria", "hi")).unwrap();
     scene.discord.until("the refusal", |state| state.journal.refused().next().map(|_| ())).await;
-    // What it comes to is counted when all of it is done with.
-    until("the count", async || scene.helps_and_has_counted("unanswered").await).await;
+    // The outcome is counted when the command has ended.
+    until("the count", async || scene.has_counted_after_help("unanswered").await).await;
 
-    let message = scene.discord.look(|state| state.world.interactions[&asked].original).expect("it was to come");
+    let message = scene.discord.look(|state| state.world.interactions[&asked].original).expect("a deferred answer");
     assert_eq!(scene.backend.inside().deleted, [message.to_string().into()]);
 }
 
 #[tokio::test]
-async fn a_message_is_asked_about_in_its_own_words() {
+async fn a_companion_is_asked_about_a_message_with_its_text() {
     let scene = Scene::new().await;
-    scene.told(scene.kim, scene.general, sub("join", json!([companion("aria")]))).await;
-    // Nothing of it is delivered but with the command.
+    scene.final_answer(scene.kim, scene.general, sub("join", json!([companion("aria")]))).await;
+    // Without the intent, only the command delivers the text of the message.
     scene.discord.set_privileged(0);
     let message = scene.discord.say(scene.kim, scene.general, "Tea is better than coffee,\nor <@1>?");
 
@@ -182,7 +182,7 @@ async fn a_message_is_asked_about_in_its_own_words() {
 }
 
 #[tokio::test]
-async fn of_several_companions_whoever_asks_chooses_one_once() {
+async fn with_several_companions_the_person_chooses_one_once() {
     let scene = Scene::with_both().await;
     let message = scene.discord.say(scene.kim, scene.general, "Tea?");
 
@@ -203,9 +203,9 @@ async fn of_several_companions_whoever_asks_chooses_one_once() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_want_to_be_heard_is_not_asked_about() {
+async fn messages_of_people_who_opted_out_are_not_asked_about() {
     let scene = Scene::with_both().await;
-    scene.told(scene.kim, scene.general, me("ignore", json!([]))).await;
+    scene.final_answer(scene.kim, scene.general, me("ignore", json!([]))).await;
     let message = scene.discord.say(scene.kim, scene.general, "Tea?");
 
     let asked = scene.discord.invoke_on(scene.ana, scene.general, ASK, message).unwrap();

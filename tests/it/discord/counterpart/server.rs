@@ -93,13 +93,13 @@ async fn connect(
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     }
     let given = |name: &str| query.get(name).map_or("", String::as_str);
-    let left_out = match (given("encoding"), given("compress")) {
+    let unsupported = match (given("encoding"), given("compress")) {
         ("etf", _) => Some("encoding=etf"),
         (_, "zstd-stream") => Some("transport compression by zstd"),
         _ => None,
     };
-    if let Some(left_out) = left_out {
-        shared.with(|state| state.journal.left_out.push(left_out.to_owned()));
+    if let Some(unsupported) = unsupported {
+        shared.with(|state| state.journal.unsupported.push(unsupported.to_owned()));
         return StatusCode::NOT_IMPLEMENTED.into_response();
     }
     if !["9", "10"].contains(&given("v")) {

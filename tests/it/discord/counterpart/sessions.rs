@@ -33,7 +33,7 @@ pub struct Session {
     /// The newest events, as they were or would have been sent.
     kept: VecDeque<Kept>,
     pub connection: Option<usize>,
-    pub left_at: Option<Instant>,
+    pub disconnected_at: Option<Instant>,
     /// The newest sequence that the client says it has.
     pub acknowledged: u64,
     /// How many heartbeats came.
@@ -104,7 +104,7 @@ impl Event {
 impl Session {
     pub fn new(shard: (u64, u64), intents: u64) -> Self {
         let kept = VecDeque::new();
-        Self { shard, intents, sequence: 0, kept, connection: None, left_at: None, acknowledged: 0, heartbeats: 0 }
+        Self { shard, intents, sequence: 0, kept, connection: None, disconnected_at: None, acknowledged: 0, heartbeats: 0 }
     }
 
     /// Whether it is told of what happens there.
@@ -125,7 +125,7 @@ impl Session {
 
 impl State {
     /// Tells every session that is concerned.
-    pub fn tell(&mut self, event: &Event) {
+    pub fn send_event(&mut self, event: &Event) {
         // Of a guild that it is not in, or that has an outage, the bot is told only that this is so.
         if let Place::Guild(guild) = event.place
             && event.name != "GUILD_DELETE"
@@ -137,12 +137,12 @@ impl State {
         let sessions = self.gateway.sessions.iter().filter(|(_, session)| concerned(session));
         let ids: Vec<String> = sessions.map(|(id, _)| id.clone()).collect();
         for id in ids {
-            self.tell_session(&id, event);
+            self.send_event_to(&id, event);
         }
     }
 
     /// Tells one session. It keeps the event, whether it is connected or not.
-    pub fn tell_session(&mut self, id: &str, event: &Event) {
+    pub fn send_event_to(&mut self, id: &str, event: &Event) {
         let buffer = self.rules.resume_buffer;
         let Some(session) = self.gateway.sessions.get_mut(id) else { return };
         session.sequence += 1;
@@ -179,7 +179,7 @@ impl State {
         let session = self.gateway.sessions.get_mut(id)?;
         let missed = session.after(sequence)?;
         let before = session.connection.replace(on).filter(|before| *before != on);
-        session.left_at = None;
+        session.disconnected_at = None;
         session.acknowledged = session.acknowledged.max(sequence);
         if let Some(before) = before {
             self.cut(before);
@@ -197,7 +197,7 @@ impl State {
     /// Drops sessions that nobody came back for.
     pub fn forget_old_sessions(&mut self) {
         let window = self.rules.resume_window;
-        self.gateway.sessions.retain(|_, session| session.left_at.is_none_or(|left| left.elapsed() <= window));
+        self.gateway.sessions.retain(|_, session| session.disconnected_at.is_none_or(|left| left.elapsed() <= window));
     }
 
     /// A new connection: its number, and what its task has to do.
@@ -220,7 +220,7 @@ impl State {
         let Some(id) = connection.session else { return };
         if let Some(session) = self.gateway.sessions.get_mut(&id).filter(|session| session.connection == Some(number)) {
             session.connection = None;
-            session.left_at = Some(Instant::now());
+            session.disconnected_at = Some(Instant::now());
             if ends {
                 self.gateway.sessions.remove(&id);
             }

@@ -116,7 +116,7 @@ impl World {
     }
 
     /// The channel where overwrites, webhooks and threads belong: a thread's parent, else the channel itself.
-    pub fn rooted<'a>(&'a self, channel: &'a Channel) -> &'a Channel {
+    pub fn root_channel<'a>(&'a self, channel: &'a Channel) -> &'a Channel {
         let parent = channel.parent.filter(|_| channel.kind.is_thread());
         parent.and_then(|parent| self.channels.get(&parent)).unwrap_or(channel)
     }
@@ -127,7 +127,7 @@ impl World {
             let takes_part = channel.recipient == Some(user) || user == self.bot();
             return if takes_part { permissions::USUAL } else { 0 };
         };
-        let permissions = permissions::in_channel(guild, self.rooted(channel), channel.kind.is_thread(), user);
+        let permissions = permissions::in_channel(guild, self.root_channel(channel), channel.kind.is_thread(), user);
         let invited = channel.thread.as_ref().is_none_or(|thread| thread.members.contains(&user));
         if channel.kind == Kind::PrivateThread && !invited && permissions & MANAGE_THREADS == 0 {
             return 0;

@@ -17,7 +17,7 @@ use crate::harness::{Server, Watch};
 /// second that the server allows itself, so that what is left is ours.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes up to a minute"]
-async fn a_guild_that_hangs_slows_no_other() {
+async fn a_guild_that_hangs_does_not_slow_others() {
     let size = Size { guilds: number("GUILDS", 20) as usize, channels_in_a_guild: 1, shards: 2 };
     let town = Town::with_rules(size, 1, Rules::roomy()).await;
     let premises = town.premises().with("discord.request_timeout_secs", "15");

@@ -10,7 +10,7 @@ use super::town::{Channel, Size, Town};
 use crate::harness::Server;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_short_absence_nothing_is_read_and_after_a_long_one_all_of_it() {
+async fn after_a_short_downtime_the_session_is_resumed_and_after_a_long_one_history_is_read() {
     let town = Town::new(Size { guilds: 1, channels_in_a_guild: 1, shards: 1 }, 1).await;
     let premises = town.premises();
     let server = premises.start().await;
@@ -45,7 +45,7 @@ async fn after_a_short_absence_nothing_is_read_and_after_a_long_one_all_of_it() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_clock_that_is_an_hour_and_a_half_ahead_makes_nothing_too_old_to_be_answered() {
+async fn a_clock_that_is_90_minutes_ahead_makes_no_message_too_old_to_answer() {
     let rules = Rules { behind: Duration::from_secs(5_400), ..Rules::quick() };
     let town = Town::with_rules(Size { guilds: 1, channels_in_a_guild: 1, shards: 1 }, 1, rules).await;
     let server = town.premises().start().await;

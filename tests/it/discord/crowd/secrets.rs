@@ -3,7 +3,7 @@
 use super::town::{Size, Town};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_token_of_discords_is_logged_however_much_is() {
+async fn no_discord_token_is_logged_even_at_trace_level() {
     let town = Town::new(Size { guilds: 1, channels_in_a_guild: 1, shards: 1 }, 1).await;
     let premises = town.premises().with("telemetry.log", "trace");
     let server = premises.start().await;

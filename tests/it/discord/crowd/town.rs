@@ -14,7 +14,7 @@ use crate::harness::Premises;
 /// One in so many messages is for Aria.
 const ADDRESSED: f64 = 0.3;
 /// One in so many is changed or taken back later.
-const CHANGED: f64 = 0.02;
+const EDITED: f64 = 0.02;
 const DELETED: f64 = 0.02;
 
 /// How large it is.
@@ -29,9 +29,9 @@ pub struct Size {
 pub struct Town {
     pub discord: Counterpart,
     pub channels: Vec<Channel>,
-    pub said: Vec<Said>,
+    pub said: Vec<PersonMessage>,
     pub size: Size,
-    chance: StdRng,
+    rng: StdRng,
 }
 
 /// A channel where Aria lives.
@@ -44,13 +44,13 @@ pub struct Channel {
 
 /// What somebody said.
 #[derive(Clone, Debug)]
-pub struct Said {
+pub struct PersonMessage {
     pub id: Id,
     pub channel: Id,
     /// What it says in the end; none: it was taken back.
     pub text: Option<String>,
     /// Whether it is still as it was said.
-    pub is_as_said: bool,
+    pub is_unchanged: bool,
 }
 
 impl Channel {
@@ -85,7 +85,7 @@ impl Town {
                 channels.push(Channel { id, guild, people: people.clone() });
             }
         }
-        Self { discord, channels, said: Vec::new(), size, chance: StdRng::seed_from_u64(seed) }
+        Self { discord, channels, said: Vec::new(), size, rng: StdRng::seed_from_u64(seed) }
     }
 
     /// A server for it, whose rehearsal answers at once and whose budgets are not what is tried here.
@@ -114,24 +114,24 @@ impl Town {
 
     /// Somebody says something somewhere; now and then something is changed or taken back.
     pub fn say(&mut self) {
-        let channel = self.channels[self.chance.random_range(0..self.channels.len())].clone();
+        let channel = self.channels[self.rng.random_range(0..self.channels.len())].clone();
         if self.discord.look(|state| state.world.guilds.get(&channel.guild).is_none_or(|guild| guild.outage)) {
             return;
         }
-        let who = channel.people[self.chance.random_range(0..channel.people.len())];
+        let who = channel.people[self.rng.random_range(0..channel.people.len())];
         let number = self.said.len();
-        let is_addressed = self.chance.random_bool(ADDRESSED);
+        let is_addressed = self.rng.random_bool(ADDRESSED);
         let text = if is_addressed { format!("Aria, what of {number}?") } else { format!("there is {number}") };
         let id = self.discord.say(who, channel.id, &text);
-        self.said.push(Said { id, channel: channel.id, text: Some(text), is_as_said: true });
-        if self.chance.random_bool(CHANGED) {
+        self.said.push(PersonMessage { id, channel: channel.id, text: Some(text), is_unchanged: true });
+        if self.rng.random_bool(EDITED) {
             self.change(|town, said| {
                 let text = format!("it was {} after all", said.id);
                 town.edit(said.channel, said.id, &text);
                 said.text = Some(text);
             });
         }
-        if self.chance.random_bool(DELETED) {
+        if self.rng.random_bool(DELETED) {
             self.change(|town, said| {
                 town.delete(said.channel, said.id);
                 said.text = None;
@@ -140,30 +140,30 @@ impl Town {
     }
 
     /// Somebody says a last word in every channel.
-    pub fn last_words(&mut self) -> Vec<(Id, Id)> {
+    pub fn final_messages(&mut self) -> Vec<(Id, Id)> {
         let say = |channel: &Channel| (channel.id, self.discord.say(channel.somebody(), channel.id, "that was all"));
         let words: Vec<_> = self.channels.iter().map(say).collect();
-        let said = |&(channel, id)| Said { id, channel, text: Some("that was all".to_owned()), is_as_said: true };
+        let said = |&(channel, id)| PersonMessage { id, channel, text: Some("that was all".to_owned()), is_unchanged: true };
         self.said.extend(words.iter().map(said));
         words
     }
 
     /// Somebody thinks again about one of the last things that were said, and of which nobody has thought again yet.
-    fn change(&mut self, change: impl FnOnce(&Counterpart, &mut Said)) {
-        let back = self.chance.random_range(1..=20).min(self.said.len());
+    fn change(&mut self, change: impl FnOnce(&Counterpart, &mut PersonMessage)) {
+        let back = self.rng.random_range(1..=20).min(self.said.len());
         let at = self.said.len() - back;
         let discord = &self.discord;
         let said = &mut self.said[at];
         let is_there = discord.look(|state| state.world.message(said.channel, said.id).is_some());
-        if said.is_as_said && is_there {
+        if said.is_unchanged && is_there {
             change(discord, said);
-            said.is_as_said = false;
+            said.is_unchanged = false;
         }
     }
 
     /// What was said, by channel.
-    pub fn said_by_channel(&self) -> BTreeMap<Id, Vec<&Said>> {
-        let mut by_channel = BTreeMap::<Id, Vec<&Said>>::new();
+    pub fn said_by_channel(&self) -> BTreeMap<Id, Vec<&PersonMessage>> {
+        let mut by_channel = BTreeMap::<Id, Vec<&PersonMessage>>::new();
         for said in &self.said {
             by_channel.entry(said.channel).or_default().push(said);
         }

@@ -10,7 +10,7 @@ use crate::harness::hostile::{HOSTILE, is_of_the_log, moves};
 const UNKNOWN_CODE: u32 = 59_999;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_that_discord_says_makes_a_line_of_the_log_or_moves_a_terminal() {
+async fn texts_from_discord_cannot_forge_log_lines_or_control_the_terminal() {
     let refusal = || Does::Says(403, json!({ "code": UNKNOWN_CODE, "message": HOSTILE }));
     let on = |route| On { route: Some(route), ..On::default() };
     for (form, levels) in [("text", "info,tertulia=trace"), ("json", "info,tertulia=trace"), ("text", "trace"), ("json", "trace")]

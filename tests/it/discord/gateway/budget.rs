@@ -12,11 +12,11 @@ use super::world::{Client, Notepad, discord, rules};
 use crate::harness::PATIENCE;
 
 #[tokio::test]
-async fn connections_begin_one_after_the_other_in_their_order() {
+async fn connections_identify_one_after_the_other_in_order() {
     for (max_concurrency, same_place) in [(1, 1), (2, 2)] {
         let rules = Rules { recommended_shards: Some(4), max_concurrency, ..rules() };
         let discord = Counterpart::with_rules(rules).await;
-        let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.times.apart = Duration::from_millis(500));
+        let mut client = Client::with(&discord, &Notepad::new(), |options| options.times.apart = Duration::from_millis(500));
 
         client.connect().await;
         discord.sessions(4).await;
@@ -36,10 +36,10 @@ async fn connections_begin_one_after_the_other_in_their_order() {
 async fn identifies_in_vain_become_rare() {
     let discord = discord().await;
     discord.fail_identifies(6);
-    let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.times.lasting = PATIENCE);
+    let mut client = Client::with(&discord, &Notepad::new(), |options| options.times.lasting = PATIENCE);
 
     client.connect().await;
-    client.ears.until_kind("READY", 1).await;
+    client.inbox.until_kind("READY", 1).await;
 
     let at = discord.look(|state| state.journal.identifies.iter().map(|identify| identify.at).collect::<Vec<_>>());
     let pauses: Vec<Duration> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -51,16 +51,16 @@ async fn identifies_in_vain_become_rare() {
 }
 
 #[tokio::test]
-async fn sessions_that_end_as_soon_as_they_begin_do_not_use_up_the_identifies() {
+async fn short_lived_sessions_do_not_use_up_the_identifies() {
     let discord = discord().await;
-    let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.times.lasting = PATIENCE);
+    let mut client = Client::with(&discord, &Notepad::new(), |options| options.times.lasting = PATIENCE);
     client.connect().await;
 
     for ready in 1..=5 {
-        client.ears.until_kind("READY", ready).await;
+        client.inbox.until_kind("READY", ready).await;
         discord.invalidate(0, false);
     }
-    client.ears.until_kind("READY", 6).await;
+    client.inbox.until_kind("READY", 6).await;
 
     let at = discord.look(|state| state.journal.identifies.iter().map(|identify| identify.at).collect::<Vec<_>>());
     assert_eq!(at.len(), 6);
@@ -68,25 +68,25 @@ async fn sessions_that_end_as_soon_as_they_begin_do_not_use_up_the_identifies() 
 }
 
 #[tokio::test]
-async fn an_identify_is_counted_before_it_leaves_and_over_restarts() {
+async fn an_identify_is_counted_before_it_is_sent_and_across_restarts() {
     let discord = discord().await;
     let notes = Notepad::new();
     for starts in 1..=3 {
         let mut client = Client::new(&discord, &notes);
         client.connect().await;
-        client.ears.until_kind("READY", 1).await;
+        client.inbox.until_kind("READY", 1).await;
         let counted = counted(&notes).await;
         client.stop().await;
         discord.sessions(0).await;
         discord.forget_left_sessions();
-        notes.leave("discord/session/0", b"gone");
+        notes.store("discord/session/0", b"gone");
 
         assert_eq!(counted, starts);
     }
 }
 
 #[tokio::test]
-async fn when_none_are_left_it_waits_and_says_until_when() {
+async fn without_identifies_left_the_client_waits_and_reports_until_when() {
     // As many as are held back.
     let window = Duration::from_millis(300);
     let rules = Rules { session_starts: 20, session_start_window: window, ..rules() };
@@ -102,17 +102,17 @@ async fn when_none_are_left_it_waits_and_says_until_when() {
     assert_eq!(discord.look(|state| state.journal.identifies.len()), 0);
 
     discord.with(|state| state.rules.session_starts = 1_000);
-    client.ears.until_kind("READY", 1).await;
+    client.inbox.until_kind("READY", 1).await;
     assert!(client.gateway.condition().ready);
 }
 
 #[tokio::test]
-async fn what_is_left_is_told() {
+async fn the_remaining_identifies_are_measured() {
     let discord = discord().await;
     let mut client = Client::new(&discord, &Notepad::new());
 
     client.connect().await;
-    client.ears.until_kind("READY", 1).await;
+    client.inbox.until_kind("READY", 1).await;
 
     assert_eq!(client.total("tertulia_discord_identifies_left", &[]), 1_000.0 - 1.0 - 20.0);
 }

@@ -22,14 +22,14 @@ enum Nonsense {
 }
 
 #[tokio::test]
-async fn whatever_comes_the_next_message_is_heard() {
+async fn the_next_message_arrives_after_any_malformed_frames() {
     let rules = Rules { heartbeat_tolerance: Duration::from_millis(500), resume_buffer: 10_000, ..Rules::quick() };
     let discord = Counterpart::with_rules(rules).await;
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
     let mut client = Client::new(&discord, &Notepad::new());
     client.connect().await;
-    client.ears.until_kind("READY", 1).await;
+    client.inbox.until_kind("READY", 1).await;
     // The same at every run.
     let mut runner = TestRunner::deterministic();
     let any_frame = nonsense();
@@ -41,7 +41,7 @@ async fn whatever_comes_the_next_message_is_heard() {
                 Nonsense::Bytes(bytes) => discord.send_bytes(0, &bytes),
             }
         }
-        is_heard(&discord, &client, general, ana, round).await;
+        speak_until_received(&discord, &client, general, ana, round).await;
     }
 
     assert!(client.total("tertulia_discord_frames_unreadable_total", &[("error_type", "malformed")]) > 100.0);
@@ -50,62 +50,62 @@ async fn whatever_comes_the_next_message_is_heard() {
 }
 
 #[tokio::test]
-async fn a_heartbeat_interval_of_nothing_ends_one_connection_and_not_the_process() {
+async fn a_heartbeat_interval_of_zero_ends_one_connection_and_not_the_process() {
     let discord = Counterpart::with_rules(rules()).await;
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
     let mut client = Client::new(&discord, &Notepad::new());
     client.connect().await;
-    client.ears.until_kind("READY", 1).await;
+    client.inbox.until_kind("READY", 1).await;
 
     discord.send_text(0, r#"{"op":10,"d":{"heartbeat_interval":0}}"#);
     discord.resumes(1).await;
-    is_heard(&discord, &client, general, ana, 0).await;
+    speak_until_received(&discord, &client, general, ana, 0).await;
 
     assert_eq!(client.total("tertulia_discord_reconnects_total", &[("discord_gateway_cause", "confused")]), 1.0);
 }
 
 #[tokio::test]
-async fn a_stream_that_makes_no_sense_ends_one_connection() {
+async fn a_malformed_compression_stream_ends_one_connection() {
     let discord = Counterpart::with_rules(rules()).await;
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
     let mut client = Client::new(&discord, &Notepad::new());
     client.connect().await;
-    client.ears.until_kind("READY", 1).await;
+    client.inbox.until_kind("READY", 1).await;
 
     discord.send_bytes(0, &[0xff; 64]);
     discord.resumes(1).await;
-    is_heard(&discord, &client, general, ana, 0).await;
+    speak_until_received(&discord, &client, general, ana, 0).await;
 
     assert_eq!(client.total("tertulia_discord_reconnects_total", &[("discord_gateway_cause", "confused")]), 1.0);
 }
 
 #[tokio::test]
-async fn an_unreadable_ready_is_asked_for_again() {
+async fn an_unreadable_ready_leads_to_a_resume() {
     let discord = Counterpart::with_rules(rules()).await;
     let mut client = Client::new(&discord, &Notepad::new());
     client.connect().await;
-    client.ears.until_kind("READY", 1).await;
+    client.inbox.until_kind("READY", 1).await;
 
     discord.send_text(0, r#"{"op":0,"s":2,"t":"READY","d":{"session_id":7}}"#);
     discord.resumes(1).await;
-    client.ears.until_kind("RESUMED", 1).await;
+    client.inbox.until_kind("RESUMED", 1).await;
 
     assert_eq!(discord.look(|state| state.journal.identifies.len()), 1);
 }
 
-/// Somebody speaks until it is heard: what is said between two sessions is told on neither, and whoever is told of a wrong number goes on
+/// Somebody speaks until it is events: what is said between two sessions is told on neither, and whoever is told of a wrong number goes on
 /// from there.
-async fn is_heard(discord: &Counterpart, client: &Client, general: Id, ana: Id, round: usize) {
-    let begun = |heard: &[super::world::Heard]| heard.iter().filter(|heard| ["READY", "RESUMED"].contains(&&*heard.kind)).count();
+async fn speak_until_received(discord: &Counterpart, client: &Client, general: Id, ana: Id, round: usize) {
+    let begun = |events: &[super::world::ReceivedEvent]| events.iter().filter(|event| ["READY", "RESUMED"].contains(&&*event.kind)).count();
     loop {
         let text = format!("round {round}");
-        let before = begun(&client.ears.heard());
+        let before = begun(&client.inbox.events());
         discord.say(ana, general, &text);
-        let is_there = |heard: &[super::world::Heard]| heard.iter().any(|heard| heard.data["content"] == text);
-        let heard = client.ears.until(|heard| is_there(heard) || begun(heard) > before).await;
-        if is_there(&heard) {
+        let is_there = |events: &[super::world::ReceivedEvent]| events.iter().any(|event| event.data["content"] == text);
+        let events = client.inbox.until(|events| is_there(events) || begun(events) > before).await;
+        if is_there(&events) {
             return;
         }
     }

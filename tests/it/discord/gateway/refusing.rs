@@ -8,9 +8,9 @@ use super::super::counterpart::intents;
 use super::world::{Client, Notepad, discord};
 
 #[tokio::test]
-async fn a_bad_token_is_told_before_anything_connects() {
+async fn a_bad_token_is_reported_before_connecting() {
     let discord = discord().await;
-    let client = Client::with(&discord, &Notepad::new(), |wanted| wanted.token = "MTA.other.token".to_owned());
+    let client = Client::with(&discord, &Notepad::new(), |options| options.token = "MTA.other.token".to_owned());
 
     let why = client.gateway.shards().await.unwrap_err();
 
@@ -22,12 +22,12 @@ async fn a_bad_token_is_told_before_anything_connects() {
 }
 
 #[tokio::test]
-async fn a_discord_that_stopped_for_good_holds_up_a_server_that_is_of_no_use_without_it() {
+async fn a_final_stop_holds_up_the_server_only_if_discord_is_required() {
     for required in [true, false] {
         let discord = discord().await;
-        let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.section.required = required);
+        let mut client = Client::with(&discord, &Notepad::new(), |options| options.section.required = required);
         client.connect().await;
-        client.ears.until_kind("READY", 1).await;
+        client.inbox.until_kind("READY", 1).await;
         let before = client.gateway.condition();
 
         discord.reset_token();
@@ -40,7 +40,7 @@ async fn a_discord_that_stopped_for_good_holds_up_a_server_that_is_of_no_use_wit
 }
 
 #[tokio::test]
-async fn a_discord_that_cannot_be_asked_is_asked_later() {
+async fn an_unavailable_discord_is_asked_later() {
     let discord = discord().await;
     let client = Client::new(&discord, &Notepad::new());
     discord.spoil(On { route: Some("gateway"), ..On::default() }, Does::Status(503));
@@ -51,11 +51,11 @@ async fn a_discord_that_cannot_be_asked_is_asked_later() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_reset_ends_it_for_good() {
+async fn a_reset_token_stops_the_client_for_good() {
     let discord = discord().await;
     let mut client = Client::new(&discord, &Notepad::new());
     client.connect().await;
-    client.ears.until_kind("READY", 1).await;
+    client.inbox.until_kind("READY", 1).await;
 
     discord.reset_token();
 
@@ -66,14 +66,14 @@ async fn a_token_that_is_reset_ends_it_for_good() {
 }
 
 #[tokio::test]
-async fn what_only_a_person_can_change_ends_it_with_the_way_out() {
+async fn errors_that_need_the_operator_stop_the_client_with_a_remedy() {
     for (code, way_out) in
         [(4_010, "discord.shards"), (4_011, "discord.shards"), (4_012, "newer tertulia"), (4_013, "newer tertulia")]
     {
         let discord = discord().await;
         let mut client = Client::new(&discord, &Notepad::new());
         client.connect().await;
-        client.ears.until_kind("READY", 1).await;
+        client.inbox.until_kind("READY", 1).await;
 
         discord.close(0, code, "");
 
@@ -83,13 +83,13 @@ async fn what_only_a_person_can_change_ends_it_with_the_way_out() {
 }
 
 #[tokio::test]
-async fn without_the_intent_it_is_done_without_and_told_what_does_not_work() {
+async fn without_the_content_intent_the_client_connects_and_reports_what_does_not_work() {
     let discord = discord().await;
     discord.set_privileged(0);
     let mut client = Client::new(&discord, &Notepad::new());
 
     client.connect().await;
-    client.ears.until_kind("READY", 1).await;
+    client.inbox.until_kind("READY", 1).await;
 
     assert_eq!(asked_for(&discord) & intents::MESSAGE_CONTENT, 0);
     let condition = client.gateway.condition();
@@ -100,15 +100,15 @@ async fn without_the_intent_it_is_done_without_and_told_what_does_not_work() {
 }
 
 #[tokio::test]
-async fn an_intent_that_is_refused_all_the_same_is_done_without() {
+async fn an_intent_that_is_refused_while_connecting_is_dropped() {
     let discord = discord().await;
     let mut client = Client::new(&discord, &Notepad::new());
     client.gateway.shards().await.expect("a number");
     // The application said that it is enabled; it is switched off a moment later.
     discord.set_privileged(0);
 
-    client.live(0, 1);
-    client.ears.until_kind("READY", 1).await;
+    client.start_connection(0, 1);
+    client.inbox.until_kind("READY", 1).await;
 
     assert_eq!(asked_for(&discord) & intents::MESSAGE_CONTENT, 0);
     assert!(client.gateway.condition().detail.contains("mentions the bot"), "{:?}", client.gateway.condition());
@@ -117,10 +117,10 @@ async fn an_intent_that_is_refused_all_the_same_is_done_without() {
 }
 
 #[tokio::test]
-async fn an_intent_that_is_demanded_and_refused_ends_it() {
+async fn a_required_intent_that_is_refused_stops_the_client() {
     let discord = discord().await;
     discord.set_privileged(0);
-    let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.section.message_content = MessageContent::On);
+    let mut client = Client::with(&discord, &Notepad::new(), |options| options.section.message_content = MessageContent::On);
 
     client.connect().await;
 
@@ -129,12 +129,12 @@ async fn an_intent_that_is_demanded_and_refused_ends_it() {
 }
 
 #[tokio::test]
-async fn an_intent_that_nobody_wants_is_not_asked_for() {
+async fn an_intent_that_is_switched_off_is_not_requested() {
     let discord = discord().await;
-    let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.section.message_content = MessageContent::Off);
+    let mut client = Client::with(&discord, &Notepad::new(), |options| options.section.message_content = MessageContent::Off);
 
     client.connect().await;
-    client.ears.until_kind("READY", 1).await;
+    client.inbox.until_kind("READY", 1).await;
 
     assert_eq!(asked_for(&discord) & intents::MESSAGE_CONTENT, 0);
     assert_eq!(client.gateway.condition().detail, "1 of 1 connection");
@@ -154,7 +154,7 @@ async fn an_intent_that_was_switched_on_takes_effect_at_the_next_start() {
 
     let mut second = Client::new(&discord, &notes);
     second.connect().await;
-    second.ears.until_kind("READY", 1).await;
+    second.inbox.until_kind("READY", 1).await;
 
     let identified = discord.look(|state| state.journal.identifies.last().and_then(|identified| identified.session.clone()));
     let asked = discord.look(|state| state.gateway.sessions[&identified.expect("a session")].intents);

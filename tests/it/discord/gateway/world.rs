@@ -1,4 +1,4 @@
-//! What the tests stand on: notes in memory, ears that remember, and a gateway between them and the counterpart.
+//! What the tests stand on: notes in memory, inbox that remember, and a gateway between them and the counterpart.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -45,7 +45,7 @@ impl Notepad {
     }
 
     /// Writes a note as another process might have left it.
-    pub fn leave(&self, name: &str, bytes: &[u8]) {
+    pub fn store(&self, name: &str, bytes: &[u8]) {
         self.0.send_modify(|notes| drop(notes.insert(name.to_owned(), bytes.to_vec())));
     }
 }
@@ -82,21 +82,21 @@ impl Notes for Notepad {
     }
 }
 
-/// What was heard, over all connections.
+/// What was events, over all connections.
 #[derive(Clone, Default)]
-pub struct Ears(Arc<watch::Sender<Vec<Heard>>>, Arc<watch::Sender<Manner>>, Arc<Mutex<Vec<Receipt>>>);
+pub struct Inbox(Arc<watch::Sender<Vec<ReceivedEvent>>>, Arc<watch::Sender<Handling>>, Arc<Mutex<Vec<Receipt>>>);
 
 /// An event that was taken in.
 #[derive(Clone, Debug)]
-pub struct Heard {
+pub struct ReceivedEvent {
     pub shard: u32,
     pub kind: String,
     pub data: Value,
 }
 
-/// What is done with what is heard.
+/// What is done with what is events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Manner {
+pub enum Handling {
     /// It is kept at once.
     #[default]
     Keeps,
@@ -108,18 +108,18 @@ pub enum Manner {
     Refuses,
 }
 
-impl Ears {
-    pub fn set(&self, manner: Manner) {
-        self.1.send_replace(manner);
+impl Inbox {
+    pub fn set(&self, handling: Handling) {
+        self.1.send_replace(handling);
     }
 
     /// Lets the receipts go that are held.
-    pub fn keep_held(&self) {
+    pub fn acknowledge_held(&self) {
         let held = std::mem::take(&mut *self.2.lock().expect("held"));
         held.into_iter().for_each(Receipt::kept);
     }
 
-    pub fn heard(&self) -> Vec<Heard> {
+    pub fn events(&self) -> Vec<ReceivedEvent> {
         self.0.borrow().clone()
     }
 
@@ -128,45 +128,45 @@ impl Ears {
         texts(&self.0.borrow())
     }
 
-    /// Waits until something was heard.
-    pub async fn until(&self, look: impl Fn(&[Heard]) -> bool) -> Vec<Heard> {
-        let mut heard = self.0.subscribe();
-        let result = timeout(PATIENCE, heard.wait_for(|heard| look(heard))).await;
+    /// Waits until something was events.
+    pub async fn until(&self, look: impl Fn(&[ReceivedEvent]) -> bool) -> Vec<ReceivedEvent> {
+        let mut events = self.0.subscribe();
+        let result = timeout(PATIENCE, events.wait_for(|events| look(events))).await;
         match result {
-            Ok(found) => found.expect("ears").clone(),
-            Err(_) => panic!("it was not heard: {:?}", kinds(&self.heard())),
+            Ok(found) => found.expect("inbox").clone(),
+            Err(_) => panic!("it was not events: {:?}", kinds(&self.events())),
         }
     }
 
     pub async fn until_kind(&self, kind: &str, count: usize) {
-        self.until(|heard| heard.iter().filter(|heard| heard.kind == kind).count() >= count).await;
+        self.until(|events| events.iter().filter(|event| event.kind == kind).count() >= count).await;
     }
 
     pub async fn until_text(&self, text: &str) {
-        self.until(|heard| texts(heard).iter().any(|heard| heard == text)).await;
+        self.until(|events| texts(events).iter().any(|received| received == text)).await;
     }
 }
 
-fn texts(heard: &[Heard]) -> Vec<String> {
-    let messages = heard.iter().filter(|heard| heard.kind == "MESSAGE_CREATE");
-    messages.map(|heard| heard.data["content"].as_str().unwrap_or_default().to_owned()).collect()
+fn texts(events: &[ReceivedEvent]) -> Vec<String> {
+    let messages = events.iter().filter(|event| event.kind == "MESSAGE_CREATE");
+    messages.map(|event| event.data["content"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-fn kinds(heard: &[Heard]) -> Vec<&str> {
-    heard.iter().map(|heard| heard.kind.as_str()).collect()
+fn kinds(events: &[ReceivedEvent]) -> Vec<&str> {
+    events.iter().map(|event| event.kind.as_str()).collect()
 }
 
-struct Ear(Ears, u32);
+struct InboxIntake(Inbox, u32);
 
 #[async_trait]
-impl Intake for Ear {
+impl Intake for InboxIntake {
     async fn take(&mut self, dispatch: Dispatch) {
-        let mut manner = self.0.1.subscribe();
-        let manner = manner.wait_for(|manner| *manner != Manner::Refuses).await.expect("a manner").clone();
+        let mut handling = self.0.1.subscribe();
+        let handling = handling.wait_for(|handling| *handling != Handling::Blocks).await.expect("a handling").clone();
         let data: Value = serde_json::from_str(dispatch.data.get()).unwrap_or_default();
-        let receipt = match manner {
-            Manner::Loses(text) if data["content"] == text => Some(dispatch.receipt),
-            Manner::Holds => {
+        let receipt = match handling {
+            Handling::Drops(text) if data["content"] == text => Some(dispatch.receipt),
+            Handling::Holds => {
                 self.0.2.lock().expect("held").push(dispatch.receipt);
                 None
             }
@@ -175,15 +175,15 @@ impl Intake for Ear {
                 None
             }
         };
-        self.0.0.send_modify(|heard| heard.push(Heard { shard: self.1, kind: dispatch.kind, data }));
+        self.0.0.send_modify(|events| events.push(ReceivedEvent { shard: self.1, kind: dispatch.kind, data }));
         drop(receipt);
     }
 }
 
 /// Always the same.
-pub struct Same(f64);
+pub struct FixedRng(f64);
 
-impl Rng for Same {
+impl Rng for FixedRng {
     fn jitter(&self) -> i8 {
         0
     }
@@ -201,13 +201,13 @@ impl Rng for Same {
 pub struct Client {
     pub gateway: Arc<Gateway>,
     pub platform: Arc<Discord>,
-    pub ears: Ears,
+    pub inbox: Inbox,
     pub recorded: SpanMemory,
-    lives: Vec<JoinHandle<Disconnected>>,
+    connections: Vec<JoinHandle<Disconnected>>,
 }
 
 /// What a test wants otherwise.
-pub struct Wanted {
+pub struct Options {
     pub section: Section,
     pub times: Times,
     pub token: String,
@@ -220,33 +220,33 @@ impl Client {
         Self::with(discord, notes, |_| {})
     }
 
-    pub fn with(discord: &Counterpart, notes: &Arc<Notepad>, change: impl FnOnce(&mut Wanted)) -> Self {
+    pub fn with(discord: &Counterpart, notes: &Arc<Notepad>, change: impl FnOnce(&mut Options)) -> Self {
         // The first one to ask for a provider without this panics.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let defaults = Settings::defaults().expect("the defaults");
         let mut section: Section = defaults["discord"].clone().try_into().expect("the section");
         section.api_url = format!("{}/api", discord.api_url());
-        let mut wanted = Wanted { section, times: quick(), token: discord.token(), rng: 0.5 };
-        change(&mut wanted);
-        let Wanted { section, times, token, rng } = wanted;
+        let mut options = Options { section, times: quick(), token: discord.token(), rng: 0.5 };
+        change(&mut options);
+        let Options { section, times, token, rng } = options;
         let clock = Arc::new(SystemClock);
         let platform = Arc::new(Discord::new(&section, token.clone().into(), clock.clone()).expect("an adapter"));
         let recorded = SpanMemory::new();
-        let ears = Ears::default();
+        let inbox = Inbox::default();
         let parts = Parts {
             discord: platform.clone(),
             notes: notes.clone(),
             clock,
-            rng: Arc::new(Same(rng)),
+            rng: Arc::new(FixedRng(rng)),
             recorder: GatewayRecorder::new(recorded.recorder(false)),
             make_intake: {
-                let ears = ears.clone();
-                Arc::new(move |shard: Shard| Box::new(Ear(ears.clone(), shard.number)) as Box<dyn Intake>)
+                let inbox = inbox.clone();
+                Arc::new(move |shard: Shard| Box::new(InboxIntake(inbox.clone(), shard.number)) as Box<dyn Intake>)
             },
             times,
         };
         let gateway = Gateway::new(&section, &token.into(), parts).expect("a gateway");
-        Self { gateway: Arc::new(gateway), platform, ears, recorded, lives: Vec::new() }
+        Self { gateway: Arc::new(gateway), platform, inbox, recorded, connections: Vec::new() }
     }
 
     /// Asks how many connections there are to be, and begins to live them.
@@ -260,17 +260,17 @@ impl Client {
     /// Begins to live a connection.
     pub fn live(&mut self, number: u32, of: u32) {
         let (gateway, of) = (self.gateway.clone(), NonZeroU32::new(of).expect("not zero"));
-        self.lives.push(tokio::spawn(async move { gateway.live(Shard { number, of }).await }));
+        self.connections.push(tokio::spawn(async move { gateway.live(Shard { number, of }).await }));
     }
 
     /// Waits for the end of the first connection that was begun.
     pub async fn ended(&mut self) -> Disconnected {
-        timeout(PATIENCE, self.lives.remove(0)).await.expect("an end in time").expect("no panic")
+        timeout(PATIENCE, self.connections.remove(0)).await.expect("an end in time").expect("no panic")
     }
 
     /// Stops as a process does: at once.
     pub async fn stop(mut self) {
-        for life in self.lives.drain(..) {
+        for life in self.connections.drain(..) {
             life.abort();
             assert!(life.await.is_err_and(|error| error.is_cancelled()), "it ended by itself");
         }
@@ -284,7 +284,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        self.lives.iter().for_each(JoinHandle::abort);
+        self.connections.iter().for_each(JoinHandle::abort);
     }
 }
 
@@ -313,6 +313,6 @@ pub fn rules() -> Rules {
 }
 
 /// One whose heart beats quickly.
-pub async fn beating() -> Counterpart {
+pub async fn discord_with_fast_heartbeat() -> Counterpart {
     Counterpart::with_rules(Rules { heartbeat_interval: Duration::from_millis(400), ..rules() }).await
 }

@@ -12,7 +12,7 @@ use super::super::messages::{Author, Reference, THREAD_STARTER};
 use super::super::permissions::{CREATE_PRIVATE_THREADS, CREATE_PUBLIC_THREADS, READ_MESSAGE_HISTORY, SEND_MESSAGES};
 use super::super::refusal::Refusal;
 use super::super::state::State;
-use super::messages::known;
+use super::messages::find_message;
 use super::{Call, Reply, done, ok};
 
 impl State {
@@ -21,18 +21,18 @@ impl State {
         let Some(kind) = there.kind.public_thread().filter(|_| there.kind.takes_messages()) else {
             return Err(Refusal::new(400, 50024, "Cannot execute action on this channel type"));
         };
-        known(&self.world, channel, message)?;
+        find_message(&self.world, channel, message)?;
         if self.world.channels.contains_key(&message) {
             return Err(Refusal::new(400, 160_004, "A thread has already been created for this message"));
         }
-        // It shares the message's id.
+        // The thread has the message's id.
         let mut thread = Channel::new_thread(message, kind, &there, &name(&call.body)?, self.world.bot());
         set_archive(&mut thread, &call.body)?;
         self.add_thread(thread);
-        // The first message of the thread stands for the one that it was started from.
-        let stands_for = Some(Reference { message, channel, guild: there.guild });
+        // The first message of the thread refers to the one that it was started from.
+        let reference_to = Some(Reference { message, channel, guild: there.guild });
         let bot = Author::User(self.world.bot());
-        self.say(Said { stands_for, kind: Some(THREAD_STARTER), ..Said::new(message, bot, "") });
+        self.say(Said { reference_to, kind: Some(THREAD_STARTER), ..Said::new(message, bot, "") });
         self.created(message, None)
     }
 
@@ -60,7 +60,7 @@ impl State {
         self.created(id, None)
     }
 
-    /// A post of a forum: a thread and its first message, which share an id.
+    /// A post of a forum: a thread and its first message.
     fn start_post(&mut self, forum: &Channel, call: &Call) -> Reply {
         self.world.permitted(forum.id, SEND_MESSAGES)?;
         let draft = Draft::read(&call.body["message"], 1 << 2 | 1 << 12)?;
@@ -77,7 +77,7 @@ impl State {
     fn created(&self, thread: Id, message: Option<Id>) -> Reply {
         let mut json = self.world.channel_json(&self.world.channels[&thread]);
         if let Some(message) = message {
-            json["message"] = known(&self.world, thread, message)?.json(&self.world, self.world.rest_content());
+            json["message"] = find_message(&self.world, thread, message)?.json(&self.world, self.world.rest_content());
         }
         Ok((201, Some(json)))
     }
@@ -106,7 +106,7 @@ impl State {
         })
     }
 
-    pub(super) fn enter(&mut self, thread: Id) -> Reply {
+    pub(super) fn join_thread_as_bot(&mut self, thread: Id) -> Reply {
         let there = self.world.permitted(thread, 0)?;
         match &there.thread {
             None => return Err(Refusal::new(400, 50024, "Cannot execute action on this channel type")),
@@ -118,7 +118,7 @@ impl State {
     }
 }
 
-/// A thread's name: 1 to 100 characters.
+/// Reads a thread's name: 1 to 100 characters.
 fn name(body: &Value) -> Result<String, Refusal> {
     let name = body["name"].as_str().ok_or_else(|| Refusal::missing(&["name"]))?;
     if (1..=100).contains(&name.chars().count()) { Ok(name.to_owned()) } else { Err(Refusal::length(&["name"], 1, 100)) }

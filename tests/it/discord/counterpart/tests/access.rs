@@ -18,7 +18,7 @@ fn permissions(discord: &Counterpart, user: Id, channel: Id) -> u64 {
 }
 
 #[tokio::test]
-async fn overwrites_count_in_their_order() {
+async fn overwrites_apply_in_the_documented_order() {
     let discord = Counterpart::start().await;
     let guild = discord.guild_without_bot("Home");
     let (channel, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
@@ -46,7 +46,7 @@ async fn overwrites_count_in_their_order() {
 }
 
 #[tokio::test]
-async fn who_is_timed_out_reads_and_does_nothing_else() {
+async fn a_timed_out_member_can_only_read() {
     let discord = Counterpart::start().await;
     let guild = discord.guild("Home");
     let (channel, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
@@ -58,7 +58,7 @@ async fn who_is_timed_out_reads_and_does_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_category_is_seen_with_any_of_its_channels() {
+async fn a_category_is_visible_with_any_of_its_channels() {
     let discord = Counterpart::start().await;
     let guild = discord.guild("Home");
     let bot = discord.look(|state| state.world.bot());
@@ -74,7 +74,7 @@ async fn a_category_is_seen_with_any_of_its_channels() {
 }
 
 #[tokio::test]
-async fn who_brings_no_valid_token_or_agent_is_turned_away() {
+async fn requests_without_a_valid_token_or_user_agent_are_refused() {
     let discord = Counterpart::start().await;
     let mut rest = Rest::new(&discord);
 
@@ -90,7 +90,7 @@ async fn who_brings_no_valid_token_or_agent_is_turned_away() {
 }
 
 #[tokio::test]
-async fn addresses_methods_and_bodies_have_to_be_right() {
+async fn wrong_paths_methods_and_bodies_are_refused() {
     let discord = Counterpart::start().await;
     let rest = Rest::new(&discord);
     let general = discord.channel(discord.guild("Home"), "general");
@@ -113,7 +113,7 @@ async fn addresses_methods_and_bodies_have_to_be_right() {
 }
 
 #[tokio::test]
-async fn guilds_members_and_roles_are_read_by_who_is_in() {
+async fn guilds_members_and_roles_are_readable_for_guild_members() {
     let discord = Counterpart::start().await;
     let (home, away) = (discord.guild("Home"), discord.guild_without_bot("Away"));
     let (ana, bo) = (discord.member(home, "Ana"), discord.person("Bo"));
@@ -139,7 +139,7 @@ async fn guilds_members_and_roles_are_read_by_who_is_in() {
 }
 
 #[tokio::test]
-async fn the_application_says_what_was_switched_on_for_it() {
+async fn the_application_shows_its_enabled_intents() {
     let discord = Counterpart::start().await;
     let rest = Rest::new(&discord);
     let flags = async || rest.get("/applications/@me").await.body["flags"].clone();

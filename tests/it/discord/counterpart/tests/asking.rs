@@ -50,7 +50,7 @@ fn message(text: &str, flags: u64) -> Value {
 }
 
 #[tokio::test]
-async fn an_interaction_says_who_asks_what_and_where() {
+async fn an_interaction_names_its_user_options_and_channel() {
     let mut all = asked(Rules::quick()).await;
     let options = json!([{ "name": "who", "type": 3, "value": "mira" }]);
 
@@ -68,7 +68,7 @@ async fn an_interaction_says_who_asks_what_and_where() {
 }
 
 #[tokio::test]
-async fn it_is_answered_once() {
+async fn an_interaction_is_answered_once() {
     let mut all = asked(Rules::quick()).await;
     let (id, callback, token) = all.ask().await;
     let early = all.rest.post(&token, json!({ "content": "x" })).await;
@@ -90,7 +90,7 @@ async fn it_is_answered_once() {
 }
 
 #[tokio::test]
-async fn it_is_answered_within_three_seconds_or_never() {
+async fn an_interaction_is_answered_within_three_seconds_or_never() {
     let mut all = asked(Rules { interaction_deadline: Duration::ZERO, ..Rules::quick() }).await;
     let (_, callback, _) = all.ask().await;
 
@@ -100,7 +100,7 @@ async fn it_is_answered_within_three_seconds_or_never() {
 }
 
 #[tokio::test]
-async fn bad_answers_are_refused_and_can_be_mended() {
+async fn an_invalid_answer_is_refused_and_can_be_corrected() {
     let mut all = asked(Rules::quick()).await;
     let (id, callback, _) = all.ask().await;
 
@@ -117,7 +117,7 @@ async fn bad_answers_are_refused_and_can_be_mended() {
 }
 
 #[tokio::test]
-async fn a_deferred_answer_comes_later_in_its_place() {
+async fn a_deferred_answer_is_filled_in_later() {
     let mut all = asked(Rules::quick()).await;
 
     for by_edit in [true, false] {
@@ -139,7 +139,7 @@ async fn a_deferred_answer_comes_later_in_its_place() {
 }
 
 #[tokio::test]
-async fn a_token_ends_after_its_time() {
+async fn an_interaction_token_expires() {
     let mut all = asked(Rules::quick()).await;
     let (_, callback, token) = all.ask().await;
     assert_eq!(all.rest.post(&callback, message("Here.", 0)).await.status, 204);
@@ -150,7 +150,7 @@ async fn a_token_ends_after_its_time() {
 }
 
 #[tokio::test]
-async fn an_option_completes_itself_with_twenty_five_choices_at_most() {
+async fn autocomplete_takes_at_most_twenty_five_choices() {
     let mut all = asked(Rules::quick()).await;
     let focused = json!([{ "name": "who", "type": 3, "value": "mi", "focused": true }]);
     let id = all.discord.complete(all.ana, all.general, "tertulia", focused).expect("it is there");

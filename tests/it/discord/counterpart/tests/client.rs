@@ -141,13 +141,13 @@ pub struct Rest {
 
 /// What came back.
 #[derive(Debug)]
-pub struct Came {
+pub struct RestResponse {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: Value,
 }
 
-impl Came {
+impl RestResponse {
     /// Status and Discord's own code.
     pub fn refusal(&self) -> (u16, u64) {
         (self.status, self.body["code"].as_u64().unwrap_or_default())
@@ -171,12 +171,12 @@ impl Rest {
         Self { http, api, token: discord.token(), agent: "DiscordBot (https://example.org, 1)" }
     }
 
-    pub async fn ask(&self, method: Method, path: &str, body: Value) -> Came {
+    pub async fn ask(&self, method: Method, path: &str, body: Value) -> RestResponse {
         self.try_ask(method, path, body).await.expect("an answer")
     }
 
     /// Asks; an error when the connection is cut.
-    pub async fn try_ask(&self, method: Method, path: &str, body: Value) -> Result<Came, reqwest::Error> {
+    pub async fn try_ask(&self, method: Method, path: &str, body: Value) -> Result<RestResponse, reqwest::Error> {
         let mut request = self.http.request(method, format!("{}{path}", self.api)).header("user-agent", self.agent);
         if !self.token.is_empty() {
             request = request.header("authorization", format!("Bot {}", self.token));
@@ -189,25 +189,25 @@ impl Rest {
             let (status, headers) = (response.status().as_u16(), response.headers().clone());
             let text = response.text().await?;
             let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
-            Ok(Came { status, headers, body })
+            Ok(RestResponse { status, headers, body })
         };
         timeout(PATIENCE, answered).await.expect("in time")
     }
 
-    pub async fn get(&self, path: &str) -> Came {
+    pub async fn get(&self, path: &str) -> RestResponse {
         self.ask(Method::GET, path, Value::Null).await
     }
 
-    pub async fn post(&self, path: &str, body: Value) -> Came {
+    pub async fn post(&self, path: &str, body: Value) -> RestResponse {
         self.ask(Method::POST, path, body).await
     }
 
-    pub async fn delete(&self, path: &str) -> Came {
+    pub async fn delete(&self, path: &str) -> RestResponse {
         self.ask(Method::DELETE, path, Value::Null).await
     }
 
     /// Posts a text in a channel.
-    pub async fn say(&self, channel: Id, text: &str) -> Came {
+    pub async fn say(&self, channel: Id, text: &str) -> RestResponse {
         self.post(&format!("/channels/{channel}/messages"), json!({ "content": text })).await
     }
 

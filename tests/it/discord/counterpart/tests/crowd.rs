@@ -11,7 +11,7 @@ use super::super::rules::Rules;
 use super::client::{INTENTS, Socket};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_hundred_guilds_are_told_on_four_shards_each_in_its_order() {
+async fn two_hundred_guilds_on_four_shards_receive_their_messages_in_order() {
     let discord = Counterpart::with_rules(Rules { max_concurrency: 4, ..Rules::quick() }).await;
     let homes: Vec<(Id, Id, Id)> = (0..200)
         .map(|number| {

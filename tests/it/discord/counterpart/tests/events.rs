@@ -28,7 +28,7 @@ async fn home() -> Home {
 }
 
 #[tokio::test]
-async fn a_message_is_told_with_all_that_it_has() {
+async fn a_message_event_has_all_fields() {
     let Home { discord, guild, general, ana, bot } = home().await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
     let first = discord.say(ana, general, "first");
@@ -58,7 +58,7 @@ async fn a_message_is_told_with_all_that_it_has() {
 }
 
 #[tokio::test]
-async fn without_the_content_intent_only_what_concerns_the_bot_has_text() {
+async fn without_the_content_intent_only_messages_that_concern_the_bot_have_text() {
     let Home { discord, general, ana, bot, .. } = home().await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS & !MESSAGE_CONTENT).await;
     let rest = Rest::new(&discord);
@@ -85,7 +85,7 @@ async fn without_the_content_intent_only_what_concerns_the_bot_has_text() {
 }
 
 #[tokio::test]
-async fn only_what_was_asked_for_is_told() {
+async fn only_events_of_the_requested_intents_are_sent() {
     let Home { discord, guild, general, ana, .. } = home().await;
     discord.set_privileged(GUILD_MEMBERS);
     let (mut guilds, _) = Socket::ready(&discord, GUILDS).await;
@@ -131,7 +131,7 @@ async fn direct_messages_go_to_the_first_shard() {
 }
 
 #[tokio::test]
-async fn what_the_bot_cannot_view_is_hidden_from_it() {
+async fn channels_that_the_bot_cannot_view_are_hidden() {
     let Home { discord, guild, general, ana, bot } = home().await;
     let secret = discord.channel(guild, "secret");
     let thread = discord.thread(secret, Kind::PublicThread, "aside", ana);
@@ -157,7 +157,7 @@ async fn what_the_bot_cannot_view_is_hidden_from_it() {
 }
 
 #[tokio::test]
-async fn outages_joins_and_removals_look_different() {
+async fn outages_joins_and_removals_are_distinguishable() {
     let Home { discord, guild, general, ana, .. } = home().await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
     socket.event("GUILD_CREATE").await;
@@ -177,7 +177,7 @@ async fn outages_joins_and_removals_look_different() {
 }
 
 #[tokio::test]
-async fn a_removed_channel_takes_everything_along() {
+async fn removing_a_channel_removes_its_threads_messages_and_webhooks() {
     let Home { discord, general, ana, .. } = home().await;
     let rest = Rest::new(&discord);
     let (webhook, path) = rest.webhook(general, "companions").await;
@@ -194,7 +194,7 @@ async fn a_removed_channel_takes_everything_along() {
 }
 
 #[tokio::test]
-async fn a_person_can_only_do_what_they_may() {
+async fn a_person_needs_the_permission_to_speak() {
     let Home { discord, guild, general, ana, .. } = home().await;
     discord.overwrite(general, Overwrite::role(guild, 0, SEND_MESSAGES));
     let discord = std::sync::Arc::new(discord);
@@ -211,7 +211,7 @@ async fn a_person_can_only_do_what_they_may() {
 }
 
 #[tokio::test]
-async fn a_forwarded_message_is_shown_as_it_was() {
+async fn a_forwarded_message_carries_a_snapshot() {
     let Home { discord, guild, general, ana, .. } = home().await;
     let other = discord.channel(guild, "other");
     let first = discord.say(ana, general, "news");
@@ -229,7 +229,7 @@ async fn a_forwarded_message_is_shown_as_it_was() {
 }
 
 #[tokio::test]
-async fn an_event_can_come_more_than_once() {
+async fn an_event_can_be_delivered_more_than_once() {
     let Home { discord, general, ana, .. } = home().await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
     let said = discord.say(ana, general, "hello");

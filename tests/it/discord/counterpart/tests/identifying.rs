@@ -45,7 +45,7 @@ async fn ready_names_guilds_that_then_become_available_on_their_shard() {
 }
 
 #[tokio::test]
-async fn nothing_of_guilds_is_told_without_the_intent() {
+async fn no_guild_events_are_sent_without_the_intent() {
     let discord = Counterpart::start().await;
     let guild = discord.guild("Home");
     let (mut socket, _) = Socket::ready(&discord, INTENTS & !GUILDS).await;
@@ -57,7 +57,7 @@ async fn nothing_of_guilds_is_told_without_the_intent() {
 }
 
 #[tokio::test]
-async fn bad_identifies_are_refused_with_their_codes() {
+async fn invalid_identifies_are_closed_with_the_documented_codes() {
     let discord = Counterpart::start().await;
     discord.with(|state| state.rules.shard_multiple = 2);
 
@@ -76,7 +76,7 @@ async fn bad_identifies_are_refused_with_their_codes() {
 }
 
 #[tokio::test]
-async fn a_session_with_too_many_guilds_has_to_be_sharded() {
+async fn a_session_with_too_many_guilds_must_be_sharded() {
     let discord = Counterpart::with_rules(Rules { guilds_per_shard: 2, max_concurrency: 2, ..Rules::quick() }).await;
     for name in ["One", "Two", "Three"] {
         discord.guild(name);
@@ -142,7 +142,7 @@ async fn a_token_that_was_reset_works_nowhere() {
 }
 
 #[tokio::test]
-async fn what_must_not_be_said_ends_the_connection() {
+async fn invalid_payloads_end_the_connection() {
     let discord = Counterpart::start().await;
     let text = |text: &str| Message::text(text.to_owned());
     let before = [
@@ -170,7 +170,7 @@ async fn what_must_not_be_said_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn more_payloads_than_a_minute_allows_end_the_connection() {
+async fn too_many_payloads_in_a_minute_end_the_connection() {
     let discord = Counterpart::start().await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
 
@@ -182,7 +182,7 @@ async fn more_payloads_than_a_minute_allows_end_the_connection() {
 }
 
 #[tokio::test]
-async fn heartbeats_are_acknowledged_and_asked_for() {
+async fn heartbeats_are_acknowledged_and_requested() {
     let discord = Counterpart::start().await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
 
@@ -199,7 +199,7 @@ async fn heartbeats_are_acknowledged_and_asked_for() {
 }
 
 #[tokio::test]
-async fn a_client_without_a_heartbeat_is_closed() {
+async fn a_client_without_a_heartbeat_is_disconnected() {
     let discord = Counterpart::start().await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
 
@@ -211,7 +211,7 @@ async fn a_client_without_a_heartbeat_is_closed() {
 }
 
 #[tokio::test]
-async fn addresses_can_be_refused_mute_or_of_another_version() {
+async fn connections_can_be_refused_mute_or_of_an_old_version() {
     let discord = Counterpart::start().await;
     let url = discord.gateway_url();
 
@@ -220,8 +220,8 @@ async fn addresses_can_be_refused_mute_or_of_another_version() {
     for unknown in ["v=10&encoding=etf", "v=10&encoding=json&compress=zstd-stream"] {
         assert!(tokio_tungstenite::connect_async(format!("{url}/?{unknown}")).await.is_err());
     }
-    let left_out = discord.with(|state| std::mem::take(&mut state.journal.left_out));
-    assert_eq!(left_out, ["encoding=etf", "transport compression by zstd"]);
+    let unsupported = discord.with(|state| std::mem::take(&mut state.journal.unsupported));
+    assert_eq!(unsupported, ["encoding=etf", "transport compression by zstd"]);
     discord.set_connects(Connects::Refused);
     assert!(tokio_tungstenite::connect_async(format!("{url}/?v=10&encoding=json")).await.is_err());
     discord.set_resume_connects(Connects::Mute);
@@ -235,7 +235,7 @@ async fn addresses_can_be_refused_mute_or_of_another_version() {
 }
 
 #[tokio::test]
-async fn gateway_frames_can_be_anything() {
+async fn a_test_can_send_any_gateway_frame() {
     let discord = Counterpart::start().await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
 
@@ -251,7 +251,7 @@ async fn gateway_frames_can_be_anything() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_its_leave_ends_its_session() {
+async fn a_normal_close_code_ends_the_session() {
     for (code, sessions) in [(1000, 0), (1001, 0), (4000, 1)] {
         let discord = Counterpart::start().await;
         let (socket, _) = Socket::ready(&discord, INTENTS).await;

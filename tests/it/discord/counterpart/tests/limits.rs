@@ -23,7 +23,7 @@ fn slow() -> Rules {
 }
 
 #[tokio::test]
-async fn a_bucket_tells_how_much_is_left_and_refuses_what_is_more() {
+async fn a_bucket_reports_what_remains_and_refuses_the_excess() {
     let discord = Counterpart::with_rules(slow()).await;
     let guild = discord.guild("Home");
     let (one, two) = (discord.channel(guild, "one"), discord.channel(guild, "two"));
@@ -33,7 +33,7 @@ async fn a_bucket_tells_how_much_is_left_and_refuses_what_is_more() {
     let second = rest.say(one, "2").await;
     let third = rest.say(one, "3").await;
 
-    let left = |came: &super::client::Came| (came.status, came.header("x-ratelimit-remaining").to_owned());
+    let left = |came: &super::client::RestResponse| (came.status, came.header("x-ratelimit-remaining").to_owned());
     assert_eq!([&first, &second, &third].map(left), [(200, "1".to_owned()), (200, "0".to_owned()), (429, "0".to_owned())]);
     assert_eq!((first.header("x-ratelimit-limit"), third.header("x-ratelimit-scope")), ("2", "user"));
     let reset: f64 = first.header("x-ratelimit-reset-after").parse().expect("seconds");
@@ -52,7 +52,7 @@ async fn a_bucket_tells_how_much_is_left_and_refuses_what_is_more() {
 }
 
 #[tokio::test]
-async fn a_bucket_is_full_again_when_its_time_is_over() {
+async fn a_bucket_is_reset_when_its_window_ends() {
     let discord = Counterpart::with_rules(slow()).await;
     let general = discord.channel(discord.guild("Home"), "general");
     let rest = Rest::new(&discord);
@@ -66,7 +66,7 @@ async fn a_bucket_is_full_again_when_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn each_webhook_has_a_bucket_and_needs_no_bot() {
+async fn each_webhook_has_its_own_bucket() {
     let discord = Counterpart::with_rules(slow()).await;
     let general = discord.channel(discord.guild("Home"), "general");
     let rest = Rest::new(&discord);
@@ -83,7 +83,7 @@ async fn each_webhook_has_a_bucket_and_needs_no_bot() {
 }
 
 #[tokio::test]
-async fn fifty_requests_a_second_are_all_whatever_the_route() {
+async fn a_bot_may_make_fifty_requests_a_second_over_all_routes() {
     let discord = Counterpart::with_rules(Rules { global_requests: 50, ..slow() }).await;
     let rest = Rest::new(&discord);
     for _ in 0..50 {
@@ -101,7 +101,7 @@ async fn fifty_requests_a_second_are_all_whatever_the_route() {
 }
 
 #[tokio::test]
-async fn interactions_do_not_count_for_the_global_limit() {
+async fn interactions_do_not_count_towards_the_global_limit() {
     let discord = Counterpart::with_rules(Rules { global_requests: 1, ..slow() }).await;
     let rest = Rest::new(&discord);
     rest.get("/users/@me").await;
@@ -136,7 +136,7 @@ async fn too_many_invalid_requests_ban_the_address() {
 }
 
 #[tokio::test]
-async fn a_limit_can_be_exceeded_because_a_test_wants_it() {
+async fn a_test_can_inject_an_exceeded_limit() {
     let discord = Counterpart::with_rules(slow()).await;
     let (home, away) = (discord.guild("Home"), discord.guild("Away"));
     let (here, there) = (discord.channel(home, "here"), discord.channel(away, "there"));

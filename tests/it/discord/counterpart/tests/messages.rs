@@ -24,7 +24,7 @@ fn texts(list: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn bad_messages_are_refused() {
+async fn invalid_messages_are_refused() {
     let (discord, rest, _, general, _) = home().await;
     let path = format!("/channels/{general}/messages");
     let long = "ä".repeat(2_001);
@@ -52,11 +52,11 @@ async fn bad_messages_are_refused() {
     // What Discord has and this has not says so, and fails a test that does not expect it.
     let forward = json!({ "message_reference": { "type": 1, "message_id": "1", "channel_id": general }, "content": "x" });
     assert_eq!(rest.post(&path, forward).await.status, 501);
-    assert_eq!(discord.with(|state| std::mem::take(&mut state.journal.left_out)).len(), 1);
+    assert_eq!(discord.with(|state| std::mem::take(&mut state.journal.unsupported)).len(), 1);
 }
 
 #[tokio::test]
-async fn a_nonce_brings_back_the_message_that_it_made() {
+async fn a_repeated_nonce_returns_the_first_message() {
     let (discord, rest, guild, general, _) = home().await;
     let path = format!("/channels/{general}/messages");
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
@@ -73,14 +73,14 @@ async fn a_nonce_brings_back_the_message_that_it_made() {
     assert_eq!((&told["id"], &told["nonce"]), (&first.body["id"], &json!("n1")));
     assert_eq!(rest.get(&path).await.body[0]["nonce"], json!(null));
     assert_eq!(discord.look(|state| state.journal.repeated_nonces), 2);
-    assert_eq!(discord.look(|state| state.journal.doubled()), [(general, "once".to_owned(), 2)]);
+    assert_eq!(discord.look(|state| state.journal.duplicates()), [(general, "once".to_owned(), 2)]);
     discord.with(|state| state.rules.nonce_window = std::time::Duration::ZERO);
     let later = rest.post(&path, json!({ "content": "once", "nonce": "n1", "enforce_nonce": true })).await;
     assert_ne!(later.id(), first.id());
 }
 
 #[tokio::test]
-async fn a_reply_needs_a_message_and_the_permission_to_read() {
+async fn a_reply_needs_a_message_and_the_permission_to_read_history() {
     let (discord, rest, guild, general, ana) = home().await;
     let path = format!("/channels/{general}/messages");
     let asked = discord.say(ana, general, "Mira?");
@@ -113,7 +113,7 @@ async fn a_reply_needs_a_message_and_the_permission_to_read() {
 }
 
 #[tokio::test]
-async fn only_who_is_allowed_is_told() {
+async fn allowed_mentions_limit_who_is_notified() {
     let (discord, rest, guild, general, ana) = home().await;
     let path = format!("/channels/{general}/messages");
     let (bo, role) = (discord.member(guild, "Bo"), discord.role(guild, "Friends", 0));
@@ -137,7 +137,7 @@ async fn only_who_is_allowed_is_told() {
 }
 
 #[tokio::test]
-async fn history_is_read_newest_first_from_either_side() {
+async fn history_is_read_newest_first_before_after_and_around_a_message() {
     let (discord, rest, _, general, ana) = home().await;
     let ids: Vec<Id> = (0..5).map(|number| discord.say(ana, general, &number.to_string())).collect();
     let path = format!("/channels/{general}/messages");
@@ -154,7 +154,7 @@ async fn history_is_read_newest_first_from_either_side() {
 }
 
 #[tokio::test]
-async fn messages_are_changed_by_their_author_and_deleted_by_who_may() {
+async fn messages_are_edited_by_their_author_and_deleted_with_the_permission() {
     let (discord, rest, guild, general, ana) = home().await;
     let path = format!("/channels/{general}/messages");
     let (own, hers) = (rest.say(general, "mine").await.id(), discord.say(ana, general, "hers"));
@@ -194,7 +194,7 @@ async fn not_every_channel_takes_messages() {
 }
 
 #[tokio::test]
-async fn direct_messages_reach_who_shares_a_guild_and_takes_them() {
+async fn direct_messages_need_a_shared_guild_and_a_recipient_who_accepts_them() {
     let (discord, rest, guild, _, ana) = home().await;
     let open = async |person: Value| rest.post("/users/@me/channels", json!({ "recipient_id": person })).await;
 

@@ -8,7 +8,7 @@ use super::super::journal::{Closed, Outcome};
 use super::client::{INTENTS, Rest, Socket};
 
 #[tokio::test]
-async fn requests_are_on_record_with_how_they_ended() {
+async fn requests_are_recorded_with_their_outcomes() {
     let discord = Counterpart::start().await;
     let guild = discord.guild("Home");
     let general = discord.channel(guild, "general");
@@ -33,7 +33,7 @@ async fn requests_are_on_record_with_how_they_ended() {
 }
 
 #[tokio::test]
-async fn handshakes_and_deliveries_are_on_record_with_their_connections() {
+async fn handshakes_and_deliveries_are_recorded_with_their_connections() {
     let discord = Counterpart::start().await;
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
@@ -71,7 +71,7 @@ async fn handshakes_and_deliveries_are_on_record_with_their_connections() {
 }
 
 #[tokio::test]
-async fn answers_are_on_record_with_who_asked_and_how_long_they_waited() {
+async fn answers_are_recorded_with_the_user_and_the_waiting_time() {
     let discord = Counterpart::start().await;
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
@@ -92,7 +92,7 @@ async fn answers_are_on_record_with_who_asked_and_how_long_they_waited() {
 }
 
 #[test]
-fn ids_tell_when_and_where() {
+fn ids_contain_their_time_and_shard() {
     // The example of Discord's own page.
     let id = Id(175_928_847_299_117_063);
 

@@ -25,7 +25,7 @@ async fn resume(discord: &Counterpart, session: &Value, sequence: u64) -> Socket
 }
 
 #[tokio::test]
-async fn a_resume_replays_what_was_missed_and_nothing_else() {
+async fn a_resume_replays_only_missed_events() {
     let discord = Counterpart::start().await;
     let (mut socket, session, channel, ana) = session(&discord).await;
     let heard = discord.say(ana, channel, "heard");
@@ -48,7 +48,7 @@ async fn a_resume_replays_what_was_missed_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn an_event_can_be_sent_twice_and_is_the_same_one() {
+async fn a_replayed_event_is_identical() {
     let discord = Counterpart::start().await;
     let (mut socket, session, channel, ana) = session(&discord).await;
     let said = discord.say(ana, channel, "heard");
@@ -67,7 +67,7 @@ async fn an_event_can_be_sent_twice_and_is_the_same_one() {
 }
 
 #[tokio::test]
-async fn a_silent_connection_misses_what_a_resume_brings() {
+async fn a_resume_replays_what_a_silent_connection_missed() {
     let discord = Counterpart::start().await;
     let (mut socket, session, channel, ana) = session(&discord).await;
 
@@ -81,7 +81,7 @@ async fn a_silent_connection_misses_what_a_resume_brings() {
 }
 
 #[tokio::test]
-async fn sessions_that_are_gone_cannot_be_resumed() {
+async fn expired_and_unknown_sessions_cannot_be_resumed() {
     let discord = Counterpart::with_rules(Rules { resume_window: Duration::ZERO, ..Rules::quick() }).await;
     let (socket, session, ..) = session(&discord).await;
     discord.cut(0);
@@ -94,7 +94,7 @@ async fn sessions_that_are_gone_cannot_be_resumed() {
 }
 
 #[tokio::test]
-async fn what_the_buffer_lost_cannot_be_resumed() {
+async fn a_session_cannot_be_resumed_from_before_its_buffer() {
     let discord = Counterpart::with_rules(Rules { resume_buffer: 2, ..Rules::quick() }).await;
     let (socket, session, channel, ana) = session(&discord).await;
     discord.cut(0);
@@ -136,7 +136,7 @@ async fn a_reconnect_is_announced_and_then_enforced() {
 }
 
 #[tokio::test]
-async fn an_invalid_session_is_over_unless_it_is_said_to_be_resumable() {
+async fn an_invalid_session_ends_unless_it_is_marked_resumable() {
     for resumable in [true, false] {
         let discord = Counterpart::start().await;
         let (mut socket, session, ..) = session(&discord).await;
@@ -174,7 +174,7 @@ async fn handshakes_can_be_made_to_fail() {
 }
 
 #[tokio::test]
-async fn whatever_breaks_everything_arrives_once_and_in_order() {
+async fn every_message_arrives_once_and_in_order_through_cuts_and_silence() {
     let discord = Counterpart::start().await;
     let (mut socket, session, channel, ana) = session(&discord).await;
     let (mut said, mut heard, mut sequence) = (Vec::new(), Vec::new(), socket.sequence);

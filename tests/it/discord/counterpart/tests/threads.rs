@@ -33,7 +33,7 @@ async fn speaking_in_a_thread_needs_its_own_permission() {
 }
 
 #[tokio::test]
-async fn a_message_brings_an_archived_thread_back_unless_it_is_locked() {
+async fn a_message_unarchives_a_thread_unless_it_is_locked() {
     let (discord, rest, _, general, ana, bot) = home().await;
     let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
     let (_, webhook) = rest.webhook(general, "companions").await;
@@ -56,7 +56,7 @@ async fn a_message_brings_an_archived_thread_back_unless_it_is_locked() {
 }
 
 #[tokio::test]
-async fn a_private_thread_is_there_for_who_is_in_it() {
+async fn a_private_thread_is_visible_to_its_members() {
     let (discord, rest, _, general, ana, bot) = home().await;
     discord.overwrite(general, Overwrite::member(bot, 0, MANAGE_THREADS));
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
@@ -105,7 +105,7 @@ async fn threads_are_started_joined_and_listed() {
 }
 
 #[tokio::test]
-async fn a_forum_takes_posts_and_webhooks_say_which() {
+async fn a_webhook_in_a_forum_names_its_post() {
     let (discord, rest, guild, general, ana, _) = home().await;
     let forum = discord.channel_of(guild, Kind::Forum, "plans");
     let post = discord.open_post(ana, forum, "Summer", "Where to?");

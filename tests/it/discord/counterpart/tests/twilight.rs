@@ -64,7 +64,7 @@ fn text_of(event: Event) -> Option<String> {
 }
 
 #[tokio::test]
-async fn a_real_shard_connects_hears_and_resumes() {
+async fn a_real_shard_connects_receives_and_resumes() {
     let discord = Counterpart::start().await;
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));

@@ -20,7 +20,7 @@ async fn home() -> (Counterpart, Rest, Id, Id) {
 }
 
 #[tokio::test]
-async fn a_webhook_speaks_under_a_name_and_with_a_picture_of_its_own() {
+async fn a_webhook_posts_under_its_own_name_and_picture() {
     let (discord, rest, _, general) = home().await;
     let (webhook, path) = rest.webhook(general, "companions").await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
@@ -41,7 +41,7 @@ async fn a_webhook_speaks_under_a_name_and_with_a_picture_of_its_own() {
 }
 
 #[tokio::test]
-async fn bad_names_pictures_and_texts_are_refused() {
+async fn invalid_names_pictures_and_texts_are_refused() {
     let (_discord, rest, _, general) = home().await;
     let (_, path) = rest.webhook(general, "companions").await;
     let long = "x".repeat(81);
@@ -60,7 +60,7 @@ async fn bad_names_pictures_and_texts_are_refused() {
 }
 
 #[tokio::test]
-async fn a_webhook_tells_people_but_neither_roles_nor_everybody_unless_allowed() {
+async fn a_webhook_notifies_users_but_roles_and_everyone_only_if_allowed() {
     let (discord, rest, guild, general) = home().await;
     let (_, path) = rest.webhook(general, "companions").await;
     let (ana, role) = (discord.member(guild, "Ana"), discord.role(guild, "Friends", 0));
@@ -93,7 +93,7 @@ async fn a_channel_has_fifteen_webhooks_at_most() {
 }
 
 #[tokio::test]
-async fn webhooks_need_a_permission_and_a_fitting_channel() {
+async fn webhooks_need_a_permission_and_a_suitable_channel() {
     let (discord, rest, guild, general) = home().await;
     let (webhook, path) = rest.webhook(general, "companions").await;
     let bot = discord.look(|state| state.world.bot());
@@ -114,7 +114,7 @@ async fn webhooks_need_a_permission_and_a_fitting_channel() {
 }
 
 #[tokio::test]
-async fn a_webhook_works_by_its_token_until_it_is_gone() {
+async fn a_webhook_works_by_its_token_until_it_is_deleted() {
     let (discord, mut rest, _, general) = home().await;
     let (webhook, path) = rest.webhook(general, "companions").await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
@@ -136,7 +136,7 @@ async fn a_webhook_works_by_its_token_until_it_is_gone() {
 }
 
 #[tokio::test]
-async fn webhooks_are_changed_moved_and_deleted() {
+async fn webhooks_are_renamed_moved_and_deleted() {
     let (discord, rest, guild, general) = home().await;
     let (webhook, path) = rest.webhook(general, "companions").await;
     let other = discord.channel(guild, "other");
@@ -154,7 +154,7 @@ async fn webhooks_are_changed_moved_and_deleted() {
 }
 
 #[tokio::test]
-async fn what_a_foreign_webhook_says_is_not_the_applications() {
+async fn messages_of_foreign_webhooks_do_not_belong_to_the_application() {
     let (discord, _rest, _, general) = home().await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS & !super::super::intents::MESSAGE_CONTENT).await;
 
@@ -167,7 +167,7 @@ async fn what_a_foreign_webhook_says_is_not_the_applications() {
 }
 
 #[tokio::test]
-async fn without_the_content_intent_a_webhooks_own_token_alone_shows_what_it_said() {
+async fn without_the_content_intent_only_the_webhooks_token_shows_its_messages() {
     let (discord, rest, guild, general) = home().await;
     let (ana, bot) = (discord.member(guild, "Ana"), discord.look(|state| state.world.bot()));
     let (mut socket, _) = Socket::ready(&discord, INTENTS & !super::super::intents::MESSAGE_CONTENT).await;

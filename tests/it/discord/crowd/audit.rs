@@ -16,11 +16,11 @@ const REST: Duration = Duration::from_secs(120);
 
 /// What came of it.
 #[derive(Debug, Default)]
-pub struct Account {
+pub struct Audit {
     /// Messages that people wrote, and how many of them are on record, were taken back, or lie in a recorded gap.
     pub said: usize,
     pub on_record: usize,
-    pub taken_back: usize,
+    pub deleted: usize,
     pub in_gaps: usize,
     /// Recorded gaps, and reports of channels that were read after a downtime.
     pub gaps: usize,
@@ -31,10 +31,10 @@ pub struct Account {
     pub posted: usize,
     pub unconfirmed: usize,
     pub lost: Vec<String>,
-    pub doubled: Vec<String>,
-    pub disordered: Vec<String>,
-    pub unread_changes: usize,
-    pub unrest: Vec<String>,
+    pub duplicated: Vec<String>,
+    pub out_of_order: Vec<String>,
+    pub unseen_changes: usize,
+    pub still_busy: Vec<String>,
 }
 
 /// A message as it is on record.
@@ -45,17 +45,17 @@ struct Recorded {
     text: String,
 }
 
-impl Account {
+impl Audit {
     /// Waits until every channel is at rest, and compares.
     pub async fn of(town: &Town, server: &Server) -> Self {
-        let mut account = Self { said: town.said.len(), ..Self::default() };
+        let mut audit = Self { said: town.said.len(), ..Self::default() };
         let posts = town.discord.posts();
         let mut posted = BTreeMap::<Id, Vec<Id>>::new();
         for channel in &town.channels {
             let room = format!("discord:{}", channel.id);
             if timeout(REST, server.rest_within(&room, REST * 2)).await.is_err() {
                 let state = server.get(&format!("/api/rooms/{room}/state")).await;
-                account.unrest.push(format!("{room}: {state}; {:#?}", server.told_of(&room)));
+                audit.still_busy.push(format!("{room}: {state}; {:#?}", server.told_of(&room)));
             }
         }
         // A post that came while others were waited for is there now.
@@ -69,11 +69,11 @@ impl Account {
         for channel in &town.channels {
             let room = format!("discord:{}", channel.id);
             let recorded = history(server, &room).await;
-            let gaps = account.gaps_of(&export(server, &room).await);
-            account.compare_heard(&room, said.get(&channel.id).map_or(&[][..], Vec::as_slice), &recorded, &gaps);
-            account.compare_posted(&room, posted.get(&channel.id).map_or(&[][..], Vec::as_slice), &recorded);
+            let gaps = audit.gaps_of(&export(server, &room).await);
+            audit.compare_inbound(&room, said.get(&channel.id).map_or(&[][..], Vec::as_slice), &recorded, &gaps);
+            audit.compare_posted(&room, posted.get(&channel.id).map_or(&[][..], Vec::as_slice), &recorded);
         }
-        account
+        audit
     }
 
     fn gaps_of(&mut self, events: &[Value]) -> Vec<(Id, Id)> {
@@ -90,12 +90,12 @@ impl Account {
         gaps
     }
 
-    fn compare_heard(&mut self, room: &str, said: &[&super::town::Said], recorded: &[Recorded], gaps: &[(Id, Id)]) {
+    fn compare_inbound(&mut self, room: &str, said: &[&super::town::PersonMessage], recorded: &[Recorded], gaps: &[(Id, Id)]) {
         let mut heard = BTreeMap::<Id, Vec<&Recorded>>::new();
         for message in recorded.iter().filter(|message| !message.is_companions) {
             match message.id {
                 Some(id) => heard.entry(id).or_default().push(message),
-                None => self.doubled.push(format!("{room}: {} is nobody's: {}", message.seq, message.text)),
+                None => self.duplicated.push(format!("{room}: {} is nobody's: {}", message.seq, message.text)),
             }
         }
         for said in said {
@@ -104,20 +104,20 @@ impl Account {
                 ([message], Some(text)) => {
                     self.on_record += 1;
                     // What was changed while nobody listened cannot be known.
-                    self.unread_changes += usize::from(message.text != *text);
+                    self.unseen_changes += usize::from(message.text != *text);
                 }
-                ([_], None) => self.unread_changes += 1,
-                ([], None) => self.taken_back += 1,
+                ([_], None) => self.unseen_changes += 1,
+                ([], None) => self.deleted += 1,
                 ([], Some(_)) if gaps.iter().any(|(after, before)| *after < said.id && said.id < *before) => self.in_gaps += 1,
                 ([], Some(text)) => self.lost.push(format!("{room}: {} {text:?}", said.id)),
-                ([..], _) => self.doubled.push(format!("{room}: {} is there {} times", said.id, there.len())),
+                ([..], _) => self.duplicated.push(format!("{room}: {} is there {} times", said.id, there.len())),
             }
         }
-        self.doubled.extend(heard.keys().map(|id| format!("{room}: nobody said {id}")));
+        self.duplicated.extend(heard.keys().map(|id| format!("{room}: nobody said {id}")));
         let ids = recorded.iter().filter(|message| !message.is_companions).filter_map(|message| message.id);
         let ids: Vec<Id> = ids.collect();
         if !ids.is_sorted() {
-            self.disordered.push(format!("{room}: {ids:?}"));
+            self.out_of_order.push(format!("{room}: {ids:?}"));
         }
     }
 
@@ -131,26 +131,26 @@ impl Account {
         self.unconfirmed += unconfirmed;
         let extra: Vec<&Id> = posted.iter().filter(|id| !known.contains(id)).collect();
         if extra.len() > unconfirmed {
-            self.doubled.push(format!("{room}: {extra:?} were posted besides what is on record"));
+            self.duplicated.push(format!("{room}: {extra:?} were posted besides what is on record"));
         }
         self.lost.extend(known.iter().filter(|id| !posted.contains(id)).map(|id| format!("{room}: {id} was never posted")));
     }
 
     pub fn assert_faultless(&self) {
-        let faults = [&self.lost, &self.doubled, &self.disordered, &self.unrest].map(Vec::len).iter().sum::<usize>();
+        let faults = [&self.lost, &self.duplicated, &self.out_of_order, &self.still_busy].map(Vec::len).iter().sum::<usize>();
         assert_eq!(faults, 0, "{self:#?}");
         assert!(self.on_record > 0 && self.statements > 0, "{self}");
     }
 }
 
-impl fmt::Display for Account {
+impl fmt::Display for Audit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "said {}: on record once {}, taken back {}, ", self.said, self.on_record, self.taken_back)?;
-        write!(f, "in {} recorded gaps {}; changes that nobody could hear {}; ", self.gaps, self.in_gaps, self.unread_changes)?;
+        write!(f, "said {}: on record once {}, taken back {}, ", self.said, self.on_record, self.deleted)?;
+        write!(f, "in {} recorded gaps {}; changes that nobody could hear {}; ", self.gaps, self.in_gaps, self.unseen_changes)?;
         write!(f, "channels read afterwards {} ({} messages); ", self.caught_up, self.read_afterwards)?;
         write!(f, "statements {}, posted {}, unconfirmed {}; ", self.statements, self.posted, self.unconfirmed)?;
-        write!(f, "lost {}, doubled {}, out of order {}, ", self.lost.len(), self.doubled.len(), self.disordered.len())?;
-        write!(f, "channels without rest {}", self.unrest.len())
+        write!(f, "lost {}, duplicated {}, out of order {}, ", self.lost.len(), self.duplicated.len(), self.out_of_order.len())?;
+        write!(f, "channels without rest {}", self.still_busy.len())
     }
 }
 
