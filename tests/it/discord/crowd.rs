@@ -1,4 +1,4 @@
-//! Many guilds on several shards, a server that is killed, and a Discord where everything goes wrong that can.
+//! Load tests: many guilds on several shards, a server that is killed, and a Discord with many kinds of faults.
 
 mod audit;
 mod hanging;
@@ -19,7 +19,7 @@ use self::nemesis::Nemesis;
 use self::town::{Size, Town};
 use crate::harness::Server;
 
-/// Messages between two things that go wrong, in the long form.
+/// Messages between two faults, in the ten-minute test.
 const MESSAGES_BETWEEN_FAULTS: usize = 200;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -40,7 +40,7 @@ async fn every_message_is_recorded_and_answered_once_through_faults_and_kills() 
     audit.assert_faultless();
 }
 
-/// `cargo test --release --test it -- --ignored --nocapture ten_minutes_of_faults` prints what came of it, after eleven minutes.
+/// `cargo test --release --test it -- --ignored --nocapture ten_minutes_of_faults` prints the results after eleven minutes.
 /// `SECS`, `RATE` (messages a second), `GUILDS`, `SHARDS` and `SEED` change it.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes eleven minutes"]
@@ -64,7 +64,7 @@ async fn ten_minutes_of_faults_lose_and_duplicate_nothing_in_two_hundred_guilds(
     audit.assert_faultless();
 }
 
-/// `cargo test --release --test it -- --ignored --nocapture fifty_kills_under_load` prints what came of it, after some minutes.
+/// `cargo test --release --test it -- --ignored --nocapture fifty_kills_under_load` prints the results after some minutes.
 /// `KILLS`, `RATE`, `GUILDS`, `SHARDS` and `SEED` change it; `FAULTS=1` lets Discord fail as well.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes some minutes"]
@@ -90,7 +90,7 @@ async fn fifty_kills_under_load_lose_and_duplicate_nothing() {
     audit.assert_faultless();
 }
 
-/// A town, a server for it, and what befalls them.
+/// A town, a server for it, and the faults of both.
 struct LoadRun {
     town: Town,
     nemesis: Nemesis,
@@ -110,7 +110,7 @@ impl LoadRun {
         Self { town, nemesis, premises, server: Some(server), kills: 0, rng }
     }
 
-    /// Waits for some of the answers to what was said.
+    /// Waits for one to three more posts.
     async fn some_posts(&mut self) {
         let more = self.town.discord.posts().len() + self.rng.random_range(1..=3);
         self.town.discord.until("some posts", |state| (state.journal.posts.len() >= more).then_some(())).await;
@@ -125,12 +125,12 @@ impl LoadRun {
         self.server = Some(self.premises.start().await);
     }
 
-    /// Lets everything be well, and looks at what is left.
+    /// Lifts all faults, waits for the last messages, and compares the record with what Discord sent and received.
     async fn end(mut self) -> Audit {
         self.nemesis.lift_all(&self.town.discord);
         let shards = usize::try_from(self.town.size.shards).expect("a few");
         self.town.discord.sessions(shards).await;
-        let server = self.server.take().expect("it runs");
+        let server = self.server.take().expect("a running server");
         self.final_messages(&server).await;
         let audit = Audit::of(&self.town, &server).await;
         let (identifies, resumes, replayed, requests, refused) = self.town.discord.look(|state| {
@@ -141,7 +141,7 @@ impl LoadRun {
         });
         println!("faults: {:?}", self.nemesis.counts);
         println!(
-            "kills {}, IDENTIFYs {identifies}, RESUMEs {resumes} ({replayed} events told again), requests {requests}, refused {refused}",
+            "kills {}, IDENTIFYs {identifies}, RESUMEs {resumes} ({replayed} events replayed), requests {requests}, refused {refused}",
             self.kills
         );
         server.stop().await;
@@ -150,7 +150,7 @@ impl LoadRun {
         audit
     }
 
-    /// Has a last word said in every channel: once it is on record, everything before it was heard, or never will be.
+    /// Sends a final message in every channel. Once it is on record, every earlier message was received, or never will be.
     async fn final_messages(&mut self, server: &Server) {
         for (channel, id) in self.town.final_messages() {
             let mut watch = server.watch(&format!("discord:{channel}"), Some(0)).await;

@@ -1,4 +1,4 @@
-//! Connections to the counterpart's gateway, by the real adapter.
+//! Connections of the real adapter to the gateway of the test double.
 
 mod budget;
 mod commanding;

@@ -13,7 +13,7 @@ use super::super::commands::{commands, platform};
 use super::super::counterpart::Counterpart;
 use super::super::counterpart::commands::Command;
 use super::super::counterpart::rules::Rules;
-use super::{about, assert_line, run_check, run_check_with, home, line, report_on, snowflake};
+use super::{about, assert_line, home, line, report_on, run_check, run_check_with, snowflake};
 
 const MESSAGE_CONTENT: u64 = 1 << 15;
 

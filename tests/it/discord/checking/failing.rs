@@ -7,7 +7,7 @@ use tertulia::adapters::discord::check::{Servers, State, check};
 use tertulia::adapters::system::SystemClock;
 
 use super::super::counterpart::faults::{Connects, Does, On, Scope};
-use super::{about, assert_line, run_check, run_check_with, home, line, section};
+use super::{about, assert_line, home, line, run_check, run_check_with, section};
 
 fn on(route: &'static str) -> On {
     On { route: Some(route), ..On::default() }
@@ -99,7 +99,8 @@ async fn the_configured_gateway_is_the_one_that_is_tried() {
     let (discord, _, _) = home().await;
     let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port").local_addr().expect("an address");
 
-    let elsewhere = run_check_with(&discord, Servers::First(0), |section| section.gateway_url = Some(format!("ws://{free}"))).await;
+    let elsewhere =
+        run_check_with(&discord, Servers::First(0), |section| section.gateway_url = Some(format!("ws://{free}"))).await;
     discord.with(|state| state.gateway_url = "ws://example.org".to_owned());
     let unencrypted = run_check(&discord).await;
 

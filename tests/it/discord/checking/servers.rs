@@ -10,7 +10,7 @@ use super::super::counterpart::permissions::{
     ADMINISTRATOR, CONNECT, MANAGE_WEBHOOKS, READ_MESSAGE_HISTORY, SEND_MESSAGES, VIEW_CHANNEL,
 };
 use super::super::counterpart::rules::Rules;
-use super::{about, assert_line, run_check, run_check_with, home, line, snowflake};
+use super::{about, assert_line, home, line, run_check, run_check_with, snowflake};
 
 fn bot_role(discord: &Counterpart, guild: Id) -> Id {
     discord.look(|state| state.world.guilds[&guild].members[&state.world.bot()].roles[0])

@@ -37,7 +37,8 @@ async fn too_many_concurrent_commands_are_rejected_at_once() {
     let scene = Scene::new().await;
     let (_, away, zoe) = scene.elsewhere();
     scene.backend.hold();
-    let ask = || scene.discord.invoke(scene.ana, scene.general, "tertulia", sub("status", json!([]))).expect("the command is offered");
+    let ask =
+        || scene.discord.invoke(scene.ana, scene.general, "tertulia", sub("status", json!([]))).expect("the command is offered");
     let held: Vec<_> = (0..8).map(|_| ask()).collect();
 
     let busy = scene.final_answer(scene.ana, scene.general, sub("status", json!([]))).await;
@@ -111,7 +112,9 @@ async fn an_answer_that_would_come_too_late_is_abandoned() {
     let scene = Scene::new().await;
     scene.backend.hold();
     let asked: Vec<_> = (0..8)
-        .map(|_| scene.discord.invoke(scene.ana, scene.general, "tertulia", sub("status", json!([]))).expect("the command is offered"))
+        .map(|_| {
+            scene.discord.invoke(scene.ana, scene.general, "tertulia", sub("status", json!([]))).expect("the command is offered")
+        })
         .collect();
     for asked in asked {
         scene.discord.answer_to(asked).await;
@@ -130,8 +133,10 @@ async fn an_answer_that_would_come_too_late_is_abandoned() {
 async fn a_repeated_interaction_is_handled_once() {
     let scene = Scene::new().await;
     let mut interactions = scene.intercept();
-    let asked =
-        scene.discord.invoke(scene.kim, scene.general, "tertulia", sub("join", json!([companion("aria")]))).expect("the command is offered");
+    let asked = scene
+        .discord
+        .invoke(scene.kim, scene.general, "tertulia", sub("join", json!([companion("aria")])))
+        .expect("the command is offered");
     let interaction = raw(&interactions.recv().await.expect("an interaction"));
 
     scene.commands.take(interaction.clone());
@@ -152,7 +157,10 @@ async fn a_repeated_interaction_is_handled_once() {
 async fn an_expired_interaction_is_not_handled() {
     let scene = Scene::new().await;
     let mut interactions = scene.intercept();
-    scene.discord.invoke(scene.kim, scene.general, "tertulia", sub("join", json!([companion("aria")]))).expect("the command is offered");
+    scene
+        .discord
+        .invoke(scene.kim, scene.general, "tertulia", sub("join", json!([companion("aria")])))
+        .expect("the command is offered");
     let mut interaction = interactions.recv().await.expect("an interaction");
     // An id from 2016: Discord does not know it any more.
     interaction["id"] = json!("175928847299117063");
@@ -178,7 +186,8 @@ async fn malformed_interactions_are_ignored_or_answered_with_try_again() {
     }
     assert_eq!(scene.counted("other", "unreadable"), 5.0);
     for (options, name) in [(sub("sing", json!([])), "tertulia"), (json!([]), "tertulia"), (json!([]), "something")] {
-        let asked = scene.discord.invoke(scene.kim, scene.general, "tertulia", sub("help", json!([]))).expect("the command is offered");
+        let asked =
+            scene.discord.invoke(scene.kim, scene.general, "tertulia", sub("help", json!([]))).expect("the command is offered");
         let mut interaction = interactions.recv().await.expect("an interaction");
         interaction["data"]["options"] = options;
         interaction["data"]["name"] = json!(name);
@@ -202,7 +211,10 @@ async fn an_interactions_token_is_never_logged() {
 
     for does in [Does::Cut, Does::Status(400), Does::Status(500), Does::Garbled, Does::CutAfterwards] {
         let fault = scene.discord.spoil_next(1, on(CALLBACK), does);
-        scene.discord.invoke(scene.kim, scene.general, "tertulia", me("ignore", json!([switch("on")]))).expect("the command is offered");
+        scene
+            .discord
+            .invoke(scene.kim, scene.general, "tertulia", me("ignore", json!([switch("on")])))
+            .expect("the command is offered");
         scene
             .discord
             .until("an outcome", |state| {

@@ -96,7 +96,8 @@ async fn without_the_content_intent_companions_are_reached_by_mention_by_command
     // A reply to a companion is a reply to a webhook. Discord withholds its text.
     discord.reply(ana, general, first.message, "and yesterday?", true);
     let text = json!({ "type": 3, "name": "text", "value": "and tomorrow?" });
-    let asked = discord.invoke(ana, general, "tertulia", sub("say", json!([companion("aria"), text]))).expect("the command is offered");
+    let asked =
+        discord.invoke(ana, general, "tertulia", sub("say", json!([companion("aria"), text]))).expect("the command is offered");
     assert_eq!(shown(asked).await, "**Ana** to **Aria**:\n> and tomorrow?");
     let tea = discord.say(kim, general, "Tea is better than coffee.");
     let menu = discord.invoke_on(ana, general, "Ask a companion about this", tea).expect("the command is offered");
@@ -131,7 +132,8 @@ async fn no_companion_is_asked_while_nothing_can_be_posted() {
     final_answer(&discord, kim, general, sub("join", json!([companion("aria")]))).await;
     let role = discord.look(|state| state.world.guilds[&guild].members[&state.world.bot()].roles[0]);
     discord.overwrite(general, Overwrite::role(role, 0, MANAGE_WEBHOOKS));
-    let answers_with = async |command: &str, words: &str| final_answer(&discord, ana, general, sub(command, json!([]))).await.contains(words);
+    let answers_with =
+        async |command: &str, words: &str| final_answer(&discord, ana, general, sub(command, json!([]))).await.contains(words);
     let (silent, unpostable) = ("stay silent without thinking about an answer", "stayed silent: nothing can be posted here");
 
     discord.say(ana, general, "hey aria, how was your day?");

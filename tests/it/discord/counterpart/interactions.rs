@@ -99,11 +99,7 @@ pub fn check_select_menus(data: &Value) -> Result<(), Refusal> {
     if rows.len() <= 5 && rows.iter().all(is_row) {
         return Ok(());
     }
-    Err(Refusal::field(
-        &["data", "components"],
-        "UNION_TYPE_CHOICES",
-        "The counterpart supports select menus only.",
-    ))
+    Err(Refusal::field(&["data", "components"], "UNION_TYPE_CHOICES", "The counterpart supports select menus only."))
 }
 
 /// Checks the choices that answer an autocomplete.

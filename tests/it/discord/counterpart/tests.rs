@@ -1,4 +1,4 @@
-//! Every rule that the counterpart follows, checked with nothing but sockets; and that real clients get on with it.
+//! Tests of the test double: every rule that it follows, checked with bare sockets, and with real clients.
 
 mod access;
 mod asking;

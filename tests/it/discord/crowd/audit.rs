@@ -1,4 +1,4 @@
-//! What a server has on record, held against what Discord told it and what it posted there.
+//! Compares what a server has on record with the messages that Discord sent and with the posts that Discord received.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,22 +11,22 @@ use super::super::counterpart::id::Id;
 use super::town::Town;
 use crate::harness::Server;
 
-/// A channel that has not come to rest by then never will.
+/// How long a channel may take to come to rest. One that takes longer is reported.
 const REST: Duration = Duration::from_secs(120);
 
-/// What came of it.
+/// The result of the comparison.
 #[derive(Debug, Default)]
 pub struct Audit {
-    /// Messages that people wrote, and how many of them are on record, were taken back, or lie in a recorded gap.
+    /// Messages that people wrote, and how many of them are on record, were deleted, or are in a recorded gap.
     pub said: usize,
     pub on_record: usize,
     pub deleted: usize,
     pub in_gaps: usize,
-    /// Recorded gaps, and reports of channels that were read after a downtime.
+    /// Recorded gaps, records of catching up on a channel, and the messages read then.
     pub gaps: usize,
     pub caught_up: usize,
     pub read_afterwards: u64,
-    /// Statements on record, what was posted, and statements that nobody can confirm.
+    /// Statements on record, posts on Discord, and statements without a confirmed post.
     pub statements: usize,
     pub posted: usize,
     pub unconfirmed: usize,
@@ -58,11 +58,11 @@ impl Audit {
                 audit.still_busy.push(format!("{room}: {state}; {:#?}", server.told_of(&room)));
             }
         }
-        // A post that came while others were waited for is there now.
+        // Posts that arrived while channels were awaited are included.
         for post in posts.into_iter().chain(town.discord.posts()) {
-            let there = posted.entry(post.channel).or_default();
-            if !there.contains(&post.message) {
-                there.push(post.message);
+            let ids = posted.entry(post.channel).or_default();
+            if !ids.contains(&post.message) {
+                ids.push(post.message);
             }
         }
         let said = town.said_by_channel();
@@ -91,29 +91,29 @@ impl Audit {
     }
 
     fn compare_inbound(&mut self, room: &str, said: &[&super::town::PersonMessage], recorded: &[Recorded], gaps: &[(Id, Id)]) {
-        let mut heard = BTreeMap::<Id, Vec<&Recorded>>::new();
+        let mut inbound = BTreeMap::<Id, Vec<&Recorded>>::new();
         for message in recorded.iter().filter(|message| !message.is_companions) {
             match message.id {
-                Some(id) => heard.entry(id).or_default().push(message),
-                None => self.duplicated.push(format!("{room}: {} is nobody's: {}", message.seq, message.text)),
+                Some(id) => inbound.entry(id).or_default().push(message),
+                None => self.duplicated.push(format!("{room}: {} has no id: {}", message.seq, message.text)),
             }
         }
         for said in said {
-            let there = heard.remove(&said.id).unwrap_or_default();
-            match (&there[..], &said.text) {
+            let found = inbound.remove(&said.id).unwrap_or_default();
+            match (&found[..], &said.text) {
                 ([message], Some(text)) => {
                     self.on_record += 1;
-                    // What was changed while nobody listened cannot be known.
+                    // Changes while no connection was up cannot be known.
                     self.unseen_changes += usize::from(message.text != *text);
                 }
                 ([_], None) => self.unseen_changes += 1,
                 ([], None) => self.deleted += 1,
                 ([], Some(_)) if gaps.iter().any(|(after, before)| *after < said.id && said.id < *before) => self.in_gaps += 1,
                 ([], Some(text)) => self.lost.push(format!("{room}: {} {text:?}", said.id)),
-                ([..], _) => self.duplicated.push(format!("{room}: {} is there {} times", said.id, there.len())),
+                ([..], _) => self.duplicated.push(format!("{room}: {} is on record {} times", said.id, found.len())),
             }
         }
-        self.duplicated.extend(heard.keys().map(|id| format!("{room}: nobody said {id}")));
+        self.duplicated.extend(inbound.keys().map(|id| format!("{room}: nobody wrote {id}")));
         let ids = recorded.iter().filter(|message| !message.is_companions).filter_map(|message| message.id);
         let ids: Vec<Id> = ids.collect();
         if !ids.is_sorted() {
@@ -123,17 +123,17 @@ impl Audit {
 
     fn compare_posted(&mut self, room: &str, posted: &[Id], recorded: &[Recorded]) {
         let statements: Vec<&Recorded> = recorded.iter().filter(|message| message.is_companions).collect();
-        let known: BTreeSet<Id> = statements.iter().filter_map(|statement| statement.id).collect();
+        let confirmed: BTreeSet<Id> = statements.iter().filter_map(|statement| statement.id).collect();
         self.statements += statements.len();
         self.posted += posted.len();
-        // A statement without an id is one that nobody could find again; what was posted of it is its own.
+        // A statement without an id could not be found on Discord again. One post without a statement may belong to it.
         let unconfirmed = statements.iter().filter(|statement| statement.id.is_none()).count();
         self.unconfirmed += unconfirmed;
-        let extra: Vec<&Id> = posted.iter().filter(|id| !known.contains(id)).collect();
+        let extra: Vec<&Id> = posted.iter().filter(|id| !confirmed.contains(id)).collect();
         if extra.len() > unconfirmed {
             self.duplicated.push(format!("{room}: {extra:?} were posted besides what is on record"));
         }
-        self.lost.extend(known.iter().filter(|id| !posted.contains(id)).map(|id| format!("{room}: {id} was never posted")));
+        self.lost.extend(confirmed.iter().filter(|id| !posted.contains(id)).map(|id| format!("{room}: {id} was never posted")));
     }
 
     pub fn assert_faultless(&self) {
@@ -145,29 +145,33 @@ impl Audit {
 
 impl fmt::Display for Audit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "said {}: on record once {}, taken back {}, ", self.said, self.on_record, self.deleted)?;
-        write!(f, "in {} recorded gaps {}; changes that nobody could hear {}; ", self.gaps, self.in_gaps, self.unseen_changes)?;
+        write!(f, "said {}: on record once {}, deleted {}, ", self.said, self.on_record, self.deleted)?;
+        write!(
+            f,
+            "in {} recorded gaps {}; changes that no connection received {}; ",
+            self.gaps, self.in_gaps, self.unseen_changes
+        )?;
         write!(f, "channels read afterwards {} ({} messages); ", self.caught_up, self.read_afterwards)?;
         write!(f, "statements {}, posted {}, unconfirmed {}; ", self.statements, self.posted, self.unconfirmed)?;
         write!(f, "lost {}, duplicated {}, out of order {}, ", self.lost.len(), self.duplicated.len(), self.out_of_order.len())?;
-        write!(f, "channels without rest {}", self.still_busy.len())
+        write!(f, "channels that did not come to rest {}", self.still_busy.len())
     }
 }
 
 async fn history(server: &Server, room: &str) -> Vec<Recorded> {
-    let mut told: Vec<Recorded> = Vec::new();
+    let mut recorded: Vec<Recorded> = Vec::new();
     loop {
-        let after = told.last().map_or(0, |message| message.seq);
+        let after = recorded.last().map_or(0, |message| message.seq);
         let page = server.get(&format!("/api/rooms/{room}/history?after={after}&limit=1000")).await;
         let page = page["messages"].as_array().expect("messages");
-        told.extend(page.iter().map(|message| Recorded {
+        recorded.extend(page.iter().map(|message| Recorded {
             seq: message["seq"].as_u64().expect("a number"),
             id: Id::read(&message["id"]),
             is_companions: message["role"] == "companion",
             text: message["text"].as_str().expect("a text").to_owned(),
         }));
         if page.len() < 1000 {
-            return told;
+            return recorded;
         }
     }
 }
@@ -176,7 +180,7 @@ async fn export(server: &Server, room: &str) -> Vec<Value> {
     let export = server.get(&format!("/api/export?room={room}")).await;
     match export {
         Value::String(lines) => lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect(),
-        // A single line is JSON itself.
+        // A single line was parsed as JSON already.
         line => vec![line],
     }
 }

@@ -12,9 +12,9 @@ use super::number;
 use super::town::{Channel, Size, Town};
 use crate::harness::{Server, Watch};
 
-/// `cargo test --release --test it -- --ignored --nocapture a_guild_that_hangs` prints how long the others wait, after a minute or less.
-/// `GUILDS` and `WORDS` (in each guild) change it. Discord's own limits are out of the way, and what is said stays below the fifty requests a
-/// second that the server allows itself, so that what is left is ours.
+/// `cargo test --release --test it -- --ignored --nocapture a_guild_that_hangs` prints how long the other guilds wait, after a minute or less.
+/// `GUILDS` and `WORDS` (questions in each guild) change it. Discord's own limits do not apply here, and the load stays below the fifty requests
+/// a second that the server allows itself. So every delay that is left is the server's.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes up to a minute"]
 async fn a_guild_that_hangs_does_not_slow_others() {
@@ -26,7 +26,7 @@ async fn a_guild_that_hangs_does_not_slow_others() {
     let (hanging, others) = town.channels.split_first().expect("some");
     let words = number("WORDS", 20);
 
-    // Whatever is made once, as webhooks are, is there then.
+    // Creates everything that is created only once, such as webhooks.
     let _ = talk(&town, &server, others, 2).await;
     let before = talk(&town, &server, others, words).await;
     town.discord.spoil(On { guild: Some(hanging.guild), ..On::default() }, Does::Hang);
@@ -41,7 +41,7 @@ async fn a_guild_that_hangs_does_not_slow_others() {
     }
 }
 
-/// In every channel somebody asks Aria, waits for the answer, and asks again. How many milliseconds lay between each decision and its post.
+/// In every channel a person asks Aria, waits for the answer, and asks again. Returns the milliseconds between each decision and its post.
 async fn talk(town: &Town, server: &Server, channels: &[Channel], words: u64) -> Vec<f64> {
     let mut watched = Vec::new();
     for channel in channels {
@@ -49,9 +49,9 @@ async fn talk(town: &Town, server: &Server, channels: &[Channel], words: u64) ->
     }
     let began = (Instant::now(), now_ms() as f64);
     let mut decided = Vec::new();
-    // A post and a sign of typing each, and never two such bursts in one second.
-    let apart = Duration::from_secs_f64(channels.len() as f64 / 10.0);
-    let mut ticks = interval_at(began.0 + apart, apart);
+    // Each question leads to a post and a typing request. Two such bursts never fall into the same second.
+    let spacing = Duration::from_secs_f64(channels.len() as f64 / 10.0);
+    let mut ticks = interval_at(began.0 + spacing, spacing);
     for word in 0..words {
         ticks.tick().await;
         for channel in channels {
@@ -75,7 +75,7 @@ async fn talk(town: &Town, server: &Server, channels: &[Channel], words: u64) ->
     took
 }
 
-/// Waits for the decision about what was said, and if she wants to speak, until she has. When that was decided, in milliseconds since 1970.
+/// Waits for the decision about a question and, if Aria speaks, for her statement. Returns the time of the decision, in milliseconds since 1970.
 async fn answer(watch: &mut Watch) -> Option<f64> {
     loop {
         let decision = watch.event("decision").await;

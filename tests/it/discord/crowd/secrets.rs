@@ -1,4 +1,4 @@
-//! What the log says of a talk on Discord: none of the tokens that it took.
+//! Discord's tokens appear neither in the log nor in the API.
 
 use super::town::{Size, Town};
 
@@ -22,14 +22,14 @@ async fn no_discord_token_is_logged_even_at_trace_level() {
 
     let (webhooks, interactions) = town.discord.look(|state| {
         let webhooks: Vec<String> = state.world.webhooks.values().map(|webhook| webhook.token.clone()).collect();
-        let interactions: Vec<String> = state.world.interactions.values().map(|asked| asked.token.clone()).collect();
+        let interactions: Vec<String> = state.world.interactions.values().map(|interaction| interaction.token.clone()).collect();
         (webhooks, interactions)
     });
     assert!(!webhooks.is_empty() && !interactions.is_empty());
     for secret in webhooks.iter().chain(&interactions).chain([&town.discord.token()]) {
         assert!(!secret.is_empty());
         let line = log.lines().find(|line| line.contains(secret.as_str()));
-        assert!(line.is_none(), "the log tells {secret}: {line:?}");
-        assert!(api.iter().all(|answer| !answer.contains(secret.as_str())), "an answer tells {secret}");
+        assert!(line.is_none(), "the log contains {secret}: {line:?}");
+        assert!(api.iter().all(|answer| !answer.contains(secret.as_str())), "an answer contains {secret}");
     }
 }

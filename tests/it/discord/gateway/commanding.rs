@@ -1,4 +1,4 @@
-//! What a connection is told to send.
+//! Commands that are sent over a connection.
 
 use serde_json::json;
 use tertulia::ports::gateway::{Command, Gateway as _, Unsent};
@@ -59,5 +59,5 @@ async fn commands_over_discords_limit_wait_and_the_connection_stays_open() {
 
     assert_eq!(client.gateway.send(leaves), Err(Unsent::TooMany), "{waiting} wait");
     assert_eq!(discord.look(|state| state.journal.voice_states.len()), MOST_A_MINUTE);
-    assert_eq!(discord.look(|state| state.journal.identifies.len()), 1, "it was not closed");
+    assert_eq!(discord.look(|state| state.journal.identifies.len()), 1, "the connection was not closed");
 }

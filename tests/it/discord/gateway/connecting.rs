@@ -1,4 +1,4 @@
-//! A connection begins.
+//! How a connection begins.
 
 use tertulia::ports::gateway::Gateway as _;
 
@@ -59,14 +59,14 @@ async fn a_client_requests_only_the_intents_that_it_needs() {
     client.connect().await;
     discord.sessions(1).await;
 
-    let asked = discord.look(|state| state.gateway.sessions.values().next().expect("a session").intents);
+    let requested = discord.look(|state| state.gateway.sessions.values().next().expect("a session").intents);
     let expected = intents::GUILDS
         | intents::GUILD_MESSAGES
         | intents::DIRECT_MESSAGES
         | intents::MESSAGE_CONTENT
         | intents::GUILD_WEBHOOKS
         | intents::GUILD_EXPRESSIONS;
-    assert_eq!(asked, expected);
+    assert_eq!(requested, expected);
 }
 
 #[tokio::test]
@@ -109,7 +109,7 @@ async fn the_presence_is_the_one_in_the_settings() {
 #[tokio::test]
 async fn the_gateway_url_in_the_settings_is_used() {
     let (discord, proxy) = (super::world::discord().await, super::world::discord().await);
-    // It is known there as well.
+    // Both servers accept the same token.
     let url = proxy.gateway_url();
     let mut client = Client::with(&discord, &Notepad::new(), |options| options.section.gateway_url = Some(url));
 

@@ -1,11 +1,11 @@
-//! What is events is handed on, and told again until it is kept.
+//! Received events go to the intake, and are replayed until they are acknowledged.
 
 use std::time::Duration;
 
 use super::super::counterpart::Counterpart;
 use super::super::counterpart::rules::Rules;
 use super::super::counterpart::state::State;
-use super::world::{Client, Handling, Notepad, discord_with_fast_heartbeat, discord};
+use super::world::{Client, Handling, Notepad, discord, discord_with_fast_heartbeat};
 
 #[tokio::test]
 async fn after_a_cut_the_session_resumes_from_the_last_acknowledged_event() {
@@ -86,7 +86,7 @@ async fn heartbeats_continue_while_the_intake_waits() {
 
     discord.say(ana, general, "one");
     discord.say(ana, general, "two");
-    // Only a heartbeat tells Discord what was received.
+    // Only a heartbeat reports to Discord what was received.
     discord
         .until("a heartbeat", |state| state.gateway.sessions.values().any(|session| session.acknowledged == 4).then_some(()))
         .await;
@@ -116,7 +116,7 @@ async fn a_full_intake_applies_backpressure_without_missing_heartbeats_or_events
     let before = discord.look(heartbeats);
     discord.until("heartbeats", |state| (heartbeats(state) >= before + 10).then_some(())).await;
     let is_held_back = |state: &State| state.gateway.sessions.values().all(|session| session.acknowledged < session.sequence);
-    assert!(discord.look(is_held_back), "not everything was read");
+    assert!(discord.look(is_held_back), "some events are still unread on the socket");
     client.inbox.set(Handling::Acknowledges);
     client.inbox.until_text("message 1999").await;
 

@@ -1,4 +1,4 @@
-//! What Discord refuses for good, and what it does without.
+//! Final refusals by Discord, and refusals that the client can work around.
 
 use tertulia::ports::gateway::{Disconnected, Gateway as _};
 use tertulia::settings::discord::MessageContent;
@@ -14,10 +14,10 @@ async fn a_bad_token_is_reported_before_connecting() {
 
     let why = client.gateway.shards().await.unwrap_err();
 
-    let Disconnected::Never(told) = why else { panic!("{why:?}") };
-    assert!(told.contains("TERTULIA__DISCORD__TOKEN") && !told.contains("MTA"), "{told}");
+    let Disconnected::Never(reason) = why else { panic!("{why:?}") };
+    assert!(reason.contains("TERTULIA__DISCORD__TOKEN") && !reason.contains("MTA"), "{reason}");
     let condition = client.gateway.condition();
-    assert!(!condition.ready && condition.detail.contains(&told), "{condition:?}");
+    assert!(!condition.ready && condition.detail.contains(&reason), "{condition:?}");
     assert_eq!(discord.look(|state| state.journal.connections.len()), 0);
 }
 
@@ -60,14 +60,14 @@ async fn a_reset_token_stops_the_client_for_good() {
     discord.reset_token();
 
     let why = client.ended().await;
-    assert!(matches!(&why, Disconnected::Never(told) if told.contains("Reset Token")), "{why:?}");
+    assert!(matches!(&why, Disconnected::Never(reason) if reason.contains("Reset Token")), "{why:?}");
     let condition = client.gateway.condition();
     assert!(!condition.ready && condition.detail.contains("Reset Token"), "{condition:?}");
 }
 
 #[tokio::test]
 async fn errors_that_need_the_operator_stop_the_client_with_a_remedy() {
-    for (code, way_out) in
+    for (code, remedy) in
         [(4_010, "discord.shards"), (4_011, "discord.shards"), (4_012, "newer tertulia"), (4_013, "newer tertulia")]
     {
         let discord = discord().await;
@@ -78,7 +78,7 @@ async fn errors_that_need_the_operator_stop_the_client_with_a_remedy() {
         discord.close(0, code, "");
 
         let why = client.ended().await;
-        assert!(matches!(&why, Disconnected::Never(told) if told.contains(way_out)), "{code}: {why:?}");
+        assert!(matches!(&why, Disconnected::Never(reason) if reason.contains(remedy)), "{code}: {why:?}");
     }
 }
 
@@ -91,7 +91,7 @@ async fn without_the_content_intent_the_client_connects_and_reports_what_does_no
     client.connect().await;
     client.inbox.until_kind("READY", 1).await;
 
-    assert_eq!(asked_for(&discord) & intents::MESSAGE_CONTENT, 0);
+    assert_eq!(requested_intents(&discord) & intents::MESSAGE_CONTENT, 0);
     let condition = client.gateway.condition();
     assert!(condition.ready, "{condition:?}");
     assert!(condition.detail.contains("Message Content intent is not enabled"), "{condition:?}");
@@ -104,13 +104,13 @@ async fn an_intent_that_is_refused_while_connecting_is_dropped() {
     let discord = discord().await;
     let mut client = Client::new(&discord, &Notepad::new());
     client.gateway.shards().await.expect("a number");
-    // The application said that it is enabled; it is switched off a moment later.
+    // The application reported the intent as enabled. Then the intent is switched off.
     discord.set_privileged(0);
 
     client.start_connection(0, 1);
     client.inbox.until_kind("READY", 1).await;
 
-    assert_eq!(asked_for(&discord) & intents::MESSAGE_CONTENT, 0);
+    assert_eq!(requested_intents(&discord) & intents::MESSAGE_CONTENT, 0);
     assert!(client.gateway.condition().detail.contains("mentions the bot"), "{:?}", client.gateway.condition());
     assert_eq!(discord.look(|state| state.journal.closed_here()), [(4_014, "Disallowed intent(s).".to_owned())]);
     assert_eq!(client.platform.reads_all(), Some(false));
@@ -125,7 +125,7 @@ async fn a_required_intent_that_is_refused_stops_the_client() {
     client.connect().await;
 
     let why = client.ended().await;
-    assert!(matches!(&why, Disconnected::Never(told) if told.contains("discord.message_content = \"off\"")), "{why:?}");
+    assert!(matches!(&why, Disconnected::Never(reason) if reason.contains("discord.message_content = \"off\"")), "{why:?}");
 }
 
 #[tokio::test]
@@ -136,7 +136,7 @@ async fn an_intent_that_is_switched_off_is_not_requested() {
     client.connect().await;
     client.inbox.until_kind("READY", 1).await;
 
-    assert_eq!(asked_for(&discord) & intents::MESSAGE_CONTENT, 0);
+    assert_eq!(requested_intents(&discord) & intents::MESSAGE_CONTENT, 0);
     assert_eq!(client.gateway.condition().detail, "1 of 1 connection");
 }
 
@@ -157,11 +157,11 @@ async fn an_intent_that_was_switched_on_takes_effect_at_the_next_start() {
     second.inbox.until_kind("READY", 1).await;
 
     let identified = discord.look(|state| state.journal.identifies.last().and_then(|identified| identified.session.clone()));
-    let asked = discord.look(|state| state.gateway.sessions[&identified.expect("a session")].intents);
-    assert_ne!(asked & intents::MESSAGE_CONTENT, 0);
+    let requested = discord.look(|state| state.gateway.sessions[&identified.expect("a session")].intents);
+    assert_ne!(requested & intents::MESSAGE_CONTENT, 0);
     assert_eq!(second.platform.reads_all(), Some(true));
 }
 
-fn asked_for(discord: &super::super::counterpart::Counterpart) -> u64 {
+fn requested_intents(discord: &super::super::counterpart::Counterpart) -> u64 {
     discord.look(|state| state.gateway.sessions.values().next().expect("a session").intents)
 }

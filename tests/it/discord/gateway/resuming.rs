@@ -1,4 +1,4 @@
-//! A connection goes on where another was, in this process and the next.
+//! Sessions are resumed, in the same process and in the next one.
 
 use opentelemetry::trace::Status;
 use tertulia::telemetry::memory::attribute;
@@ -41,17 +41,17 @@ async fn spans_record_handshakes_and_the_time_without_a_connection() {
     discord.cut(0);
     client.inbox.until_kind("RESUMED", 1).await;
 
-    let told = |name: &str| client.recorded.named(name);
-    let [identify] = &told("discord.gateway.identify")[..] else { panic!("not one span") };
+    let spans = |name: &str| client.recorded.named(name);
+    let [identify] = &spans("discord.gateway.identify")[..] else { panic!("not one span") };
     assert_eq!(identify.status, Status::Unset);
-    let [refused, resumed] = &told("discord.gateway.resume")[..] else { panic!("not two spans") };
+    let [refused, resumed] = &spans("discord.gateway.resume")[..] else { panic!("not two spans") };
     assert_eq!(refused.status, Status::error("Discord does not know the session any more"));
     assert_eq!(resumed.status, Status::Unset);
-    let [absence] = &told("discord.gateway.reconnect")[..] else { panic!("not one span") };
-    let of = |name: &str| attribute(absence, name);
-    assert_eq!(of("discord.gateway.cause").as_deref(), Some("cut"));
-    assert_eq!(of("discord.gateway.attempts").as_deref(), Some("2"));
-    assert_eq!(of("discord.gateway.shard").as_deref(), Some("0"));
+    let [reconnect] = &spans("discord.gateway.reconnect")[..] else { panic!("not one span") };
+    let value = |name: &str| attribute(reconnect, name);
+    assert_eq!(value("discord.gateway.cause").as_deref(), Some("cut"));
+    assert_eq!(value("discord.gateway.attempts").as_deref(), Some("2"));
+    assert_eq!(value("discord.gateway.shard").as_deref(), Some("0"));
 }
 
 #[tokio::test]
@@ -90,9 +90,9 @@ async fn the_presence_changes_with_the_settings_in_a_resumed_session() {
         let mut client = Client::with(&discord, &notes, |options| options.section.presence.clone_from(&presence));
         client.connect().await;
         client.inbox.until_kind(if number == 0 { "READY" } else { "RESUMED" }, 1).await;
-        let is_kept =
+        let is_stored =
             |session: &serde_json::Value| session["accepted"] == number + 1 && session["presence"] == serde_json::json!(presence);
-        notes.until_session(0, is_kept).await;
+        notes.until_session(0, is_stored).await;
         client.stop().await;
         discord.sessions(0).await;
     }
@@ -174,7 +174,7 @@ async fn a_session_whose_ready_was_not_accepted_is_abandoned() {
     second.connect().await;
     second.inbox.until_kind("READY", 1).await;
 
-    // Whether READY is told again by a session that goes on is not documented.
+    // Discord does not document whether a resumed session replays READY.
     assert_eq!(discord.look(|state| (state.journal.identifies.len(), state.journal.resumes.len())), (2, 0));
 }
 

@@ -1,4 +1,4 @@
-//! Whatever ends a connection, another one follows.
+//! After a connection ends, for any reason, the client connects again.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use super::super::counterpart::id::Id;
 use super::super::counterpart::journal::Resumed;
 use super::super::counterpart::rules::Rules;
 use super::super::counterpart::state::State;
-use super::world::{Client, Notepad, Options, discord_with_fast_heartbeat, discord, rules};
+use super::world::{Client, Notepad, Options, discord, discord_with_fast_heartbeat, rules};
 
-/// A connection that is events on, in a guild with a channel and somebody in it.
+/// A connected client, and a guild with a channel and a person.
 struct Scene {
     discord: Counterpart,
     client: Client,
@@ -34,7 +34,7 @@ impl Scene {
         Self { discord, client, general, ana }
     }
 
-    /// Somebody speaks, and is events once.
+    /// Sends a message, and asserts that it is received exactly once.
     async fn assert_receives_once(&self) {
         self.discord.say(self.ana, self.general, "still there?");
         self.client.inbox.until_text("still there?").await;
@@ -68,7 +68,7 @@ async fn a_requested_reconnect_resumes_on_a_new_connection() {
 #[tokio::test]
 async fn a_connection_that_is_cut_repeatedly_is_resumed_at_once_each_time() {
     let scene = Scene::with(discord().await, |options| {
-        // A pause that is not the first one's, which chance makes nothing here, would outlast the test.
+        // With this random value the first pause is zero. Any later pause would outlast the test.
         (options.rng, options.times.pauses, options.times.lasting) = (0.0, 10_000.0, Duration::from_secs(60));
     })
     .await;
@@ -144,7 +144,7 @@ async fn unacknowledged_heartbeats_are_noticed_while_events_arrive() {
     let talking = async {
         loop {
             scene.discord.say(scene.ana, scene.general, "chatter");
-            // One for each heartbeat.
+            // One message for each heartbeat.
             let acknowledged = |state: &State| {
                 let mut sessions = state.gateway.sessions.values();
                 sessions.any(|session| session.acknowledged == session.sequence).then_some(())
@@ -166,12 +166,12 @@ async fn a_connection_that_falls_silent_is_replaced() {
     let scene = Scene::with(discord_with_fast_heartbeat().await, |_| {}).await;
 
     scene.discord.silence(0);
-    scene.discord.say(scene.ana, scene.general, "unheard");
-    scene.client.inbox.until_text("unheard").await;
+    scene.discord.say(scene.ana, scene.general, "not received at first");
+    scene.client.inbox.until_text("not received at first").await;
 
     assert_eq!(scene.identifies(), 1);
     assert!(scene.ended_by("zombie") >= 1.0);
-    assert_eq!(scene.client.inbox.texts(), ["unheard"]);
+    assert_eq!(scene.client.inbox.texts(), ["not received at first"]);
 }
 
 #[tokio::test]
@@ -261,7 +261,7 @@ async fn a_gateway_that_sends_no_hello_is_tried_again() {
 #[tokio::test]
 async fn a_gateway_that_starts_no_session_is_tried_again() {
     let discord = discord().await;
-    // It acknowledges heartbeats, and says nothing else.
+    // It acknowledges heartbeats, and sends nothing else.
     discord.with(|state| state.faults.ignored_identifies = 1);
     let mut client = Client::with(&discord, &Notepad::new(), |options| options.times.session = Duration::from_millis(1_500));
 

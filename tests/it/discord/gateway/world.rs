@@ -1,4 +1,4 @@
-//! What the tests stand on: notes in memory, inbox that remember, and a gateway between them and the counterpart.
+//! The setup of the gateway tests: notes in memory, an inbox that records events, and a client that connects to the test double.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -27,7 +27,7 @@ use super::super::counterpart::Counterpart;
 use super::super::counterpart::rules::Rules;
 use crate::harness::PATIENCE;
 
-/// Notes that outlive a gateway.
+/// Notes in memory that outlive a client.
 #[derive(Debug)]
 pub struct Notepad(watch::Sender<BTreeMap<String, Vec<u8>>>);
 
@@ -36,12 +36,12 @@ impl Notepad {
         Arc::new(Self(watch::Sender::default()))
     }
 
-    /// Waits until the session of a shard is noted so.
+    /// Waits until the notes contain a session of the shard that the closure accepts.
     pub async fn until_session(&self, shard: u32, look: impl Fn(&Value) -> bool) -> Value {
         let mut notes = self.0.subscribe();
-        let is_there = |notes: &BTreeMap<String, Vec<u8>>| session_in(notes, shard).is_some_and(|session| look(&session));
-        let found = timeout(PATIENCE, notes.wait_for(is_there)).await.expect("a note in time").expect("notes").clone();
-        session_in(&found, shard).expect("it is there")
+        let is_noted = |notes: &BTreeMap<String, Vec<u8>>| session_in(notes, shard).is_some_and(|session| look(&session));
+        let found = timeout(PATIENCE, notes.wait_for(is_noted)).await.expect("a note in time").expect("notes").clone();
+        session_in(&found, shard).expect("a session")
     }
 
     /// Writes a note as another process might have left it.
@@ -82,11 +82,11 @@ impl Notes for Notepad {
     }
 }
 
-/// What was events, over all connections.
+/// All received events of all connections, how the intake handles events, and the receipts that it holds.
 #[derive(Clone, Default)]
 pub struct Inbox(Arc<watch::Sender<Vec<ReceivedEvent>>>, Arc<watch::Sender<Handling>>, Arc<Mutex<Vec<Receipt>>>);
 
-/// An event that was taken in.
+/// An event that the intake took.
 #[derive(Clone, Debug)]
 pub struct ReceivedEvent {
     pub shard: u32,
@@ -94,18 +94,18 @@ pub struct ReceivedEvent {
     pub data: Value,
 }
 
-/// What is done with what is events.
+/// How the intake handles events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Handling {
-    /// It is kept at once.
+    /// Acknowledges each event at once.
     #[default]
-    Keeps,
-    /// Its receipts are held until they are let go.
+    Acknowledges,
+    /// Holds the receipts until [`Inbox::acknowledge_held`].
     Holds,
-    /// Of the text of a message: it is lost.
-    Loses(&'static str),
-    /// Nothing is taken.
-    Refuses,
+    /// Drops the receipts of messages with this text, and acknowledges other events.
+    Drops(&'static str),
+    /// Takes no events.
+    Blocks,
 }
 
 impl Inbox {
@@ -113,7 +113,7 @@ impl Inbox {
         self.1.send_replace(handling);
     }
 
-    /// Lets the receipts go that are held.
+    /// Acknowledges the events whose receipts are held.
     pub fn acknowledge_held(&self) {
         let held = std::mem::take(&mut *self.2.lock().expect("held"));
         held.into_iter().for_each(Receipt::kept);
@@ -128,13 +128,13 @@ impl Inbox {
         texts(&self.0.borrow())
     }
 
-    /// Waits until something was events.
+    /// Waits until the received events meet a condition.
     pub async fn until(&self, look: impl Fn(&[ReceivedEvent]) -> bool) -> Vec<ReceivedEvent> {
         let mut events = self.0.subscribe();
         let result = timeout(PATIENCE, events.wait_for(|events| look(events))).await;
         match result {
-            Ok(found) => found.expect("inbox").clone(),
-            Err(_) => panic!("it was not events: {:?}", kinds(&self.events())),
+            Ok(found) => found.expect("an inbox").clone(),
+            Err(_) => panic!("timed out; received only: {:?}", kinds(&self.events())),
         }
     }
 
@@ -162,7 +162,7 @@ struct InboxIntake(Inbox, u32);
 impl Intake for InboxIntake {
     async fn take(&mut self, dispatch: Dispatch) {
         let mut handling = self.0.1.subscribe();
-        let handling = handling.wait_for(|handling| *handling != Handling::Blocks).await.expect("a handling").clone();
+        let handling = handling.wait_for(|handling| *handling != Handling::Blocks).await.expect("an inbox").clone();
         let data: Value = serde_json::from_str(dispatch.data.get()).unwrap_or_default();
         let receipt = match handling {
             Handling::Drops(text) if data["content"] == text => Some(dispatch.receipt),
@@ -180,7 +180,7 @@ impl Intake for InboxIntake {
     }
 }
 
-/// Always the same.
+/// Random numbers that are always the same.
 pub struct FixedRng(f64);
 
 impl Rng for FixedRng {
@@ -197,7 +197,7 @@ impl Rng for FixedRng {
     }
 }
 
-/// A gateway in a process of its own, as far as a test is concerned.
+/// A gateway with its own platform, as in a process of its own.
 pub struct Client {
     pub gateway: Arc<Gateway>,
     pub platform: Arc<Discord>,
@@ -206,12 +206,12 @@ pub struct Client {
     connections: Vec<JoinHandle<Disconnected>>,
 }
 
-/// What a test wants otherwise.
+/// The parts of a client that tests change.
 pub struct Options {
     pub section: Section,
     pub times: Times,
     pub token: String,
-    /// What chance says, from 0 to 1.
+    /// The fixed random number, from 0 to 1.
     pub rng: f64,
 }
 
@@ -221,7 +221,7 @@ impl Client {
     }
 
     pub fn with(discord: &Counterpart, notes: &Arc<Notepad>, change: impl FnOnce(&mut Options)) -> Self {
-        // The first one to ask for a provider without this panics.
+        // Without an installed provider, the first TLS configuration panics.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let defaults = Settings::defaults().expect("the defaults");
         let mut section: Section = defaults["discord"].clone().try_into().expect("the section");
@@ -249,34 +249,34 @@ impl Client {
         Self { gateway: Arc::new(gateway), platform, inbox, recorded, connections: Vec::new() }
     }
 
-    /// Asks how many connections there are to be, and begins to live them.
+    /// Asks for the number of connections and starts them.
     pub async fn connect(&mut self) {
-        let of = timeout(PATIENCE, self.gateway.shards()).await.expect("in time").expect("a number of shards");
-        for number in 0..of.get() {
-            self.live(number, of.get());
+        let shards = timeout(PATIENCE, self.gateway.shards()).await.expect("in time").expect("a number of shards");
+        for number in 0..shards.get() {
+            self.start_connection(number, shards.get());
         }
     }
 
-    /// Begins to live a connection.
-    pub fn live(&mut self, number: u32, of: u32) {
+    /// Starts a connection.
+    pub fn start_connection(&mut self, number: u32, of: u32) {
         let (gateway, of) = (self.gateway.clone(), NonZeroU32::new(of).expect("not zero"));
         self.connections.push(tokio::spawn(async move { gateway.live(Shard { number, of }).await }));
     }
 
-    /// Waits for the end of the first connection that was begun.
+    /// Waits for the end of the first connection.
     pub async fn ended(&mut self) -> Disconnected {
         timeout(PATIENCE, self.connections.remove(0)).await.expect("an end in time").expect("no panic")
     }
 
-    /// Stops as a process does: at once.
+    /// Stops at once, as a process that ends.
     pub async fn stop(mut self) {
-        for life in self.connections.drain(..) {
-            life.abort();
-            assert!(life.await.is_err_and(|error| error.is_cancelled()), "it ended by itself");
+        for connection in self.connections.drain(..) {
+            connection.abort();
+            assert!(connection.await.is_err_and(|error| error.is_cancelled()), "the connection had ended before");
         }
     }
 
-    /// What a counter or gauge stands at.
+    /// The value of a counter or gauge.
     pub fn total(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         self.recorded.metrics().total(name, labels)
     }
@@ -288,7 +288,7 @@ impl Drop for Client {
     }
 }
 
-/// Waits that a test can afford; what others may take is as long as ever, but for a test that waits for just that.
+/// Short pauses that a test can afford, and long timeouts. A test that waits for a timeout shortens it.
 pub fn quick() -> Times {
     Times {
         apart: Duration::from_millis(120),
@@ -302,17 +302,17 @@ pub fn quick() -> Times {
     }
 }
 
-/// A Discord with room for every request. Its heart beats so slowly that no test is too slow for it.
+/// A Discord with limits that no test reaches. Its heartbeat interval is so long that no test misses a heartbeat.
 pub async fn discord() -> Counterpart {
     Counterpart::with_rules(rules()).await
 }
 
-/// The rules of that.
+/// The rules of [`discord`].
 pub fn rules() -> Rules {
     Rules { heartbeat_interval: Duration::from_secs(30), heartbeat_tolerance: PATIENCE, ..Rules::roomy() }
 }
 
-/// One whose heart beats quickly.
+/// A Discord with a short heartbeat interval.
 pub async fn discord_with_fast_heartbeat() -> Counterpart {
     Counterpart::with_rules(Rules { heartbeat_interval: Duration::from_millis(400), ..rules() }).await
 }

@@ -140,7 +140,10 @@ impl State {
     fn send_webhooks_event(&mut self, channel: Id) {
         let Some(guild) = self.world.guild_of(channel).map(|guild| guild.id) else { return };
         let data = json!({ "guild_id": guild, "channel_id": channel });
-        self.send_event(&Event { channel: Some(channel), ..Event::new("WEBHOOKS_UPDATE", Place::Guild(guild), GUILD_WEBHOOKS, data) });
+        self.send_event(&Event {
+            channel: Some(channel),
+            ..Event::new("WEBHOOKS_UPDATE", Place::Guild(guild), GUILD_WEBHOOKS, data)
+        });
     }
 
     fn send_channel_event(&mut self, name: &'static str, id: Id) {

@@ -75,7 +75,8 @@ impl Counterpart {
     pub fn say_by_webhook(&self, webhook: Id, name: &str, text: &str) -> Id {
         self.with(|state| {
             let sender = state.world.webhooks[&webhook].clone();
-            let author = Author::Webhook { webhook, username: name.to_owned(), avatar_url: None, application: sender.application };
+            let author =
+                Author::Webhook { webhook, username: name.to_owned(), avatar_url: None, application: sender.application };
             state.say(Said::new(sender.channel, author, text))
         })
     }

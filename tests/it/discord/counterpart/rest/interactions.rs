@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use super::super::changes::Said;
 use super::super::draft::{Draft, Sender};
 use super::super::id::Id;
-use super::super::interactions::{APPLICATION_COMMAND, AUTOCOMPLETE, Answered, Interaction, MESSAGE_COMPONENT, check_choices, check_select_menus};
+use super::super::interactions::{
+    APPLICATION_COMMAND, AUTOCOMPLETE, Answered, Interaction, MESSAGE_COMPONENT, check_choices, check_select_menus,
+};
 use super::super::journal::Answer;
 use super::super::messages::{Author, CHAT_INPUT_COMMAND, EPHEMERAL, LOADING};
 use super::super::refusal::{Refusal, Unknown};

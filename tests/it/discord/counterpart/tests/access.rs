@@ -1,4 +1,4 @@
-//! Who may ask, and for what.
+//! Permissions, authorization, and reading guilds, members and the application.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use super::super::permissions::{
 };
 use super::client::Rest;
 
-/// What somebody may do in a channel.
+/// A user's permissions in a channel.
 fn permissions(discord: &Counterpart, user: Id, channel: Id) -> u64 {
     discord.look(|state| state.world.permissions(&state.world.channels[&channel], user))
 }
@@ -33,12 +33,16 @@ async fn overwrites_apply_in_the_documented_order() {
     discord.give_role(guild, ana, two);
     assert!(!sends(), "denied to a role");
     discord.give_role(guild, ana, one);
-    assert!(sends(), "what one role allows no other role denies");
+    assert!(sends(), "allowed by one role, which outweighs denials by other roles");
     discord.overwrite(channel, Overwrite::member(ana, 0, SEND_MESSAGES));
     assert!(!sends(), "denied to the member");
-    assert_eq!(permissions(&discord, ana, channel) & EMBED_LINKS, 0, "and what makes no sense without");
+    assert_eq!(
+        permissions(&discord, ana, channel) & EMBED_LINKS,
+        0,
+        "permissions that need the permission to send are lost, too"
+    );
     discord.overwrite(channel, Overwrite::member(ana, 0, VIEW_CHANNEL));
-    assert_eq!(permissions(&discord, ana, channel), 0, "nothing is left of a channel that cannot be viewed");
+    assert_eq!(permissions(&discord, ana, channel), 0, "a channel that cannot be viewed permits nothing");
     discord.give_role(guild, ana, discord.role(guild, "Admin", ADMINISTRATOR));
     assert_eq!(permissions(&discord, ana, channel), ALL);
     let owner = discord.look(|state| state.world.application.owner);
@@ -64,13 +68,13 @@ async fn a_category_is_visible_with_any_of_its_channels() {
     let bot = discord.look(|state| state.world.bot());
     let category = discord.channel_of(guild, Kind::Category, "Talk");
     discord.overwrite(category, Overwrite::member(bot, 0, VIEW_CHANNEL));
-    let seen = || discord.look(|state| state.world.may_view(&state.world.channels[&category], bot));
-    assert!(!seen());
+    let is_visible = || discord.look(|state| state.world.may_view(&state.world.channels[&category], bot));
+    assert!(!is_visible());
 
     let channel = discord.channel(guild, "general");
     discord.with(|state| state.change_channel(channel, |channel| channel.parent = Some(category)));
 
-    assert!(seen());
+    assert!(is_visible());
 }
 
 #[tokio::test]

@@ -100,15 +100,15 @@ async fn commands_belong_to_their_application_and_guild() {
     let (home, away) = (discord.guild("Home"), discord.guild_without_bot("Away"));
     let rest = Rest::new(&discord);
     let application = discord.look(|state| state.world.application.id);
-    let of = |guild: Id| format!("/applications/{application}/guilds/{guild}/commands");
+    let path = |guild: Id| format!("/applications/{application}/guilds/{guild}/commands");
 
-    let made = rest.ask(Method::PUT, &of(home), json!([named("here")])).await;
+    let made = rest.ask(Method::PUT, &path(home), json!([named("here")])).await;
     assert_eq!(made.body[0]["guild_id"], json!(home));
-    assert_eq!(rest.get(&of(away)).await.refusal(), (403, 50001));
+    assert_eq!(rest.get(&path(away)).await.refusal(), (403, 50001));
     assert_eq!(rest.get("/applications/5/commands").await.refusal(), (403, 20012));
-    assert_eq!(rest.post(&of(home), named("there")).await.status, 201);
-    assert_eq!(rest.post(&of(home), named("everywhere")).await.refusal(), (400, 30034), "two new ones a day");
-    assert_eq!(rest.post(&of(home), named("there")).await.status, 200, "known ones do not count");
+    assert_eq!(rest.post(&path(home), named("there")).await.status, 201);
+    assert_eq!(rest.post(&path(home), named("everywhere")).await.refusal(), (400, 30034), "two new ones a day");
+    assert_eq!(rest.post(&path(home), named("there")).await.status, 200, "known ones do not count");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What goes wrong because a test wants it to.
+//! Injected faults.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ async fn a_connection_can_be_cut_before_or_after_the_request_is_handled() {
     assert!(cut(Does::Cut).await);
     assert_eq!(discord.posts().len(), 0);
     assert!(cut(Does::CutAfterwards).await);
-    assert_eq!(discord.posts().len(), 1, "it was posted, and nobody knows");
+    assert_eq!(discord.posts().len(), 1, "it was posted, and the client does not know");
     let outcomes: Vec<Option<u16>> = discord.look(|state| {
         state.journal.requests_of("create_message").map(|request| Some(request.outcome.as_ref()?.status)).collect()
     });
@@ -67,7 +67,7 @@ async fn one_guild_can_hang_while_others_work() {
         assert_eq!(rest.say(other, "x").await.status, 200);
         assert_eq!(discord.posts().iter().filter(|post| post.channel == general).count() * 2, posted);
         discord.lift(fault);
-        assert_eq!(hanging.await.expect("it ends"), 200);
+        assert_eq!(hanging.await.expect("the task ends"), 200);
         discord.with(|state| state.journal.posts.clear());
     }
 }

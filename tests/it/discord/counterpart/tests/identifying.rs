@@ -1,4 +1,4 @@
-//! How a connection begins, what it must not say, and what ends it.
+//! How a connection begins, which payloads are invalid, and what ends it.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::super::journal::Closed;
 use super::super::rules::Rules;
 use super::client::{INTENTS, Rest, Socket};
 
-/// Identifies with this and returns the code with which that ends.
+/// Identifies with these values and returns the close code.
 async fn refused(discord: &Counterpart, intents: u64, shard: Value) -> Option<u16> {
     let mut socket = Socket::open(discord).await;
     socket.identify(&discord.token(), intents, shard).await;
@@ -31,16 +31,16 @@ async fn ready_names_guilds_that_then_become_available_on_their_shard() {
         socket.identify(&discord.token(), INTENTS, json!([shard, 2])).await;
 
         let ready = socket.event("READY").await;
-        let mine: Vec<_> = guilds.iter().filter(|guild| guild.shard(2) == shard).collect();
-        let unavailable: Vec<Value> = mine.iter().map(|id| json!({ "id": id, "unavailable": true })).collect();
+        let guilds_of_shard: Vec<_> = guilds.iter().filter(|guild| guild.shard(2) == shard).collect();
+        let unavailable: Vec<Value> = guilds_of_shard.iter().map(|id| json!({ "id": id, "unavailable": true })).collect();
         assert_eq!(ready["guilds"], json!(unavailable));
         assert_eq!(ready["shard"], json!([shard, 2]));
         assert_eq!(ready["resume_gateway_url"], format!("{}/resume", discord.gateway_url()));
-        for guild in mine.iter().filter(|guild| ***guild != guilds[3]) {
+        for guild in guilds_of_shard.iter().filter(|guild| ***guild != guilds[3]) {
             assert_eq!(socket.event("GUILD_CREATE").await["id"], json!(guild));
         }
     }
-    // What has an outage becomes available when it is over.
+    // A guild with an outage becomes available when the outage is over.
     assert_eq!(guilds.map(|guild| guild.shard(2)), [1, 0, 1, 0]);
 }
 
@@ -163,7 +163,7 @@ async fn invalid_payloads_end_the_connection() {
     let (mut socket, ready) = Socket::ready(&discord, INTENTS).await;
     socket.identify(&discord.token(), INTENTS, json!([0, 1])).await;
     assert_eq!(socket.closed().await, Some(4005));
-    // Such an end is one from which the session can be resumed.
+    // After such a close code the session can be resumed.
     let mut again = Socket::open(&discord).await;
     again.resume(&discord.token(), &ready["session_id"], 1).await;
     again.event("RESUMED").await;
@@ -195,7 +195,7 @@ async fn heartbeats_are_acknowledged_and_requested() {
     discord.stop_acknowledging(0);
     socket.send(&json!({ "op": 1, "d": 1 })).await;
     discord.send_text(0, r#"{"op":1,"d":null}"#);
-    assert_eq!(socket.op().await["op"], 1, "nothing came before it");
+    assert_eq!(socket.op().await["op"], 1, "nothing was sent before it");
 }
 
 #[tokio::test]
@@ -227,11 +227,11 @@ async fn connections_can_be_refused_mute_or_of_an_old_version() {
     discord.set_resume_connects(Connects::Mute);
     let mut mute = Socket::connect(&format!("{url}/resume/?v=10&encoding=json")).await;
     mute.send(&json!({ "op": 1, "d": null })).await;
-    assert_eq!(mute.op().await["op"], 11, "no HELLO came before it");
+    assert_eq!(mute.op().await["op"], 11, "no HELLO was sent before it");
     discord.set_connects(Connects::Hanging);
     let hanging = tokio::spawn(tokio_tungstenite::connect_async(format!("{url}/?v=10&encoding=json")));
     discord.set_connects(Connects::Well);
-    assert!(hanging.await.expect("it ends").is_ok());
+    assert!(hanging.await.expect("the task ends").is_ok());
 }
 
 #[tokio::test]
@@ -256,7 +256,7 @@ async fn a_normal_close_code_ends_the_session() {
         let discord = Counterpart::start().await;
         let (socket, _) = Socket::ready(&discord, INTENTS).await;
 
-        socket.leave(code).await;
+        socket.close(code).await;
 
         let closed = discord.until("the end", |state| state.journal.connections[0].closed.clone()).await;
         assert_eq!(closed, Closed::Client(Some(code)));

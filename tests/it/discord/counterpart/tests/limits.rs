@@ -1,4 +1,4 @@
-//! How many requests are too many.
+//! Rate limits.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::super::faults::{Does, On, Scope};
 use super::super::rules::{Bucket, Rules};
 use super::client::Rest;
 
-/// Rules under which nothing is forgotten while a test runs.
+/// Rules whose windows do not end while a test runs.
 fn slow() -> Rules {
     let bucket = |requests| Bucket { requests, window: Duration::from_secs(600) };
     Rules {
@@ -33,8 +33,9 @@ async fn a_bucket_reports_what_remains_and_refuses_the_excess() {
     let second = rest.say(one, "2").await;
     let third = rest.say(one, "3").await;
 
-    let left = |came: &super::client::RestResponse| (came.status, came.header("x-ratelimit-remaining").to_owned());
-    assert_eq!([&first, &second, &third].map(left), [(200, "1".to_owned()), (200, "0".to_owned()), (429, "0".to_owned())]);
+    let remaining =
+        |response: &super::client::RestResponse| (response.status, response.header("x-ratelimit-remaining").to_owned());
+    assert_eq!([&first, &second, &third].map(remaining), [(200, "1".to_owned()), (200, "0".to_owned()), (429, "0".to_owned())]);
     assert_eq!((first.header("x-ratelimit-limit"), third.header("x-ratelimit-scope")), ("2", "user"));
     let reset: f64 = first.header("x-ratelimit-reset-after").parse().expect("seconds");
     assert!((590.0..=600.0).contains(&reset), "{reset}");
@@ -48,7 +49,7 @@ async fn a_bucket_reports_what_remains_and_refuses_the_excess() {
     assert_eq!((other.status, other.header("x-ratelimit-bucket")), (200, first.header("x-ratelimit-bucket")));
     assert_eq!(rest.get(&format!("/channels/{one}")).await.status, 200);
     assert_eq!(discord.look(|state| state.journal.limits_exceeded()), 1);
-    assert_eq!(discord.posts().len(), 3, "what is too much is not posted");
+    assert_eq!(discord.posts().len(), 3, "a refused message is not posted");
 }
 
 #[tokio::test]
@@ -94,7 +95,7 @@ async fn a_bot_may_make_fifty_requests_a_second_over_all_routes() {
 
     assert_eq!((more.status, &more.body["global"]), (429, &json!(true)));
     assert_eq!((more.header("x-ratelimit-global"), more.header("x-ratelimit-scope")), ("true", "global"));
-    // Who comes without the bot's token is counted by address.
+    // Requests without the bot's token are counted by address.
     let mut open = Rest::new(&discord);
     open.token.clear();
     assert_eq!(open.get("/gateway").await.status, 200);

@@ -1,4 +1,4 @@
-//! Real clients get on with the counterpart.
+//! Real clients (twilight) against the test double.
 
 use serde_json::json;
 use tokio::time::timeout;
@@ -16,7 +16,7 @@ use super::super::messages::Author;
 use crate::harness::PATIENCE;
 
 fn shard(discord: &Counterpart) -> Shard {
-    // The first one to ask for a provider without this panics.
+    // Without an installed provider, the first TLS configuration panics.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let intents = Intents::GUILDS | Intents::GUILD_MESSAGES | Intents::DIRECT_MESSAGES | Intents::MESSAGE_CONTENT;
     let config = ConfigBuilder::new(discord.token(), intents).proxy_url(discord.gateway_url()).build();
@@ -28,11 +28,11 @@ fn client(discord: &Counterpart) -> Client {
     Client::builder().token(discord.token()).proxy(discord.origin().to_owned(), true).build()
 }
 
-/// Waits for an event; what cannot be read fails the test, a lost connection does not.
+/// Waits for an event. An unreadable event fails the test, a lost connection does not.
 async fn until<T>(shard: &mut Shard, look: impl Fn(Event) -> Option<T>) -> T {
     let found = async {
         loop {
-            match shard.next_event(EventTypeFlags::all()).await.expect("the shard goes on") {
+            match shard.next_event(EventTypeFlags::all()).await.expect("the shard continues") {
                 Ok(event) => {
                     if let Some(found) = look(event) {
                         return found;
@@ -129,7 +129,7 @@ async fn a_real_shard_reads_every_event() {
     discord.expel_bot(guild);
     let other = discord.guild("Other");
 
-    // None of them fails to be read: `until` would.
+    // Every event must be readable.
     let names = timeout(PATIENCE, async {
         let mut names = Vec::new();
         while let Some(event) = shard.next_event(EventTypeFlags::all()).await {
@@ -227,7 +227,7 @@ async fn a_real_client_answers_a_command() {
     let mut shard = shard(&discord);
     until(&mut shard, |event| matches!(event, Event::GuildCreate(_)).then_some(())).await;
 
-    let asked = discord.invoke(ana, general, "tertulia", json!([])).expect("it is there");
+    let asked = discord.invoke(ana, general, "tertulia", json!([])).expect("the command is offered");
     let interaction =
         until(&mut shard, |event| if let Event::InteractionCreate(interaction) = event { Some(interaction) } else { None }).await;
     assert!(matches!(&interaction.data, Some(InteractionData::ApplicationCommand(data)) if data.name == "tertulia"));
