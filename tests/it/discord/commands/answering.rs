@@ -174,7 +174,7 @@ async fn an_expired_interaction_is_not_handled() {
     interaction["id"] = json!(scene.discord.look(|state| *state.world.interactions.keys().next_back().expect("one")));
     scene.commands.take(raw(&interaction));
     scene.discord.until("an answer", |state| state.journal.answers.first().map(|_| ())).await;
-    assert_eq!(scene.backend.inside().admitted.len(), 1);
+    assert_eq!(scene.backend.data().admitted.len(), 1);
 }
 
 #[tokio::test]

@@ -34,10 +34,10 @@ async fn commands_add_adjust_pause_and_remove_a_companion() {
     assert!(ask(sub("leave", json!([companion("Aria")]))).await.contains("not in this channel. Who is: Ben."));
 
     let channel = snowflake(scene.general).channel();
-    let inside = scene.backend.inside();
-    let room = &inside.rooms[&room_id(channel.as_str())];
+    let data = scene.backend.data();
+    let room = &data.rooms[&room_id(channel.as_str())];
     assert_eq!((room.guild.clone(), room.paused, room.companions.len()), (snowflake(scene.guild).guild(), false, 1));
-    assert!(inside.admitted.iter().all(|(channel_ref, _)| channel_ref.channel == channel && channel_ref.parent.is_none()));
+    assert!(data.admitted.iter().all(|(channel_ref, _)| channel_ref.channel == channel && channel_ref.parent.is_none()));
 }
 
 #[tokio::test]
@@ -61,9 +61,9 @@ async fn members_without_manage_channels_change_nothing() {
     }
     assert_eq!(["join", "leave", "talkativeness"].map(|command| scene.counted(command, "refused")), [1.0; 3]);
 
-    let inside = scene.backend.inside();
-    assert_eq!(inside.admitted.len(), 1);
-    let room = inside.rooms.values().next().expect("a room");
+    let data = scene.backend.data();
+    assert_eq!(data.admitted.len(), 1);
+    let room = data.rooms.values().next().expect("a room");
     assert_eq!((room.companions.len(), room.paused, &*room.companions[0].interjection), (1, false, "average"));
 }
 
@@ -101,8 +101,8 @@ async fn a_command_in_a_thread_applies_to_the_thread() {
     for (channel, parent) in [(post, forum), (thread, scene.general)] {
         scene.final_answer(scene.kim, channel, sub("join", json!([companion("aria")]))).await;
 
-        let inside = scene.backend.inside();
-        let (channel_ref, _) = inside.admitted.last().expect("Aria was added");
+        let data = scene.backend.data();
+        let (channel_ref, _) = data.admitted.last().expect("Aria was added");
         assert_eq!(
             (channel_ref.channel.clone(), channel_ref.parent.clone()),
             (snowflake(channel).channel(), Some(snowflake(parent).channel()))
@@ -117,7 +117,7 @@ async fn a_command_in_a_thread_applies_to_the_thread() {
     assert!(scene.final_answer(scene.kim, aside, sub("leave", json!([companion("aria")]))).await.contains("Who is: Ben."));
     // The companion is removed from the thread alone.
     scene.final_answer(scene.kim, aside, sub("leave", json!([companion("ben")]))).await;
-    let (channel_ref, _) = scene.backend.inside().dismissed.pop().expect("Ben was removed");
+    let (channel_ref, _) = scene.backend.data().dismissed.pop().expect("Ben was removed");
     assert_eq!((channel_ref.channel, channel_ref.parent), (snowflake(aside).channel(), Some(snowflake(scene.general).channel())));
 }
 
@@ -133,8 +133,8 @@ async fn in_a_direct_message_the_person_may_do_everything() {
     assert!(welcome.starts_with("**Aria** lives here now."), "{welcome}");
     assert!(scene.final_answer(scene.ana, direct, sub("pause", json!([]))).await.starts_with("Paused"));
 
-    let inside = scene.backend.inside();
-    let channel_ref = &inside.admitted[0].0;
+    let data = scene.backend.data();
+    let channel_ref = &data.admitted[0].0;
     assert_eq!(
         (channel_ref.guild.clone(), channel_ref.channel.clone()),
         (snowflake(direct).direct_guild(), snowflake(direct).channel())
@@ -164,23 +164,23 @@ async fn people_can_opt_out_and_be_forgotten() {
 
     assert!(ask(me("forget", json!([]))).await.contains("`/tertulia forget me sure:True`"));
     assert!(ask(me("forget", json!([{ "type": 5, "name": "sure", "value": false }]))).await.contains("cannot be taken back"));
-    assert!(scene.backend.inside().forgotten.is_empty(), "nothing is forgotten by mistake");
+    assert!(scene.backend.data().forgotten.is_empty(), "nothing is forgotten by mistake");
     let forgotten = ask(me("forget", json!([{ "type": 5, "name": "sure", "value": true }]))).await;
     assert!(forgotten.starts_with("Forgotten: 2 messages of yours, with 1 decision and 0 summaries"), "{forgotten}");
-    let forget = scene.backend.inside().forgotten.pop().expect("a request to forget Ana");
+    let forget = scene.backend.data().forgotten.pop().expect("a request to forget Ana");
     assert_eq!((forget.guild, &*forget.person), (guild.clone(), person.as_str()));
 
     assert!(ask(me("ignore", json!([]))).await.contains("`/tertulia ignore me switch:off`"));
-    assert!(scene.backend.inside().ignored.contains(&(guild.clone(), person.clone())));
+    assert!(scene.backend.data().ignored.contains(&(guild.clone(), person.clone())));
     assert!(ask(sub("status", json!([]))).await.contains("You asked not to be heard"));
     assert!(ask(me("ignore", json!([switch("on")]))).await.contains("as you wanted"));
     assert!(ask(me("ignore", json!([switch("off")]))).await.contains("listen to you again"));
-    assert!(scene.backend.inside().ignored.is_empty());
+    assert!(scene.backend.data().ignored.is_empty());
 
     let (direct, _) = scene.discord.direct(scene.ana, "hi");
     scene.final_answer(scene.ana, direct, me("ignore", json!([]))).await;
     let expected: (GuildId, _) = (snowflake(direct).direct_guild(), person);
-    assert!(scene.backend.inside().ignored.contains(&expected), "in the direct message, and nowhere else");
+    assert!(scene.backend.data().ignored.contains(&expected), "in the direct message, and nowhere else");
 }
 
 #[tokio::test]
@@ -195,13 +195,13 @@ async fn refusals_by_the_backend_are_explained_in_plain_words() {
         (Refused::Unavailable { detail: "/var/lib".into(), retry_after: None }, "Please try again in a minute."),
         (Refused::Broken("/var/lib".into()), "tell whoever runs the bot"),
     ] {
-        scene.backend.inside().refuses = Some(refusal);
+        scene.backend.data().refuses = Some(refusal);
         let answer = scene.final_answer(scene.kim, scene.general, join()).await;
         assert!(answer.contains(expected) && !answer.contains("/var"), "{answer}");
     }
-    scene.backend.inside().refuses = None;
-    scene.backend.inside().panics = true;
+    scene.backend.data().refuses = None;
+    scene.backend.data().panics = true;
     assert!(scene.final_answer(scene.kim, scene.general, join()).await.contains("Something went wrong here"));
-    scene.backend.inside().panics = false;
+    scene.backend.data().panics = false;
     assert!(scene.final_answer(scene.kim, scene.general, join()).await.contains("lives here now"));
 }

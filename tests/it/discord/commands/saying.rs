@@ -47,12 +47,12 @@ impl Scene {
         self.counted("say", outcome) > 0.0
     }
 
-    fn said(&self) -> Vec<(String, String, String, Vec<String>)> {
-        let inside = self.backend.inside();
-        let plain = inside.said.iter().map(|(channel_ref, said)| {
-            assert_eq!((said.from.role, said.to_all, &*said.own_words), (Role::Person, false, ""));
-            let mentions = said.mentions.iter().map(ToString::to_string).collect();
-            (channel_ref.channel.to_string(), said.from.name.to_string(), said.text.to_string(), mentions)
+    fn messages(&self) -> Vec<(String, String, String, Vec<String>)> {
+        let data = self.backend.data();
+        let plain = data.messages.iter().map(|(channel_ref, message)| {
+            assert_eq!((message.from.role, message.to_all, &*message.own_words), (Role::Person, false, ""));
+            let mentions = message.mentions.iter().map(ToString::to_string).collect();
+            (channel_ref.channel.to_string(), message.from.name.to_string(), message.text.to_string(), mentions)
         });
         plain.collect()
     }
@@ -71,11 +71,11 @@ async fn a_message_by_command_is_shown_to_all_and_recorded_as_the_persons() {
     assert!(!mentions.everyone && mentions.users.is_empty(), "nobody is notified");
     let channel = snowflake(scene.general).channel().to_string();
     let text = "what does **Ben** say?\n@everyone".to_owned();
-    assert_eq!(scene.said(), [(channel, "Ana".to_owned(), text, vec!["aria".to_owned()])]);
+    assert_eq!(scene.messages(), [(channel, "Ana".to_owned(), text, vec!["aria".to_owned()])]);
     // The message is recorded under the id of the public answer. So deleting the answer deletes it.
     let (id, from) = {
-        let inside = scene.backend.inside();
-        (inside.said[0].1.id.to_string(), inside.said[0].1.from.id.to_string())
+        let data = scene.backend.data();
+        (data.messages[0].1.id.to_string(), data.messages[0].1.from.id.to_string())
     };
     assert_eq!((id, from), (message.to_string(), format!("discord:{}", scene.ana)));
     // The outcome is counted when the command has ended.
@@ -100,17 +100,17 @@ async fn a_person_who_may_not_speak_gets_a_private_refusal() {
     scene.final_answer(scene.ana, scene.general, me("ignore", json!([]))).await;
     let answer = scene.final_answer(scene.ana, scene.general, say("aria", "hi")).await;
     assert!(answer.starts_with("You asked companions not to listen to you."), "{answer}");
-    assert!(scene.said().is_empty());
+    assert!(scene.messages().is_empty());
 }
 
 #[tokio::test]
-async fn a_message_that_is_too_long_to_show_is_not_said() {
+async fn a_message_that_is_too_long_to_show_is_not_delivered() {
     let scene = Scene::with_both().await;
 
     let answer = scene.final_answer(scene.ana, scene.general, say("aria", &"a\n".repeat(700))).await;
 
     assert!(answer.starts_with("That has too many lines to be shown whole"), "{answer}");
-    assert!(scene.said().is_empty());
+    assert!(scene.messages().is_empty());
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn a_message_by_command_has_the_time_of_this_machines_clock() {
     let asked = scene.discord.invoke(scene.ana, scene.general, "tertulia", say("aria", "hi")).unwrap();
     scene.shown(asked).await;
 
-    let at = scene.backend.inside().said[0].1.at;
+    let at = scene.backend.data().messages[0].1.at;
     // `Date` has whole seconds.
     let tolerance = Duration::from_secs(10);
     assert!(at + tolerance >= before && at <= SystemClock.now() + tolerance, "{at:?}, {before:?}");
@@ -140,9 +140,9 @@ async fn messages_by_command_work_in_threads_and_direct_messages() {
         scene.shown(asked).await;
     }
 
-    let inside = scene.backend.inside();
+    let data = scene.backend.data();
     let channel_refs: Vec<_> =
-        inside.said.iter().map(|(channel_ref, _)| (channel_ref.channel.clone(), channel_ref.parent.clone())).collect();
+        data.messages.iter().map(|(channel_ref, _)| (channel_ref.channel.clone(), channel_ref.parent.clone())).collect();
     assert_eq!(
         channel_refs,
         [(snowflake(thread).channel(), Some(snowflake(scene.general).channel())), (snowflake(direct).channel(), None)]
@@ -160,7 +160,7 @@ async fn a_message_that_cannot_be_shown_is_deleted() {
     until("the count", async || scene.has_counted_after_help("unanswered").await).await;
 
     let message = scene.discord.look(|state| state.world.interactions[&asked].original).expect("a deferred answer");
-    assert_eq!(scene.backend.inside().deleted, [message.to_string().into()]);
+    assert_eq!(scene.backend.data().deleted, [message.to_string().into()]);
 }
 
 #[tokio::test]
@@ -176,9 +176,9 @@ async fn a_companion_is_asked_about_a_message_with_its_text() {
 
     let link = format!("https://discord.com/channels/{}/{}/{message}", scene.guild, scene.general);
     assert_eq!(words, format!("**Ana** asks **Aria** about {link}"));
-    let said = scene.said();
-    assert_eq!(said[0].2, "What do you say to this message by Kim?\n> Tea is better than coffee,\n> or @unknown-user?");
-    assert_eq!((&*said[0].1, &said[0].3), ("Ana", &vec!["aria".to_owned()]));
+    let messages = scene.messages();
+    assert_eq!(messages[0].2, "What do you say to this message by Kim?\n> Tea is better than coffee,\n> or @unknown-user?");
+    assert_eq!((&*messages[0].1, &messages[0].3), ("Ana", &vec!["aria".to_owned()]));
 }
 
 #[tokio::test]
@@ -198,8 +198,8 @@ async fn with_several_companions_the_person_chooses_one_once() {
 
     assert!(words.starts_with("**Ana** asks **Ben** about https://"), "{words}");
     assert!(refused.ephemeral && refused.data["content"].as_str().unwrap().starts_with("That was asked already"), "{refused:?}");
-    let said = scene.said();
-    assert_eq!((said.len(), &said[0].3), (1, &vec!["ben".to_owned()]));
+    let messages = scene.messages();
+    assert_eq!((messages.len(), &messages[0].3), (1, &vec!["ben".to_owned()]));
 }
 
 #[tokio::test]
@@ -215,5 +215,5 @@ async fn messages_of_people_who_opted_out_are_not_asked_about() {
         answer.ephemeral && answer.data["content"].as_str().unwrap().contains("does not want companions to listen"),
         "{answer:?}"
     );
-    assert!(scene.said().is_empty());
+    assert!(scene.messages().is_empty());
 }

@@ -37,7 +37,7 @@ async fn a_status_shows_the_last_delivery_error_until_a_delivery_succeeds() {
     );
     scene.platform.send(&part).await.expect("it is posted");
     assert_eq!(status().await, healthy);
-    scene.backend.inside().models_fail = true;
+    scene.backend.data().models_fail = true;
     let silent = status().await;
     assert!(silent.contains("does not answer at the moment") && !silent.contains("secret.example"), "{silent}");
 }
@@ -74,10 +74,10 @@ async fn why_covers_this_channel_only() {
     assert!(why.contains("**Aria** was asked (it had become quiet), and stayed silent"), "{why}");
     assert!(why.contains(&format!("nothing for me in discord\\:{}", scene.general)) && why.contains("<t:1777636800:R>"), "{why}");
     assert!(why.contains("considers to speak after: 9 more messages, or its name."), "{why}");
-    assert!(scene.backend.inside().asked_about.iter().all(|asked| asked.as_str() == room.as_str()));
+    assert!(scene.backend.data().queried_rooms.iter().all(|asked| asked.as_str() == room.as_str()));
     // A room of another guild under this channel's number does not count.
     let guild = snowflake(scene.guild).guild();
-    scene.backend.inside().rooms.values_mut().filter(|room| room.guild == guild).for_each(|room| room.guild = "discord:1".into());
+    scene.backend.data().rooms.values_mut().filter(|room| room.guild == guild).for_each(|room| room.guild = "discord:1".into());
     let none = scene.final_answer(scene.ana, scene.general, sub("why", json!([]))).await;
     assert!(none.starts_with("Nothing was decided here yet"), "{none}");
 }

@@ -6,4 +6,4 @@ mod channels;
 mod guilds;
 mod messages;
 
-pub use messages::Said;
+pub use messages::NewMessage;

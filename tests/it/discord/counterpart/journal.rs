@@ -166,7 +166,7 @@ impl Journal {
     }
 
     /// Texts that were posted more than once in a channel.
-    pub fn doubled(&self) -> Vec<(Id, String, usize)> {
+    pub fn duplicates(&self) -> Vec<(Id, String, usize)> {
         let mut counts = BTreeMap::<(Id, &str), usize>::new();
         for post in &self.posts {
             *counts.entry((post.channel, &post.content)).or_default() += 1;

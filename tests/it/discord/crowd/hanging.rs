@@ -31,7 +31,7 @@ async fn a_guild_that_hangs_does_not_slow_others() {
     let before = talk(&town, &server, others, words).await;
     town.discord.spoil(On { guild: Some(hanging.guild), ..On::default() }, Does::Hang);
     for number in 0..10 {
-        town.discord.say(hanging.somebody(), hanging.id, &format!("Aria, what of {number} here?"));
+        town.discord.say(hanging.first_person(), hanging.id, &format!("Aria, what of {number} here?"));
     }
     let during = talk(&town, &server, others, words).await;
 
@@ -55,7 +55,7 @@ async fn talk(town: &Town, server: &Server, channels: &[Channel], words: u64) ->
     for word in 0..words {
         ticks.tick().await;
         for channel in channels {
-            town.discord.say(channel.somebody(), channel.id, &format!("Aria, what of {word}?"));
+            town.discord.say(channel.first_person(), channel.id, &format!("Aria, what of {word}?"));
         }
         for (channel, watch) in &mut watched {
             decided.extend(answer(watch).await.map(|at| (channel.id, at)));

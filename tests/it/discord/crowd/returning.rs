@@ -16,7 +16,7 @@ async fn after_a_short_downtime_the_session_is_resumed_and_after_a_long_one_hist
     let server = premises.start().await;
     town.load_rooms().await;
     let [home] = &town.channels[..] else { unreachable!() };
-    town.discord.say(home.somebody(), home.id, "Aria, who is there?");
+    town.discord.say(home.first_person(), home.id, "Aria, who is there?");
     town.discord.posts_in(home.id, 1).await;
     server.stop().await;
 
@@ -55,7 +55,7 @@ async fn a_clock_that_is_90_minutes_ahead_makes_no_message_too_old_to_answer() {
     town.load_rooms().await;
     let [home] = &town.channels[..] else { unreachable!() };
 
-    town.discord.say(home.somebody(), home.id, "Aria, who is there?");
+    town.discord.say(home.first_person(), home.id, "Aria, who is there?");
     town.discord.posts_in(home.id, 1).await;
 
     server.logs("this machine's clock is 90 min ahead of Discord's").await;
@@ -65,7 +65,7 @@ async fn a_clock_that_is_90_minutes_ahead_makes_no_message_too_old_to_answer() {
 /// People send three messages while no server runs. The last one addresses Aria.
 fn talk_while_down(town: &Town, home: &Channel) -> Vec<Id> {
     ["is anybody there?", "nobody, it seems", "Aria, are you back?"]
-        .map(|text| town.discord.say(home.somebody(), home.id, text))
+        .map(|text| town.discord.say(home.first_person(), home.id, text))
         .to_vec()
 }
 

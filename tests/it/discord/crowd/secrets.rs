@@ -9,7 +9,7 @@ async fn no_discord_token_is_logged_even_at_trace_level() {
     let server = premises.start().await;
     town.load_rooms().await;
 
-    town.discord.say(town.channels[0].somebody(), town.channels[0].id, "Aria, are you there?");
+    town.discord.say(town.channels[0].first_person(), town.channels[0].id, "Aria, are you there?");
     town.discord.until("an answer", |state| (!state.journal.posts.is_empty()).then_some(())).await;
     let api: Vec<String> = [
         server.get("/metrics").await.to_string(),

@@ -53,7 +53,7 @@ pub struct PersonMessage {
 }
 
 impl Channel {
-    pub fn somebody(&self) -> Id {
+    pub fn first_person(&self) -> Id {
         self.people[0]
     }
 }
@@ -139,7 +139,7 @@ impl Town {
 
     /// Sends a final message in every channel. Returns channels and messages.
     pub fn final_messages(&mut self) -> Vec<(Id, Id)> {
-        let say = |channel: &Channel| (channel.id, self.discord.say(channel.somebody(), channel.id, "that was all"));
+        let say = |channel: &Channel| (channel.id, self.discord.say(channel.first_person(), channel.id, "that was all"));
         let sent: Vec<_> = self.channels.iter().map(say).collect();
         let said = |&(channel, id)| PersonMessage { id, channel, text: Some("that was all".to_owned()), is_unchanged: true };
         self.said.extend(sent.iter().map(said));

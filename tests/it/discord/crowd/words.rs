@@ -40,7 +40,7 @@ async fn texts_from_discord_cannot_forge_log_lines_or_control_the_terminal() {
         }
         // A statement that cannot be posted.
         let fault = discord.spoil(on("execute_webhook"), refusal());
-        discord.say(channel.somebody(), channel.id, "Aria, are you there?");
+        discord.say(channel.first_person(), channel.id, "Aria, are you there?");
         server.logs("companions cannot speak in this channel").await;
         discord.lift(fault);
 

@@ -78,7 +78,7 @@ async fn there_are_as_many_connections_as_discord_recommends() {
     discord.sessions(3).await;
     let events = client.inbox.until(|events| events.iter().filter(|event| event.kind == "READY").count() == 3).await;
 
-    assert!(events.iter().filter(|event| event.kind == "READY").all(|event| event.data["shard"][0] == events.shard));
+    assert!(events.iter().filter(|event| event.kind == "READY").all(|event| event.data["shard"][0] == event.shard));
     assert_eq!(client.gateway.condition().detail, "3 of 3 connections");
 }
 

@@ -14,53 +14,53 @@ impl State {
     pub fn invite_bot(&mut self, guild: Id, permissions: u64) {
         let (bot, role) = (self.world.bot(), self.world.new_id());
         let name = self.world.users[&bot].name.clone();
-        let Some(there) = self.world.guilds.get_mut(&guild) else { return };
-        let position = there.roles.len();
-        there.roles.insert(role, Role { id: role, name, permissions, position, mentionable: false, bot: Some(bot) });
+        let Some(target_guild) = self.world.guilds.get_mut(&guild) else { return };
+        let position = target_guild.roles.len();
+        target_guild.roles.insert(role, Role { id: role, name, permissions, position, mentionable: false, bot: Some(bot) });
         let member = Member { nick: None, roles: vec![role], joined_ms: now_ms(), timed_out: false };
-        there.members.insert(bot, member);
-        let there = there.clone();
-        self.send_event(&self.guild_create(&there));
+        target_guild.members.insert(bot, member);
+        let target_guild = target_guild.clone();
+        self.send_event(&self.guild_create(&target_guild));
     }
 
     /// Removes the bot from a guild. It left, was kicked or banned, or the guild was deleted; the event does not say which.
     pub fn expel_bot(&mut self, guild: Id) {
         let bot = self.world.bot();
-        let Some(there) = self.world.guilds.get_mut(&guild) else { return };
-        if there.members.remove(&bot).is_some() {
-            there.roles.retain(|_, role| role.bot != Some(bot));
+        let Some(target_guild) = self.world.guilds.get_mut(&guild) else { return };
+        if target_guild.members.remove(&bot).is_some() {
+            target_guild.roles.retain(|_, role| role.bot != Some(bot));
             self.send_event(&Event::new("GUILD_DELETE", Place::Guild(guild), GUILDS, json!({ "id": guild })));
         }
     }
 
     /// Begins or ends an outage of a guild.
     pub fn set_outage(&mut self, guild: Id, outage: bool) {
-        let Some(there) = self.world.guilds.get_mut(&guild) else { return };
-        if std::mem::replace(&mut there.outage, outage) == outage {
+        let Some(target_guild) = self.world.guilds.get_mut(&guild) else { return };
+        if std::mem::replace(&mut target_guild.outage, outage) == outage {
             return;
         }
-        let there = there.clone();
+        let target_guild = target_guild.clone();
         if outage {
             let data = json!({ "id": guild, "unavailable": true });
             self.send_event(&Event::new("GUILD_DELETE", Place::Guild(guild), GUILDS, data));
         } else {
-            self.send_event(&self.guild_create(&there));
+            self.send_event(&self.guild_create(&target_guild));
         }
     }
 
     pub fn change_guild(&mut self, guild: Id, change: impl FnOnce(&mut Guild)) {
-        let Some(there) = self.world.guilds.get_mut(&guild) else { return };
-        change(there);
-        let data = there.json();
+        let Some(target_guild) = self.world.guilds.get_mut(&guild) else { return };
+        change(target_guild);
+        let data = target_guild.json();
         self.send_event(&Event::new("GUILD_UPDATE", Place::Guild(guild), GUILDS, data));
     }
 
     /// Adds a role, or changes one.
     pub fn put_role(&mut self, guild: Id, role: Role) {
         self.changing_access(guild, None, |state| {
-            let Some(there) = state.world.guilds.get_mut(&guild) else { return };
+            let Some(target_guild) = state.world.guilds.get_mut(&guild) else { return };
             let data = json!({ "guild_id": guild, "role": role.json() });
-            let exists = there.roles.insert(role.id, role).is_some();
+            let exists = target_guild.roles.insert(role.id, role).is_some();
             let name = if exists { "GUILD_ROLE_UPDATE" } else { "GUILD_ROLE_CREATE" };
             state.send_event(&Event::new(name, Place::Guild(guild), GUILDS, data));
         });
@@ -69,9 +69,9 @@ impl State {
     /// Deletes a role, and removes it from all members.
     pub fn remove_role(&mut self, guild: Id, role: Id) {
         self.changing_access(guild, None, |state| {
-            let Some(there) = state.world.guilds.get_mut(&guild) else { return };
-            there.roles.remove(&role);
-            for member in there.members.values_mut() {
+            let Some(target_guild) = state.world.guilds.get_mut(&guild) else { return };
+            target_guild.roles.remove(&role);
+            for member in target_guild.members.values_mut() {
                 member.roles.retain(|id| *id != role);
             }
             let data = json!({ "guild_id": guild, "role_id": role });
@@ -81,8 +81,8 @@ impl State {
 
     pub fn add_member(&mut self, guild: Id, user: Id) {
         let member = Member { nick: None, roles: Vec::new(), joined_ms: now_ms(), timed_out: false };
-        let Some(there) = self.world.guilds.get_mut(&guild) else { return };
-        there.members.insert(user, member);
+        let Some(target_guild) = self.world.guilds.get_mut(&guild) else { return };
+        target_guild.members.insert(user, member);
         self.send_member_event("GUILD_MEMBER_ADD", guild, user, GUILD_MEMBERS);
     }
 

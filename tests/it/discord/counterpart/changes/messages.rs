@@ -14,7 +14,7 @@ use super::super::state::State;
 
 /// A message that is about to be created.
 #[derive(Clone, Debug)]
-pub struct Said {
+pub struct NewMessage {
     pub channel: Id,
     pub author: Author,
     pub content: String,
@@ -37,7 +37,7 @@ pub struct Said {
     pub kind: Option<u8>,
 }
 
-impl Said {
+impl NewMessage {
     pub fn new(channel: Id, author: Author, content: &str) -> Self {
         Self {
             channel,
@@ -61,28 +61,28 @@ impl Said {
 
 impl State {
     /// Creates a message. This unarchives an archived thread, and makes the author a member of the thread.
-    pub fn say(&mut self, said: Said) -> Id {
+    pub fn say(&mut self, new: NewMessage) -> Id {
         let id = self.world.new_id();
-        let guild = self.world.guild_of(said.channel).map(|guild| guild.id);
-        let reply = said.reply_to.map(|message| Reference { message, channel: said.channel, guild });
-        let reference = reply.or(said.reference_to);
+        let guild = self.world.guild_of(new.channel).map(|guild| guild.id);
+        let reply = new.reply_to.map(|message| Reference { message, channel: new.channel, guild });
+        let reference = reply.or(new.reference_to);
         let message = Message {
             id,
-            channel: said.channel,
-            kind: said.kind.unwrap_or(if reply.is_some() { REPLY } else { DEFAULT }),
-            author: said.author,
-            content: said.content,
+            channel: new.channel,
+            kind: new.kind.unwrap_or(if reply.is_some() { REPLY } else { DEFAULT }),
+            author: new.author,
+            content: new.content,
             edited_ms: None,
-            mentions: said.mentions,
-            attachments: said.attachments,
-            embeds: said.embeds,
-            stickers: said.stickers,
-            poll: said.poll,
+            mentions: new.mentions,
+            attachments: new.attachments,
+            embeds: new.embeds,
+            stickers: new.stickers,
+            poll: new.poll,
             reference,
-            forwarded: said.forwarded,
-            flags: said.flags,
-            tts: said.tts,
-            nonce: said.nonce,
+            forwarded: new.forwarded,
+            flags: new.flags,
+            tts: new.tts,
+            nonce: new.nonce,
         };
         // Answers to interactions are recorded as answers, not as posts.
         let is_answer = matches!(message.author, Author::Webhook { webhook, .. } if webhook == self.world.application.id);
@@ -90,11 +90,11 @@ impl State {
             self.journal.posts.push(Post {
                 at: Instant::now(),
                 message: id,
-                channel: said.channel,
+                channel: new.channel,
                 author: message.author.clone(),
                 content: message.content.clone(),
                 mentions: message.mentions.clone(),
-                reply_to: said.reply_to,
+                reply_to: new.reply_to,
                 nonce: message.nonce.clone(),
             });
         }
@@ -188,12 +188,12 @@ impl State {
 
     /// Sends an event of a channel, if the bot may view the channel.
     fn send_event_to_viewers(&mut self, channel: Id, event: Event) {
-        let Some(there) = self.world.channels.get(&channel) else { return };
-        if !self.world.may_view(there, self.world.bot()) && there.kind != Kind::Direct {
+        let Some(target_channel) = self.world.channels.get(&channel) else { return };
+        if !self.world.may_view(target_channel, self.world.bot()) && target_channel.kind != Kind::Direct {
             return;
         }
         let typing = event.name == "TYPING_START";
-        let (place, intent) = match there.guild {
+        let (place, intent) = match target_channel.guild {
             Some(guild) => (Place::Guild(guild), if typing { GUILD_MESSAGE_TYPING } else { GUILD_MESSAGES }),
             None => (Place::Elsewhere, if typing { DIRECT_MESSAGE_TYPING } else { DIRECT_MESSAGES }),
         };

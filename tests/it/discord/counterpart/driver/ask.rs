@@ -74,8 +74,8 @@ impl State {
     /// <https://docs.discord.com/developers/interactions/application-commands#message-commands>
     fn interact_on(&mut self, user: Id, channel: Id, name: &str, message: Id) -> Result<Id, &'static str> {
         let command = self.offered(user, channel, name, 3)?;
-        let there = self.world.channels.get(&channel).filter(|there| self.world.may_view(there, user));
-        let target = there.and_then(|_| self.world.message(channel, message)).ok_or("they see no such message")?;
+        let target_channel = self.world.channels.get(&channel).filter(|target_channel| self.world.may_view(target_channel, user));
+        let target = target_channel.and_then(|_| self.world.message(channel, message)).ok_or("they see no such message")?;
         // The application receives the whole message, whatever its intents are.
         let shown = target.json(&self.world, Content::All);
         let resolved = json!({ "messages": { message.to_string(): shown } });
@@ -100,15 +100,16 @@ impl State {
 
     /// A command that Discord offers to a user in a channel, or the reason why there is none.
     fn offered(&self, user: Id, channel: Id, name: &str, kind: u64) -> Result<Command, &'static str> {
-        let there = self.world.channels.get(&channel).ok_or("there is no such channel")?;
-        let matches = |command: &&Command| command.name() == name && command.kind() == kind && command.is_for(there.guild);
+        let target_channel = self.world.channels.get(&channel).ok_or("there is no such channel")?;
+        let matches =
+            |command: &&Command| command.name() == name && command.kind() == kind && command.is_for(target_channel.guild);
         let command = self.world.commands.iter().find(matches);
-        let has_commands = there.guild.is_none_or(|guild| !self.world.without_commands.contains(&guild));
+        let has_commands = target_channel.guild.is_none_or(|guild| !self.world.without_commands.contains(&guild));
         let command = command.filter(|_| has_commands).ok_or("there is no such command here")?;
-        if self.world.permissions(there, user) & USE_APPLICATION_COMMANDS == 0 {
+        if self.world.permissions(target_channel, user) & USE_APPLICATION_COMMANDS == 0 {
             return Err("they may use no commands here");
         }
-        let in_guild = there.guild.and_then(|guild| self.world.guilds.get(&guild)).map(|guild| in_guild(guild, user));
+        let in_guild = target_channel.guild.and_then(|guild| self.world.guilds.get(&guild)).map(|guild| in_guild(guild, user));
         // With an empty set of permissions, only administrators may use it.
         let needed = command.needs().map(|needed| if needed == 0 { ADMINISTRATOR } else { needed });
         if needed.is_some_and(|needed| in_guild.is_some_and(|held| held & needed != needed)) {
@@ -118,17 +119,17 @@ impl State {
     }
 
     fn send_interaction(&mut self, kind: u64, user: Id, channel: Id, data: Value, message: Option<Value>) -> Id {
-        let there = self.world.channels[&channel].clone();
-        let permissions = self.world.permissions(&there, user);
-        let guild = there.guild.and_then(|guild| self.world.guilds.get(&guild));
-        let app_permissions = self.world.permissions(&there, self.world.bot());
+        let target_channel = self.world.channels[&channel].clone();
+        let permissions = self.world.permissions(&target_channel, user);
+        let guild = target_channel.guild.and_then(|guild| self.world.guilds.get(&guild));
+        let app_permissions = self.world.permissions(&target_channel, self.world.bot());
         let person = self.world.users[&user].json();
         let mut event = json!({
             "application_id": self.world.application.id,
             "type": kind,
             "data": data,
             "channel_id": channel,
-            "channel": self.world.channel_json(&there),
+            "channel": self.world.channel_json(&target_channel),
             "version": 1,
             "app_permissions": app_permissions.to_string(),
             "locale": "en-US",
@@ -154,7 +155,7 @@ impl State {
         let token = format!("interaction-{}", image_hash(&id.to_string()));
         event["id"] = json!(id);
         event["token"] = json!(token);
-        let place = there.guild.map_or(Place::Elsewhere, Place::Guild);
+        let place = target_channel.guild.map_or(Place::Elsewhere, Place::Guild);
         let interaction = Interaction {
             id,
             token,

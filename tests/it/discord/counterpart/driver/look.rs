@@ -39,9 +39,9 @@ impl Counterpart {
     /// Waits until a channel has at least so many posts.
     pub async fn posts_in(&self, channel: Id, count: usize) -> Vec<Post> {
         self.until("a post", |state| {
-            let there = state.journal.posts.iter().filter(|post| post.channel == channel);
-            let there: Vec<Post> = there.cloned().collect();
-            (there.len() >= count).then_some(there)
+            let posts = state.journal.posts.iter().filter(|post| post.channel == channel);
+            let posts: Vec<Post> = posts.cloned().collect();
+            (posts.len() >= count).then_some(posts)
         })
         .await
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::changes::Said;
+use super::super::changes::NewMessage;
 use super::super::channels::Kind;
 use super::super::id::Id;
 use super::super::messages::{Author, Mentions, Reference, named};
@@ -25,12 +25,12 @@ impl Counterpart {
     /// # Panics
     ///
     /// The person lacks a permission.
-    pub fn say_with(&self, user: Id, channel: Id, text: &str, more: impl FnOnce(&mut Said)) -> Id {
+    pub fn say_with(&self, user: Id, channel: Id, text: &str, more: impl FnOnce(&mut NewMessage)) -> Id {
         self.with(|state| {
             let mentions = state.mentions_in(user, channel, text);
-            let mut said = Said { mentions, ..Said::new(channel, Author::User(user), text) };
-            more(&mut said);
-            state.say(said)
+            let mut new = NewMessage { mentions, ..NewMessage::new(channel, Author::User(user), text) };
+            more(&mut new);
+            state.say(new)
         })
     }
 
@@ -41,10 +41,10 @@ impl Counterpart {
     /// The person lacks a permission.
     pub fn reply(&self, user: Id, channel: Id, to: Id, text: &str, notifies: bool) -> Id {
         let author = self.look(|state| state.world.message(channel, to).map(|message| message.author.clone()));
-        self.say_with(user, channel, text, |said| {
-            said.reply_to = Some(to);
+        self.say_with(user, channel, text, |new| {
+            new.reply_to = Some(to);
             if let (true, Some(Author::User(author))) = (notifies, author) {
-                said.mentions.users.push(author);
+                new.mentions.users.push(author);
             }
         })
     }
@@ -59,9 +59,9 @@ impl Counterpart {
             let original = state.world.message(from, message).expect("a message");
             (original.snapshot_json(&state.world), state.world.guild_of(from).map(|guild| guild.id))
         });
-        self.say_with(user, to, "", |said| {
-            said.reference_to = Some(Reference { message, channel: from, guild });
-            said.forwarded = Some(snapshot);
+        self.say_with(user, to, "", |new| {
+            new.reference_to = Some(Reference { message, channel: from, guild });
+            new.forwarded = Some(snapshot);
         })
     }
 
@@ -77,7 +77,7 @@ impl Counterpart {
             let sender = state.world.webhooks[&webhook].clone();
             let author =
                 Author::Webhook { webhook, username: name.to_owned(), avatar_url: None, application: sender.application };
-            state.say(Said::new(sender.channel, author, text))
+            state.say(NewMessage::new(sender.channel, author, text))
         })
     }
 
@@ -145,12 +145,12 @@ impl Counterpart {
 impl State {
     /// Whom a person's text in a channel notifies.
     fn mentions_in(&self, user: Id, channel: Id, text: &str) -> Mentions {
-        let there = &self.world.channels[&channel];
-        let permissions = self.world.permissions(there, user);
-        let sending = if there.kind.is_thread() { SEND_MESSAGES_IN_THREADS } else { SEND_MESSAGES };
+        let target_channel = &self.world.channels[&channel];
+        let permissions = self.world.permissions(target_channel, user);
+        let sending = if target_channel.kind.is_thread() { SEND_MESSAGES_IN_THREADS } else { SEND_MESSAGES };
         let needed = VIEW_CHANNEL | sending;
-        assert!(there.kind.takes_messages(), "{} takes no messages", there.name);
-        assert_eq!(permissions & needed, needed, "{user} may not speak in {}", there.name);
+        assert!(target_channel.kind.takes_messages(), "{} takes no messages", target_channel.name);
+        assert_eq!(permissions & needed, needed, "{user} may not speak in {}", target_channel.name);
         let guild = self.world.guild_of(channel);
         assert!(guild.is_none_or(|guild| !guild.outage), "nobody can speak during an outage");
         let named = named(text);

@@ -99,14 +99,14 @@ impl State {
 
     pub(super) fn guild_member(&self, guild: Id, user: Id) -> Reply {
         let guild = self.world.joined_guild(guild)?;
-        let user: &User = self.world.users.get(&user).ok_or_else(|| Refusal::unknown(Unknown::User))?;
+        let found: &User = self.world.users.get(&user).ok_or_else(|| Refusal::unknown(Unknown::User))?;
         let member = guild.members.get(&user).ok_or_else(|| Refusal::unknown(Unknown::Member))?;
-        ok(member.json(user))
+        ok(member.json(found))
     }
 
     pub(super) fn guild_webhooks(&self, guild: Id) -> Reply {
-        let there = self.world.joined_guild(guild)?;
-        if in_guild(there, self.world.bot()) & MANAGE_WEBHOOKS == 0 {
+        let target_guild = self.world.joined_guild(guild)?;
+        if in_guild(target_guild, self.world.bot()) & MANAGE_WEBHOOKS == 0 {
             return Err(Refusal::missing_permissions());
         }
         self.check_two_factors(Some(guild))?;

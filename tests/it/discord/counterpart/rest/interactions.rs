@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::changes::Said;
+use super::super::changes::NewMessage;
 use super::super::draft::{Draft, Sender};
 use super::super::id::Id;
 use super::super::interactions::{
@@ -40,7 +40,7 @@ impl State {
             }
             (APPLICATION_COMMAND | MESSAGE_COMPONENT, DEFERRED_MESSAGE) => {
                 let flags = data["flags"].as_u64().unwrap_or_default() & EPHEMERAL | LOADING;
-                Some(self.put_answer(&interaction, Said { flags, ..self.answering(&interaction, "") }))
+                Some(self.put_answer(&interaction, NewMessage { flags, ..self.answering(&interaction, "") }))
             }
             (AUTOCOMPLETE, CHOICES) => {
                 check_choices(data)?;
@@ -80,25 +80,25 @@ impl State {
     }
 
     /// The message that answers this interaction, with its author and type.
-    fn answering(&self, interaction: &Interaction, content: &str) -> Said {
+    fn answering(&self, interaction: &Interaction, content: &str) -> NewMessage {
         let author = Author::Webhook {
             webhook: self.world.application.id,
             username: self.world.application.name.clone(),
             avatar_url: None,
             application: Some(self.world.application.id),
         };
-        Said { kind: Some(CHAT_INPUT_COMMAND), ..Said::new(interaction.channel, author, content) }
+        NewMessage { kind: Some(CHAT_INPUT_COMMAND), ..NewMessage::new(interaction.channel, author, content) }
     }
 
     fn answer_with(&mut self, interaction: &Interaction, data: &Value) -> Result<Id, Refusal> {
         let draft = Draft::read(data, FLAGS)?;
         let mentions = draft.mentions(&self.world, self.world.guild_of(interaction.channel), Sender::Webhook, None);
-        let said = self.answering(interaction, &draft.content);
-        Ok(self.put_answer(interaction, Said { mentions, embeds: draft.embeds, flags: draft.flags, tts: draft.tts, ..said }))
+        let new = self.answering(interaction, &draft.content);
+        Ok(self.put_answer(interaction, NewMessage { mentions, embeds: draft.embeds, flags: draft.flags, tts: draft.tts, ..new }))
     }
 
-    fn put_answer(&mut self, interaction: &Interaction, said: Said) -> Id {
-        let message = self.say(said);
+    fn put_answer(&mut self, interaction: &Interaction, new: NewMessage) -> Id {
+        let message = self.say(new);
         if let Some(interaction) = self.world.interactions.get_mut(&interaction.id) {
             interaction.followups.push(message);
         }

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::changes::Said;
+use super::super::changes::NewMessage;
 use super::super::channels::{Channel, Kind};
 use super::super::draft::{Draft, Sender};
 use super::super::id::Id;
@@ -25,8 +25,8 @@ const TWO_WEEKS_MS: u64 = 14 * 24 * 3_600 * 1_000;
 
 impl State {
     pub(super) fn messages(&self, channel: Id, call: &Call) -> Reply {
-        let there = self.world.permitted(channel, 0)?;
-        if !there.kind.takes_messages() {
+        let target_channel = self.world.permitted(channel, 0)?;
+        if !target_channel.kind.takes_messages() {
             return Err(Refusal::new(400, 50008, "Cannot send messages in a non-text channel"));
         }
         let limit = match call.query.get("limit") {
@@ -43,7 +43,7 @@ impl State {
         if [around, before, after].iter().flatten().count() > 1 {
             return Err(Refusal::field(&["_schema"], "MUTUALLY_EXCLUSIVE", "only one of before, after and around may be passed"));
         }
-        if self.world.permissions(there, self.world.bot()) & READ_MESSAGE_HISTORY == 0 {
+        if self.world.permissions(target_channel, self.world.bot()) & READ_MESSAGE_HISTORY == 0 {
             return ok(json!([]));
         }
         let all = self.world.messages(channel);
@@ -65,10 +65,10 @@ impl State {
     }
 
     pub(super) fn create_message(&mut self, channel: Id, call: &Call) -> Reply {
-        let there = self.sendable(channel)?.clone();
+        let target_channel = self.sendable(channel)?.clone();
         let draft = Draft::read(&call.body, FLAGS)?;
         let nonce = nonce(&call.body["nonce"])?;
-        if draft.tts && self.world.permissions(&there, self.world.bot()) & SEND_TTS_MESSAGES == 0 {
+        if draft.tts && self.world.permissions(&target_channel, self.world.bot()) & SEND_TTS_MESSAGES == 0 {
             return Err(Refusal::missing_permissions());
         }
         if call.body["enforce_nonce"] == json!(true)
@@ -77,20 +77,20 @@ impl State {
             self.journal.repeated_nonces += 1;
             return ok(earlier);
         }
-        let reply_to = self.replied(&there, &call.body["message_reference"])?;
+        let reply_to = self.replied(&target_channel, &call.body["message_reference"])?;
         let replied = reply_to.and_then(|id| match &self.world.message(channel, id)?.author {
             Author::User(author) => Some(*author),
             Author::Webhook { .. } => None,
         });
         let mentions = draft.mentions(&self.world, self.world.guild_of(channel), Sender::Bot, replied);
-        let id = self.say(Said {
+        let id = self.say(NewMessage {
             mentions,
             reply_to,
             embeds: draft.embeds,
             flags: draft.flags,
             tts: draft.tts,
             nonce: nonce.clone(),
-            ..Said::new(channel, Author::User(self.world.bot()), &draft.content)
+            ..NewMessage::new(channel, Author::User(self.world.bot()), &draft.content)
         });
         let mut json = find_message(&self.world, channel, id)?.json(&self.world, self.world.rest_content());
         if let Some(nonce) = nonce {
@@ -101,23 +101,23 @@ impl State {
 
     /// A channel in which the bot can send messages.
     fn sendable(&self, channel: Id) -> Result<&Channel, Refusal> {
-        let there = self.world.channels.get(&channel).ok_or_else(|| Refusal::unknown(Unknown::Channel))?;
-        let needed = if there.kind.is_thread() { SEND_MESSAGES_IN_THREADS } else { SEND_MESSAGES };
+        let target_channel = self.world.channels.get(&channel).ok_or_else(|| Refusal::unknown(Unknown::Channel))?;
+        let needed = if target_channel.kind.is_thread() { SEND_MESSAGES_IN_THREADS } else { SEND_MESSAGES };
         self.world.permitted(channel, needed)?;
-        let manages = self.world.permissions(there, self.world.bot()) & MANAGE_THREADS != 0;
-        if there.kind == Kind::Forum {
+        let manages = self.world.permissions(target_channel, self.world.bot()) & MANAGE_THREADS != 0;
+        if target_channel.kind == Kind::Forum {
             return Err(Refusal::new(400, 40058, "Cannot send messages in a forum channel"));
         }
-        if !there.kind.takes_messages() {
+        if !target_channel.kind.takes_messages() {
             return Err(Refusal::new(400, 50008, "Cannot send messages in a non-text channel"));
         }
-        if there.thread.as_ref().is_some_and(|thread| thread.locked) && !manages {
+        if target_channel.thread.as_ref().is_some_and(|thread| thread.locked) && !manages {
             return Err(Refusal::new(400, 160_005, "Thread is locked"));
         }
-        if let Some(recipient) = there.recipient {
+        if let Some(recipient) = target_channel.recipient {
             self.check_recipient(recipient)?;
         }
-        Ok(there)
+        Ok(target_channel)
     }
 
     /// Checks that a person accepts direct messages from the bot.
@@ -142,7 +142,7 @@ impl State {
     }
 
     /// The message that is replied to.
-    fn replied(&self, there: &Channel, reference: &Value) -> Result<Option<Id>, Refusal> {
+    fn replied(&self, target_channel: &Channel, reference: &Value) -> Result<Option<Id>, Refusal> {
         if reference.is_null() {
             return Ok(None);
         }
@@ -151,14 +151,14 @@ impl State {
         if reference["type"].as_u64().unwrap_or_default() != 0 {
             return Err(Refusal::new(501, 0, "the counterpart forwards no messages"));
         }
-        if Id::read(&reference["channel_id"]).is_some_and(|channel| channel != there.id) {
+        if Id::read(&reference["channel_id"]).is_some_and(|channel| channel != target_channel.id) {
             let message = "Cannot reply to a message in a different channel";
             return Err(wrong("REPLIES_CANNOT_REPLY_TO_MESSAGE_IN_DIFFERENT_CHANNEL", message));
         }
-        if self.world.permissions(there, self.world.bot()) & READ_MESSAGE_HISTORY == 0 {
+        if self.world.permissions(target_channel, self.world.bot()) & READ_MESSAGE_HISTORY == 0 {
             return Err(Refusal::new(400, 160_002, "Cannot reply without permission to read message history"));
         }
-        match self.world.message(there.id, id) {
+        match self.world.message(target_channel.id, id) {
             None if reference["fail_if_not_exists"] == json!(false) => Ok(None),
             None => Err(wrong("REPLIES_UNKNOWN_MESSAGE", "Unknown message")),
             Some(message) if message.kind != DEFAULT && message.kind != REPLY && message.kind != 20 => {
@@ -169,12 +169,12 @@ impl State {
     }
 
     pub(super) fn edit_message(&mut self, channel: Id, message: Id, call: &Call) -> Reply {
-        let there = self.world.permitted(channel, 0)?;
+        let target_channel = self.world.permitted(channel, 0)?;
         let edited_message = find_message(&self.world, channel, message)?;
         if edited_message.author != Author::User(self.world.bot()) {
             return Err(Refusal::new(403, 50005, "Cannot edit a message authored by another user"));
         }
-        if there.thread.as_ref().is_some_and(|thread| thread.archived) {
+        if target_channel.thread.as_ref().is_some_and(|thread| thread.archived) {
             return Err(Refusal::new(400, 50083, "Thread is archived"));
         }
         self.rewrite(channel, message, call, Sender::Bot)

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::changes::Said;
+use super::super::changes::NewMessage;
 use super::super::channels::{Channel, Kind};
 use super::super::draft::{Draft, Sender};
 use super::super::id::Id;
@@ -17,8 +17,8 @@ use super::{Call, Reply, done, ok};
 
 impl State {
     pub(super) fn thread_from_message(&mut self, channel: Id, message: Id, call: &Call) -> Reply {
-        let there = self.world.permitted(channel, CREATE_PUBLIC_THREADS)?.clone();
-        let Some(kind) = there.kind.public_thread().filter(|_| there.kind.takes_messages()) else {
+        let target_channel = self.world.permitted(channel, CREATE_PUBLIC_THREADS)?.clone();
+        let Some(kind) = target_channel.kind.public_thread().filter(|_| target_channel.kind.takes_messages()) else {
             return Err(Refusal::new(400, 50024, "Cannot execute action on this channel type"));
         };
         find_message(&self.world, channel, message)?;
@@ -26,20 +26,20 @@ impl State {
             return Err(Refusal::new(400, 160_004, "A thread has already been created for this message"));
         }
         // The thread has the message's id.
-        let mut thread = Channel::new_thread(message, kind, &there, &name(&call.body)?, self.world.bot());
+        let mut thread = Channel::new_thread(message, kind, &target_channel, &name(&call.body)?, self.world.bot());
         set_archive(&mut thread, &call.body)?;
         self.add_thread(thread);
         // The first message of the thread refers to the one that it was started from.
-        let reference_to = Some(Reference { message, channel, guild: there.guild });
+        let reference_to = Some(Reference { message, channel, guild: target_channel.guild });
         let bot = Author::User(self.world.bot());
-        self.say(Said { reference_to, kind: Some(THREAD_STARTER), ..Said::new(message, bot, "") });
+        self.say(NewMessage { reference_to, kind: Some(THREAD_STARTER), ..NewMessage::new(message, bot, "") });
         self.created(message, None)
     }
 
     pub(super) fn start_thread(&mut self, channel: Id, call: &Call) -> Reply {
-        let there = self.world.permitted(channel, 0)?.clone();
-        if there.kind == Kind::Forum {
-            return self.start_post(&there, call);
+        let target_channel = self.world.permitted(channel, 0)?.clone();
+        if target_channel.kind == Kind::Forum {
+            return self.start_post(&target_channel, call);
         }
         let kind = match call.body["type"].as_u64().unwrap_or(12) {
             10 => Kind::AnnouncementThread,
@@ -47,14 +47,18 @@ impl State {
             12 => Kind::PrivateThread,
             _ => return Err(Refusal::field(&["type"], "BASE_TYPE_CHOICES", "Value must be one of {10, 11, 12}.")),
         };
-        let fits = if kind == Kind::PrivateThread { there.kind == Kind::Text } else { there.kind.public_thread() == Some(kind) };
+        let fits = if kind == Kind::PrivateThread {
+            target_channel.kind == Kind::Text
+        } else {
+            target_channel.kind.public_thread() == Some(kind)
+        };
         if !fits {
             return Err(Refusal::new(400, 50024, "Cannot execute action on this channel type"));
         }
         let needed = if kind == Kind::PrivateThread { CREATE_PRIVATE_THREADS } else { CREATE_PUBLIC_THREADS };
         self.world.permitted(channel, needed)?;
         let id = self.world.new_id();
-        let mut thread = Channel::new_thread(id, kind, &there, &name(&call.body)?, self.world.bot());
+        let mut thread = Channel::new_thread(id, kind, &target_channel, &name(&call.body)?, self.world.bot());
         set_archive(&mut thread, &call.body)?;
         self.add_thread(thread);
         self.created(id, None)
@@ -70,7 +74,7 @@ impl State {
         set_archive(&mut thread, &call.body)?;
         self.add_thread(thread);
         let bot = Author::User(self.world.bot());
-        let message = self.say(Said { mentions, embeds: draft.embeds, ..Said::new(id, bot, &draft.content) });
+        let message = self.say(NewMessage { mentions, embeds: draft.embeds, ..NewMessage::new(id, bot, &draft.content) });
         self.created(id, Some(message))
     }
 
@@ -107,8 +111,8 @@ impl State {
     }
 
     pub(super) fn join_thread_as_bot(&mut self, thread: Id) -> Reply {
-        let there = self.world.permitted(thread, 0)?;
-        match &there.thread {
+        let target_channel = self.world.permitted(thread, 0)?;
+        match &target_channel.thread {
             None => return Err(Refusal::new(400, 50024, "Cannot execute action on this channel type")),
             Some(thread) if thread.archived => return Err(Refusal::new(400, 50083, "Thread is archived")),
             Some(_) => {}

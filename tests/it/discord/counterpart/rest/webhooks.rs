@@ -2,7 +2,7 @@
 //!
 //! <https://docs.discord.com/developers/resources/webhook>
 
-use super::super::changes::Said;
+use super::super::changes::NewMessage;
 use super::super::channels::{Channel, Kind};
 use super::super::draft::{Draft, Sender};
 use super::super::id::Id;
@@ -45,15 +45,15 @@ impl State {
 
     /// A channel in which the bot may create webhooks.
     fn webhook_channel(&self, channel: Id) -> Result<&Channel, Refusal> {
-        let there = self.world.permitted(channel, MANAGE_WEBHOOKS)?;
-        self.check_two_factors(there.guild)?;
-        if there.guild.is_none() {
+        let target_channel = self.world.permitted(channel, MANAGE_WEBHOOKS)?;
+        self.check_two_factors(target_channel.guild)?;
+        if target_channel.guild.is_none() {
             return Err(Refusal::new(403, 50003, "Cannot execute action on a DM channel"));
         }
-        if !there.kind.takes_webhooks() {
+        if !target_channel.kind.takes_webhooks() {
             return Err(Refusal::new(400, 50024, "Cannot execute action on this channel type"));
         }
-        Ok(there)
+        Ok(target_channel)
     }
 
     fn find_webhook(&self, id: Id) -> Result<&Webhook, Refusal> {
@@ -63,8 +63,8 @@ impl State {
     /// A webhook that the bot may manage.
     fn managed_webhook(&self, id: Id) -> Result<&Webhook, Refusal> {
         let webhook = self.find_webhook(id)?;
-        let there = self.world.permitted(webhook.channel, MANAGE_WEBHOOKS)?;
-        self.check_two_factors(there.guild)?;
+        let target_channel = self.world.permitted(webhook.channel, MANAGE_WEBHOOKS)?;
+        self.check_two_factors(target_channel.guild)?;
         Ok(webhook)
     }
 
@@ -139,20 +139,21 @@ impl State {
         let channel = self.webhook_target(&webhook, call)?;
         let mentions = draft.mentions(&self.world, self.world.guild_of(webhook.channel), Sender::Webhook, None);
         let author = Author::Webhook { webhook: id, username, avatar_url, application: webhook.application };
-        let said = Said {
+        let new = NewMessage {
             mentions,
             embeds: draft.embeds,
             flags: draft.flags,
             tts: draft.tts,
-            ..Said::new(channel, author, &draft.content)
+            ..NewMessage::new(channel, author, &draft.content)
         };
-        let message = self.say(said);
+        let message = self.say(new);
         if call.flag("wait") { ok(find_message(&self.world, channel, message)?.json(&self.world, Content::All)) } else { done() }
     }
 
     /// The channel of a webhook's message: its channel, a thread of it, or a new post of its forum.
     fn webhook_target(&mut self, webhook: &Webhook, call: &Call) -> Result<Id, Refusal> {
-        let there = self.world.channels.get(&webhook.channel).cloned().ok_or_else(|| Refusal::unknown(Unknown::Channel))?;
+        let target_channel =
+            self.world.channels.get(&webhook.channel).cloned().ok_or_else(|| Refusal::unknown(Unknown::Channel))?;
         let thread =
             call.query.get("thread_id").map(|id| Id::parse(id).ok_or_else(|| Refusal::unknown(Unknown::Channel))).transpose()?;
         let post = call.body["thread_name"].as_str();
@@ -160,20 +161,20 @@ impl State {
             (Some(_), Some(_)) => {
                 Err(Refusal::new(400, 220_002, "Webhooks posted to forum channels cannot have both a thread_name and thread_id"))
             }
-            (None, None) if there.kind == Kind::Forum => {
+            (None, None) if target_channel.kind == Kind::Forum => {
                 Err(Refusal::new(400, 220_001, "Webhooks posted to forum channels must have a thread_name or thread_id"))
             }
-            (None, None) => Ok(there.id),
-            (None, Some(_)) if there.kind != Kind::Forum => {
+            (None, None) => Ok(target_channel.id),
+            (None, Some(_)) if target_channel.kind != Kind::Forum => {
                 Err(Refusal::new(400, 220_003, "Webhooks can only create threads in forum channels"))
             }
             (None, Some(name)) => {
                 let id = self.world.new_id();
-                self.add_thread(Channel::new_thread(id, Kind::PublicThread, &there, name, webhook.id));
+                self.add_thread(Channel::new_thread(id, Kind::PublicThread, &target_channel, name, webhook.id));
                 Ok(id)
             }
             (Some(thread), None) => {
-                let found = self.world.channels.get(&thread).filter(|thread| thread.parent == Some(there.id));
+                let found = self.world.channels.get(&thread).filter(|thread| thread.parent == Some(target_channel.id));
                 let found = found.and_then(|thread| thread.thread.as_ref()).ok_or_else(|| Refusal::unknown(Unknown::Channel))?;
                 if found.locked {
                     return Err(Refusal::new(400, 160_005, "Thread is locked"));

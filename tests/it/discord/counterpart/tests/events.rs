@@ -35,9 +35,9 @@ async fn a_message_event_has_all_fields() {
     socket.event("MESSAGE_CREATE").await;
 
     let attachment = json!({ "id": "1", "filename": "a.txt", "size": 1, "url": "https://x", "proxy_url": "https://x" });
-    let reply = discord.say_with(ana, general, &format!("<@{bot}> look"), |said| {
-        said.reply_to = Some(first);
-        said.attachments.push(attachment.clone());
+    let reply = discord.say_with(ana, general, &format!("<@{bot}> look"), |message| {
+        message.reply_to = Some(first);
+        message.attachments.push(attachment.clone());
     });
 
     let event = socket.event("MESSAGE_CREATE").await;

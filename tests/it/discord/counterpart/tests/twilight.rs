@@ -102,13 +102,13 @@ async fn a_real_shard_reads_every_event() {
     let first = discord.say(ana, general, &format!("<@{}> hi", discord.look(|state| state.world.bot())));
     discord.forward(ana, general, first, general);
     let second = discord.reply(ana, general, first, "and more", true);
-    let third = discord.say_with(ana, general, "", |said| {
-        said.stickers.push(json!({ "id": "749054660769218631", "name": "Wave", "format_type": 3 }));
-        said.attachments.push(json!({
+    let third = discord.say_with(ana, general, "", |message| {
+        message.stickers.push(json!({ "id": "749054660769218631", "name": "Wave", "format_type": 3 }));
+        message.attachments.push(json!({
             "id": "1", "filename": "cat.png", "size": 12, "content_type": "image/png",
             "url": "https://cdn.example.org/cat.png", "proxy_url": "https://cdn.example.org/cat.png",
         }));
-        said.embeds.push(json!({ "type": "rich", "title": "A link" }));
+        message.embeds.push(json!({ "type": "rich", "title": "A link" }));
     });
     discord.edit(general, first, "hi again");
     discord.delete(general, first);
@@ -182,7 +182,7 @@ async fn a_real_client_posts_and_reads_back() {
     let posted = posted.expect("a post").model().await.expect("a message");
     let webhook = client.create_webhook(channel(general), "companions").await.expect("a webhook");
     let webhook = webhook.model().await.expect("a webhook");
-    let said = client
+    let message = client
         .execute_webhook(webhook.id, webhook.token.as_deref().expect("a token"))
         .content("Here I am.")
         .username("Mira")
@@ -205,7 +205,7 @@ async fn a_real_client_posts_and_reads_back() {
 
     let texts: Vec<&str> = history.iter().map(|message| message.content.as_str()).collect();
     assert_eq!(texts, ["Here I am.", "Yes?", "Mira?"]);
-    assert_eq!((history[0].id, history[1].id), (said.id, posted.id));
+    assert_eq!((history[0].id, history[1].id), (message.id, posted.id));
     let by: Vec<Author> = discord.posts().into_iter().map(|post| post.author).collect();
     let Author::Webhook { username, avatar_url, .. } = &by[1] else { panic!("{by:?}") };
     assert_eq!((username.as_str(), avatar_url.as_deref()), ("Mira", Some("https://example.org/mira.png")));
