@@ -181,11 +181,11 @@ fn snowflake(id: Id) -> Snowflake {
 
 /// A person uses a subcommand in a channel. Returns the text of the final answer, which must be ephemeral.
 async fn final_answer(discord: &Counterpart, user: Id, channel: Id, options: Value) -> String {
-    let asked = discord.invoke(user, channel, "tertulia", options).expect("the command is offered");
-    let answer = discord.answer_to(asked).await;
+    let interaction = discord.invoke(user, channel, "tertulia", options).expect("the command is offered");
+    let answer = discord.answer_to(interaction).await;
     assert!(answer.ephemeral, "{answer:?}");
     let words = |state: &State| {
-        let interaction = &state.world.interactions[&asked];
+        let interaction = &state.world.interactions[&interaction];
         let message = interaction.original.and_then(|id| state.world.message(interaction.channel, id))?;
         (message.flags & LOADING == 0).then(|| message.content.clone())
     };

@@ -47,8 +47,8 @@ async fn too_many_concurrent_commands_are_rejected_at_once() {
     assert_eq!(busy, "Too many commands at once. Please try again in a few seconds.");
     assert!(scene.final_answer(zoe, away, sub("help", json!([]))).await.contains("/tertulia status"), "others are not delayed");
     scene.backend.release();
-    for asked in held {
-        scene.discord.answer_to(asked).await;
+    for interaction in held {
+        scene.discord.answer_to(interaction).await;
     }
 }
 
@@ -94,13 +94,13 @@ async fn a_lost_answer_is_sent_again_and_seen_once() {
 async fn a_deferred_answer_arrives_despite_a_failure() {
     let scene = Scene::new().await;
     scene.backend.hold();
-    let asked = scene.ask(scene.ana, scene.general, sub("status", json!([]))).await;
+    let deferred = scene.ask(scene.ana, scene.general, sub("status", json!([]))).await;
     scene.discord.spoil_next(1, on("edit_webhook_message"), Does::Cut);
 
     scene.backend.release();
 
     let text = scene.discord.until("the text", |state| {
-        let interaction = &state.world.interactions[&asked.interaction];
+        let interaction = &state.world.interactions[&deferred.interaction];
         let message = state.world.message(interaction.channel, interaction.original?)?;
         (!message.content.is_empty()).then(|| message.content.clone())
     });
@@ -111,13 +111,13 @@ async fn a_deferred_answer_arrives_despite_a_failure() {
 async fn an_answer_that_would_come_too_late_is_abandoned() {
     let scene = Scene::new().await;
     scene.backend.hold();
-    let asked: Vec<_> = (0..8)
+    let interactions: Vec<_> = (0..8)
         .map(|_| {
             scene.discord.invoke(scene.ana, scene.general, "tertulia", sub("status", json!([]))).expect("the command is offered")
         })
         .collect();
-    for asked in asked {
-        scene.discord.answer_to(asked).await;
+    for interaction in interactions {
+        scene.discord.answer_to(interaction).await;
     }
     let in_an_hour = Does::TooMany { retry_after: Duration::from_secs(3_600), scope: Scope::User };
     scene.discord.spoil_next(8, on("edit_webhook_message"), in_an_hour);
@@ -133,19 +133,19 @@ async fn an_answer_that_would_come_too_late_is_abandoned() {
 async fn a_repeated_interaction_is_handled_once() {
     let scene = Scene::new().await;
     let mut interactions = scene.intercept();
-    let asked = scene
+    let interaction = scene
         .discord
         .invoke(scene.kim, scene.general, "tertulia", sub("join", json!([companion("aria")])))
         .expect("the command is offered");
-    let interaction = raw(&interactions.recv().await.expect("an interaction"));
+    let payload = raw(&interactions.recv().await.expect("an interaction"));
 
-    scene.commands.take(interaction.clone());
-    scene.commands.take(interaction.clone());
+    scene.commands.take(payload.clone());
+    scene.commands.take(payload.clone());
     assert_eq!(scene.counted("join", "repeated"), 1.0);
-    scene.discord.answer_to(asked).await;
+    scene.discord.answer_to(interaction).await;
     // The process restarts, and the connection delivers the interaction again.
     let restarted = super::commands(&scene.platform, &scene.backend, &scene.metrics);
-    restarted.take(interaction);
+    restarted.take(payload);
     let refused =
         scene.discord.until("the refusal", |state| state.journal.refused().next().and_then(|(_, outcome)| outcome.code));
 
@@ -161,18 +161,18 @@ async fn an_expired_interaction_is_not_handled() {
         .discord
         .invoke(scene.kim, scene.general, "tertulia", sub("join", json!([companion("aria")])))
         .expect("the command is offered");
-    let mut interaction = interactions.recv().await.expect("an interaction");
+    let mut payload = interactions.recv().await.expect("an interaction");
     // An id from 2016: Discord does not know it any more.
-    interaction["id"] = json!("175928847299117063");
+    payload["id"] = json!("175928847299117063");
 
-    scene.commands.take(raw(&interaction));
+    scene.commands.take(raw(&payload));
     let refused =
         scene.discord.until("the refusal", |state| state.journal.refused().next().and_then(|(_, outcome)| outcome.code));
 
     assert_eq!(refused.await, 10_062);
     // The next interaction in the same guild is handled, and it alone.
-    interaction["id"] = json!(scene.discord.look(|state| *state.world.interactions.keys().next_back().expect("one")));
-    scene.commands.take(raw(&interaction));
+    payload["id"] = json!(scene.discord.look(|state| *state.world.interactions.keys().next_back().expect("one")));
+    scene.commands.take(raw(&payload));
     scene.discord.until("an answer", |state| state.journal.answers.first().map(|_| ())).await;
     assert_eq!(scene.backend.data().admitted.len(), 1);
 }
@@ -186,15 +186,15 @@ async fn malformed_interactions_are_ignored_or_answered_with_try_again() {
     }
     assert_eq!(scene.counted("other", "unreadable"), 5.0);
     for (options, name) in [(sub("sing", json!([])), "tertulia"), (json!([]), "tertulia"), (json!([]), "something")] {
-        let asked =
+        let interaction =
             scene.discord.invoke(scene.kim, scene.general, "tertulia", sub("help", json!([]))).expect("the command is offered");
-        let mut interaction = interactions.recv().await.expect("an interaction");
-        interaction["data"]["options"] = options;
-        interaction["data"]["name"] = json!(name);
+        let mut payload = interactions.recv().await.expect("an interaction");
+        payload["data"]["options"] = options;
+        payload["data"]["name"] = json!(name);
 
-        scene.commands.take(raw(&interaction));
+        scene.commands.take(raw(&payload));
 
-        let answer = scene.discord.answer_to(asked).await;
+        let answer = scene.discord.answer_to(interaction).await;
         assert!(answer.data["content"].as_str().is_some_and(|text| text.contains("try again")), "{answer:?}");
         assert!(answer.ephemeral);
     }
@@ -218,8 +218,8 @@ async fn an_interactions_token_is_never_logged() {
         scene
             .discord
             .until("an outcome", |state| {
-                let (asked, answered) = (state.world.interactions.len(), state.journal.requests_of(CALLBACK));
-                (answered.filter(|request| request.outcome.is_some()).count() >= asked).then_some(())
+                let (total, answered) = (state.world.interactions.len(), state.journal.requests_of(CALLBACK));
+                (answered.filter(|request| request.outcome.is_some()).count() >= total).then_some(())
             })
             .await;
         scene.discord.lift(fault);

@@ -31,10 +31,10 @@ impl Scene {
     }
 
     /// The public message that finally answers an interaction: its id and its text.
-    async fn shown(&self, asked: Id) -> (Id, String) {
-        assert!(!self.discord.answer_to(asked).await.ephemeral, "the answer is public");
+    async fn shown(&self, interaction: Id) -> (Id, String) {
+        assert!(!self.discord.answer_to(interaction).await.ephemeral, "the answer is public");
         let shown = |state: &super::State| {
-            let interaction = &state.world.interactions[&asked];
+            let interaction = &state.world.interactions[&interaction];
             let message = state.world.message(interaction.channel, interaction.original?)?;
             (message.flags & super::LOADING == 0).then(|| (message.id, message.content.clone()))
         };
@@ -62,9 +62,9 @@ impl Scene {
 async fn a_message_by_command_is_shown_to_all_and_recorded_as_the_persons() {
     let scene = Scene::with_both().await;
 
-    let asked =
+    let interaction =
         scene.discord.invoke(scene.ana, scene.general, "tertulia", say("Aria", "what does **Ben** say?\n@everyone")).unwrap();
-    let (message, words) = scene.shown(asked).await;
+    let (message, words) = scene.shown(interaction).await;
 
     assert_eq!(words, "**Ana** to **Aria**:\n> what does **Ben** say?\n> @everyone");
     let mentions = scene.discord.look(|state| state.world.message(scene.general, message).expect("a message").mentions.clone());
@@ -120,8 +120,8 @@ async fn a_message_by_command_has_the_time_of_this_machines_clock() {
     scene.final_answer(scene.kim, scene.general, sub("join", json!([companion("aria")]))).await;
     let before = SystemClock.now();
 
-    let asked = scene.discord.invoke(scene.ana, scene.general, "tertulia", say("aria", "hi")).unwrap();
-    scene.shown(asked).await;
+    let interaction = scene.discord.invoke(scene.ana, scene.general, "tertulia", say("aria", "hi")).unwrap();
+    scene.shown(interaction).await;
 
     let at = scene.backend.data().messages[0].1.at;
     // `Date` has whole seconds.
@@ -136,8 +136,8 @@ async fn messages_by_command_work_in_threads_and_direct_messages() {
     let (direct, _) = scene.discord.direct(scene.ana, "hi");
 
     for channel in [thread, direct] {
-        let asked = scene.discord.invoke(scene.ana, channel, "tertulia", say("aria", "hi")).unwrap();
-        scene.shown(asked).await;
+        let interaction = scene.discord.invoke(scene.ana, channel, "tertulia", say("aria", "hi")).unwrap();
+        scene.shown(interaction).await;
     }
 
     let data = scene.backend.data();
@@ -154,12 +154,12 @@ async fn a_message_that_cannot_be_shown_is_deleted() {
     let scene = Scene::with_both().await;
     scene.discord.spoil_next(1, On { route: Some("edit_webhook_message"), ..On::default() }, Does::Status(404));
 
-    let asked = scene.discord.invoke(scene.ana, scene.general, "tertulia", say("aria", "hi")).unwrap();
+    let interaction = scene.discord.invoke(scene.ana, scene.general, "tertulia", say("aria", "hi")).unwrap();
     scene.discord.until("the refusal", |state| state.journal.refused().next().map(|_| ())).await;
     // The outcome is counted when the command has ended.
     until("the count", async || scene.has_counted_after_help("unanswered").await).await;
 
-    let message = scene.discord.look(|state| state.world.interactions[&asked].original).expect("a deferred answer");
+    let message = scene.discord.look(|state| state.world.interactions[&interaction].original).expect("a deferred answer");
     assert_eq!(scene.backend.data().deleted, [message.to_string().into()]);
 }
 
@@ -171,8 +171,8 @@ async fn a_companion_is_asked_about_a_message_with_its_text() {
     scene.discord.set_privileged(0);
     let message = scene.discord.say(scene.kim, scene.general, "Tea is better than coffee,\nor <@1>?");
 
-    let asked = scene.discord.invoke_on(scene.ana, scene.general, ASK, message).unwrap();
-    let (_, words) = scene.shown(asked).await;
+    let interaction = scene.discord.invoke_on(scene.ana, scene.general, ASK, message).unwrap();
+    let (_, words) = scene.shown(interaction).await;
 
     let link = format!("https://discord.com/channels/{}/{}/{message}", scene.guild, scene.general);
     assert_eq!(words, format!("**Ana** asks **Aria** about {link}"));
@@ -186,14 +186,14 @@ async fn with_several_companions_the_person_chooses_one_once() {
     let scene = Scene::with_both().await;
     let message = scene.discord.say(scene.kim, scene.general, "Tea?");
 
-    let asked = scene.discord.invoke_on(scene.ana, scene.general, ASK, message).unwrap();
-    let answer = scene.discord.answer_to(asked).await;
+    let interaction = scene.discord.invoke_on(scene.ana, scene.general, ASK, message).unwrap();
+    let answer = scene.discord.answer_to(interaction).await;
     assert!(answer.ephemeral, "{answer:?}");
     let options = answer.data["components"][0]["components"][0]["options"].as_array().expect("a list").clone();
     assert_eq!(options.iter().map(|option| option["value"].as_str().unwrap()).collect::<Vec<_>>(), ["aria", "ben"]);
-    let chosen = scene.discord.choose(asked, "ben").unwrap();
+    let chosen = scene.discord.choose(interaction, "ben").unwrap();
     let (_, words) = scene.shown(chosen).await;
-    let again = scene.discord.choose(asked, "aria").unwrap();
+    let again = scene.discord.choose(interaction, "aria").unwrap();
     let refused = scene.discord.answer_to(again).await;
 
     assert!(words.starts_with("**Ana** asks **Ben** about https://"), "{words}");
@@ -208,8 +208,8 @@ async fn messages_of_people_who_opted_out_are_not_asked_about() {
     scene.final_answer(scene.kim, scene.general, me("ignore", json!([]))).await;
     let message = scene.discord.say(scene.kim, scene.general, "Tea?");
 
-    let asked = scene.discord.invoke_on(scene.ana, scene.general, ASK, message).unwrap();
-    let answer = scene.discord.answer_to(asked).await;
+    let interaction = scene.discord.invoke_on(scene.ana, scene.general, ASK, message).unwrap();
+    let answer = scene.discord.answer_to(interaction).await;
 
     assert!(
         answer.ephemeral && answer.data["content"].as_str().unwrap().contains("does not want companions to listen"),

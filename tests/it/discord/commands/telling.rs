@@ -74,7 +74,7 @@ async fn why_covers_this_channel_only() {
     assert!(why.contains("**Aria** was asked (it had become quiet), and stayed silent"), "{why}");
     assert!(why.contains(&format!("nothing for me in discord\\:{}", scene.general)) && why.contains("<t:1777636800:R>"), "{why}");
     assert!(why.contains("considers to speak after: 9 more messages, or its name."), "{why}");
-    assert!(scene.backend.data().queried_rooms.iter().all(|asked| asked.as_str() == room.as_str()));
+    assert!(scene.backend.data().queried_rooms.iter().all(|room_id| room_id.as_str() == room.as_str()));
     // A room of another guild under this channel's number does not count.
     let guild = snowflake(scene.guild).guild();
     scene.backend.data().rooms.values_mut().filter(|room| room.guild == guild).for_each(|room| room.guild = "discord:1".into());

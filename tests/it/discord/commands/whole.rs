@@ -81,9 +81,9 @@ async fn without_the_content_intent_companions_are_reached_by_mention_by_command
     for name in ["aria", "bruno"] {
         final_answer(&discord, kim, general, sub("join", json!([companion(name)]))).await;
     }
-    let shown = async |asked: Id| {
+    let shown = async |interaction: Id| {
         let words = |state: &State| {
-            let message = state.world.message(general, state.world.interactions[&asked].original?)?;
+            let message = state.world.message(general, state.world.interactions[&interaction].original?)?;
             (message.flags & LOADING == 0).then(|| message.content.clone())
         };
         discord.until("the words", words).await
@@ -96,9 +96,9 @@ async fn without_the_content_intent_companions_are_reached_by_mention_by_command
     // A reply to a companion is a reply to a webhook. Discord withholds its text.
     discord.reply(ana, general, first.message, "and yesterday?", true);
     let text = json!({ "type": 3, "name": "text", "value": "and tomorrow?" });
-    let asked =
+    let interaction =
         discord.invoke(ana, general, "tertulia", sub("say", json!([companion("aria"), text]))).expect("the command is offered");
-    assert_eq!(shown(asked).await, "**Ana** to **Aria**:\n> and tomorrow?");
+    assert_eq!(shown(interaction).await, "**Ana** to **Aria**:\n> and tomorrow?");
     let tea = discord.say(kim, general, "Tea is better than coffee.");
     let menu = discord.invoke_on(ana, general, "Ask a companion about this", tea).expect("the command is offered");
     discord.answer_to(menu).await;

@@ -32,13 +32,13 @@ pub async fn serve(mut socket: WebSocket, shared: Arc<Shared>, by_resume_url: bo
     });
     let mut deadline = Instant::now() + heartbeat_timeout;
     let mut close_at = None::<Instant>;
-    let how = loop {
+    let end = loop {
         tokio::select! {
             order = orders.recv() => match order {
                 Some(Order::CloseLater) => close_at = Some(Instant::now() + grace),
                 // If we closed it, that is recorded already.
-                Some(order) => if let Some(how) = carry_out(&mut socket, &mut compress, &shared, number, order, heartbeat_timeout).await {
-                    break how;
+                Some(order) => if let Some(end) = carry_out(&mut socket, &mut compress, &shared, number, order, heartbeat_timeout).await {
+                    break end;
                 },
                 None => break Closed::Cut,
             },
@@ -65,7 +65,7 @@ pub async fn serve(mut socket: WebSocket, shared: Arc<Shared>, by_resume_url: bo
             }
         }
     };
-    shared.with(|state| state.closed(number, how));
+    shared.with(|state| state.closed(number, end));
 }
 
 /// Carries out an order. Returns how the connection ended, if it did.

@@ -215,9 +215,9 @@ impl State {
     /// Records the end of a connection. Its session stays, unless the close code ends it.
     ///
     /// <https://docs.discord.com/developers/events/gateway#initiating-a-disconnect>
-    pub fn closed(&mut self, number: usize, how: Closed) {
-        let ends = matches!(how, Closed::Client(Some(1000 | 1001)) | Closed::Here(4004 | 4007 | 4009, _));
-        self.journal.connections[number].closed.get_or_insert(how);
+    pub fn closed(&mut self, number: usize, end: Closed) {
+        let ends = matches!(end, Closed::Client(Some(1000 | 1001)) | Closed::Here(4004 | 4007 | 4009, _));
+        self.journal.connections[number].closed.get_or_insert(end);
         let Some(connection) = self.gateway.connections.remove(&number) else { return };
         let Some(id) = connection.session else { return };
         if let Some(session) = self.gateway.sessions.get_mut(&id).filter(|session| session.connection == Some(number)) {

@@ -49,15 +49,15 @@ impl Counterpart {
     /// # Errors
     ///
     /// The reason why there is no such menu or option.
-    pub fn choose(&self, asked: Id, value: &str) -> Result<Id, &'static str> {
-        self.with(|state| state.choose(asked, value))
+    pub fn choose(&self, interaction: Id, value: &str) -> Result<Id, &'static str> {
+        self.with(|state| state.choose(interaction, value))
     }
 }
 
 impl State {
     fn interact(&mut self, kind: u64, user: Id, channel: Id, name: &str, options: Value) -> Result<Id, &'static str> {
         let command = self.offered(user, channel, name, 1)?;
-        known_options(&command.data["options"], &options, kind)?;
+        check_given_options(&command.data["options"], &options, kind)?;
         let mut data = json!({ "id": command.id, "name": name, "type": 1, "options": options });
         let mut chosen = Vec::new();
         channels_in(&options, &mut chosen);
@@ -84,14 +84,14 @@ impl State {
     }
 
     /// <https://docs.discord.com/developers/interactions/receiving-and-responding#interaction-object-message-component-data-structure>
-    fn choose(&mut self, asked: Id, value: &str) -> Result<Id, &'static str> {
-        let answer = self.journal.answers.iter().find(|answer| answer.interaction == asked).ok_or("it was not answered")?;
+    fn choose(&mut self, interaction: Id, value: &str) -> Result<Id, &'static str> {
+        let answer = self.journal.answers.iter().find(|answer| answer.interaction == interaction).ok_or("it was not answered")?;
         let list = answer.data["components"][0]["components"][0].clone();
         let mut options = list["options"].as_array().into_iter().flatten();
         if !options.any(|option| option["value"] == value) {
             return Err("there is no such option to choose");
         }
-        let Interaction { user, channel, original, .. } = self.world.interactions[&asked].clone();
+        let Interaction { user, channel, original, .. } = self.world.interactions[&interaction].clone();
         let message = original.and_then(|original| self.world.message(channel, original)).ok_or("there is no list")?;
         let message = message.json(&self.world, Content::All);
         let data = json!({ "id": 1, "custom_id": list["custom_id"], "component_type": 3, "values": [value] });
@@ -223,7 +223,7 @@ fn channels_in(options: &Value, chosen: &mut Vec<Id>) {
 }
 
 /// Checks that a command has these options and that their values are possible. A person cannot send others.
-fn known_options(registered: &Value, given: &Value, kind: u64) -> Result<(), &'static str> {
+fn check_given_options(registered: &Value, given: &Value, kind: u64) -> Result<(), &'static str> {
     let registered = registered.as_array().map_or(&[][..], Vec::as_slice);
     let given = given.as_array().map_or(&[][..], Vec::as_slice);
     let is_nested = |option: &Value| matches!(option["type"].as_u64(), Some(1 | 2));
@@ -231,21 +231,23 @@ fn known_options(registered: &Value, given: &Value, kind: u64) -> Result<(), &'s
         return Err("a command with subcommands is used by one of them");
     }
     for option in given {
-        let known = registered.iter().find(|known| known["name"] == option["name"] && known["type"] == option["type"]);
-        let known = known.ok_or("the command has no such option")?;
-        if option["focused"] == json!(true) && known["autocomplete"] != json!(true) {
+        let registered_option = registered
+            .iter()
+            .find(|registered_option| registered_option["name"] == option["name"] && registered_option["type"] == option["type"]);
+        let registered_option = registered_option.ok_or("the command has no such option")?;
+        if option["focused"] == json!(true) && registered_option["autocomplete"] != json!(true) {
             return Err("the option has no autocomplete");
         }
-        let choices = known["choices"].as_array().map_or(&[][..], Vec::as_slice);
+        let choices = registered_option["choices"].as_array().map_or(&[][..], Vec::as_slice);
         if !choices.is_empty() && !choices.iter().any(|choice| choice["value"] == option["value"]) {
             return Err("the option has no such choice");
         }
-        known_options(&known["options"], &option["options"], kind)?;
+        check_given_options(&registered_option["options"], &option["options"], kind)?;
     }
-    let is_given = |known: &Value| given.iter().any(|option| option["name"] == known["name"]);
-    let is_missing = |known: &&Value| known["required"] == json!(true) && !is_given(known);
+    let is_given = |registered_option: &Value| given.iter().any(|option| option["name"] == registered_option["name"]);
+    let is_missing = |registered_option: &&Value| registered_option["required"] == json!(true) && !is_given(registered_option);
     // During autocomplete, required options may still be missing.
-    if kind == APPLICATION_COMMAND && registered.iter().any(|known| is_missing(&known)) {
+    if kind == APPLICATION_COMMAND && registered.iter().any(|registered_option| is_missing(&registered_option)) {
         return Err("a required option is missing");
     }
     Ok(())

@@ -111,7 +111,7 @@ impl Counterpart {
     pub fn overwrite(&self, channel: Id, overwrite: Overwrite) {
         self.with(|state| {
             state.change_channel(channel, |channel| {
-                channel.overwrites.retain(|known| known.id != overwrite.id);
+                channel.overwrites.retain(|existing| existing.id != overwrite.id);
                 channel.overwrites.push(overwrite);
             });
         });

@@ -26,10 +26,10 @@ impl State {
     pub(super) fn create_command(&mut self, application: Id, guild: Option<Id>, call: &Call) -> Reply {
         self.check_scope(application, guild)?;
         check(&call.body, &[])?;
-        let known = self.put_command(guild, &call.body)?;
+        let existing = self.put_command(guild, &call.body)?;
         let command = self.world.commands.iter().rfind(|command| command.guild == guild && is_same(&command.data, &call.body));
         let json = command.map(|command| command.json(application));
-        Ok((if known { 200 } else { 201 }, json))
+        Ok((if existing { 200 } else { 201 }, json))
     }
 
     /// Replaces all global commands, or all of a guild. Commands that exist already keep their ids.
@@ -59,7 +59,7 @@ impl State {
     pub(super) fn delete_command(&mut self, application: Id, guild: Option<Id>, command: Id) -> Reply {
         self.check_scope(application, guild)?;
         let before = self.world.commands.len();
-        self.world.commands.retain(|known| known.id != command || known.guild != guild);
+        self.world.commands.retain(|existing| existing.id != command || existing.guild != guild);
         if self.world.commands.len() == before { Err(Refusal::unknown(Unknown::Command)) } else { done() }
     }
 
@@ -84,11 +84,11 @@ impl State {
     /// Creates a command, or changes the one of this name and type. Returns whether it existed. Only new ones count towards the daily limit.
     fn put_command(&mut self, guild: Option<Id>, data: &Value) -> Result<bool, Refusal> {
         let version = self.world.new_id();
-        let known = self.world.commands.iter_mut().find(|command| command.guild == guild && is_same(&command.data, data));
-        if let Some(known) = known {
-            if known.data != *data {
-                known.data = data.clone();
-                known.version = version;
+        let existing = self.world.commands.iter_mut().find(|command| command.guild == guild && is_same(&command.data, data));
+        if let Some(existing) = existing {
+            if existing.data != *data {
+                existing.data = data.clone();
+                existing.version = version;
             }
             return Ok(true);
         }

@@ -79,14 +79,14 @@ async fn answers_are_recorded_with_the_user_and_the_waiting_time() {
     let application = discord.look(|state| state.world.application.id);
     let commands = json!([{ "name": "tertulia", "description": "Everything" }]);
     rest.ask(reqwest::Method::PUT, &format!("/applications/{application}/commands"), commands).await;
-    let asked = discord.invoke(ana, general, "tertulia", json!([])).expect("the command is offered");
-    let (token, at) =
-        discord.look(|state| (state.world.interactions[&asked].token.clone(), state.world.interactions[&asked].asked_at));
+    let interaction = discord.invoke(ana, general, "tertulia", json!([])).expect("the command is offered");
+    let (token, at) = discord
+        .look(|state| (state.world.interactions[&interaction].token.clone(), state.world.interactions[&interaction].asked_at));
 
     let body = json!({ "type": 4, "data": { "content": "Here." } });
-    rest.post(&format!("/interactions/{asked}/{token}/callback"), body).await;
+    rest.post(&format!("/interactions/{interaction}/{token}/callback"), body).await;
 
-    let answer = discord.answer_to(asked).await;
+    let answer = discord.answer_to(interaction).await;
     assert_eq!((answer.user, answer.kind), (ana, 4));
     assert!(answer.took <= at.elapsed());
 }
