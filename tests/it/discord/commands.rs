@@ -2,11 +2,11 @@
 
 mod answering;
 pub mod backend;
-mod doing;
+mod end_to_end;
+mod managing;
 mod registering;
-mod saying;
-mod telling;
-mod whole;
+mod reporting;
+mod speaking;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,12 +1,12 @@
 //! Load tests: many guilds on several shards, a server that is killed, and a Discord with many kinds of faults.
 
 mod audit;
+mod downtime;
 mod hanging;
+mod hostile_texts;
 mod nemesis;
-mod returning;
 mod secrets;
 mod town;
-mod words;
 
 use std::time::Duration;
 

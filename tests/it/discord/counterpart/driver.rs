@@ -12,9 +12,9 @@
 //! ```
 
 mod ask;
+mod inject;
 mod look;
 pub mod make;
-mod spoil;
 mod talk;
 
 use std::sync::Arc;
