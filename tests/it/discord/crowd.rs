@@ -54,7 +54,7 @@ async fn ten_minutes_of_faults_lose_and_duplicate_nothing_in_two_hundred_guilds(
     while began.elapsed() < Duration::from_secs(number("SECS", 600)) {
         ticks.tick().await;
         run.town.say();
-        if run.town.said.len() % MESSAGES_BETWEEN_FAULTS == 0 {
+        if run.town.messages.len() % MESSAGES_BETWEEN_FAULTS == 0 {
             run.nemesis.inject(&run.town);
         }
     }

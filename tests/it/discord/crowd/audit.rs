@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::super::counterpart::id::Id;
-use super::town::Town;
+use super::town::{PersonMessage, Town};
 use crate::harness::Server;
 
 /// How long a channel may take to come to rest. One that takes longer is reported.
@@ -18,7 +18,7 @@ const REST: Duration = Duration::from_secs(120);
 #[derive(Debug, Default)]
 pub struct Audit {
     /// Messages that people wrote, and how many of them are on record, were deleted, or are in a recorded gap.
-    pub said: usize,
+    pub written: usize,
     pub on_record: usize,
     pub deleted: usize,
     pub in_gaps: usize,
@@ -48,7 +48,7 @@ struct Recorded {
 impl Audit {
     /// Waits until every channel is at rest, and compares.
     pub async fn of(town: &Town, server: &Server) -> Self {
-        let mut audit = Self { said: town.said.len(), ..Self::default() };
+        let mut audit = Self { written: town.messages.len(), ..Self::default() };
         let posts = town.discord.posts();
         let mut posted = BTreeMap::<Id, Vec<Id>>::new();
         for channel in &town.channels {
@@ -65,12 +65,12 @@ impl Audit {
                 ids.push(post.message);
             }
         }
-        let said = town.said_by_channel();
+        let written = town.messages_by_channel();
         for channel in &town.channels {
             let room = format!("discord:{}", channel.id);
             let recorded = history(server, &room).await;
             let gaps = audit.gaps_of(&export(server, &room).await);
-            audit.compare_inbound(&room, said.get(&channel.id).map_or(&[][..], Vec::as_slice), &recorded, &gaps);
+            audit.compare_inbound(&room, written.get(&channel.id).map_or(&[][..], Vec::as_slice), &recorded, &gaps);
             audit.compare_posted(&room, posted.get(&channel.id).map_or(&[][..], Vec::as_slice), &recorded);
         }
         audit
@@ -90,7 +90,7 @@ impl Audit {
         gaps
     }
 
-    fn compare_inbound(&mut self, room: &str, said: &[&super::town::PersonMessage], recorded: &[Recorded], gaps: &[(Id, Id)]) {
+    fn compare_inbound(&mut self, room: &str, written: &[&PersonMessage], recorded: &[Recorded], gaps: &[(Id, Id)]) {
         let mut inbound = BTreeMap::<Id, Vec<&Recorded>>::new();
         for message in recorded.iter().filter(|message| !message.is_companions) {
             match message.id {
@@ -98,9 +98,9 @@ impl Audit {
                 None => self.duplicated.push(format!("{room}: {} has no id: {}", message.seq, message.text)),
             }
         }
-        for said in said {
-            let found = inbound.remove(&said.id).unwrap_or_default();
-            match (&found[..], &said.text) {
+        for sent in written {
+            let found = inbound.remove(&sent.id).unwrap_or_default();
+            match (&found[..], &sent.text) {
                 ([message], Some(text)) => {
                     self.on_record += 1;
                     // Changes while no connection was up cannot be known.
@@ -108,9 +108,9 @@ impl Audit {
                 }
                 ([_], None) => self.unseen_changes += 1,
                 ([], None) => self.deleted += 1,
-                ([], Some(_)) if gaps.iter().any(|(after, before)| *after < said.id && said.id < *before) => self.in_gaps += 1,
-                ([], Some(text)) => self.lost.push(format!("{room}: {} {text:?}", said.id)),
-                ([..], _) => self.duplicated.push(format!("{room}: {} is on record {} times", said.id, found.len())),
+                ([], Some(_)) if gaps.iter().any(|(after, before)| *after < sent.id && sent.id < *before) => self.in_gaps += 1,
+                ([], Some(text)) => self.lost.push(format!("{room}: {} {text:?}", sent.id)),
+                ([..], _) => self.duplicated.push(format!("{room}: {} is on record {} times", sent.id, found.len())),
             }
         }
         self.duplicated.extend(inbound.keys().map(|id| format!("{room}: nobody wrote {id}")));
@@ -145,7 +145,7 @@ impl Audit {
 
 impl fmt::Display for Audit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "said {}: on record once {}, deleted {}, ", self.said, self.on_record, self.deleted)?;
+        write!(f, "written {}: on record once {}, deleted {}, ", self.written, self.on_record, self.deleted)?;
         write!(
             f,
             "in {} recorded gaps {}; changes that no connection received {}; ",

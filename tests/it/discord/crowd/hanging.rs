@@ -37,7 +37,7 @@ async fn a_guild_that_hangs_does_not_slow_others() {
 
     println!("from decision to post in {} guilds:", others.len());
     for (what, took) in [("no guild hangs", before), ("another guild hangs", during)] {
-        println!("  {what}: {} posts, p50 {:.1} ms, p99 {:.1} ms", took.len(), at(&took, 0.5), at(&took, 0.99));
+        println!("  {what}: {} posts, p50 {:.1} ms, p99 {:.1} ms", took.len(), percentile(&took, 0.5), percentile(&took, 0.99));
     }
 }
 
@@ -86,16 +86,16 @@ async fn answer(watch: &mut Watch) -> Option<f64> {
             return None;
         }
         watch.event("statement").await;
-        return Some(ms(&decision));
+        return Some(decided_at_ms(&decision));
     }
 }
 
-fn ms(decision: &Value) -> f64 {
+fn decided_at_ms(decision: &Value) -> f64 {
     let at: jiff::Timestamp = decision["at"].as_str().expect("a time").parse().expect("a time");
     Duration::try_from(at.duration_since(jiff::Timestamp::UNIX_EPOCH)).expect("after 1970").as_secs_f64() * 1_000.0
 }
 
-fn at(sorted: &[f64], share: f64) -> f64 {
+fn percentile(sorted: &[f64], share: f64) -> f64 {
     let last = sorted.len().saturating_sub(1);
     sorted.get((last as f64 * share).round() as usize).copied().unwrap_or(f64::NAN)
 }

@@ -87,10 +87,10 @@ impl Nemesis {
                 discord.send_text(shard, &noise);
             }
             "repeated event" => {
-                if let Some(said) = town.said.last() {
-                    let is_there = discord.look(|state| state.world.message(said.channel, said.id).is_some());
+                if let Some(message) = town.messages.last() {
+                    let is_there = discord.look(|state| state.world.message(message.channel, message.id).is_some());
                     if is_there {
-                        discord.repeat(said.channel, said.id);
+                        discord.repeat(message.channel, message.id);
                     }
                 }
             }

@@ -28,7 +28,7 @@ pub struct Size {
 pub struct Town {
     pub discord: Counterpart,
     pub channels: Vec<Channel>,
-    pub said: Vec<PersonMessage>,
+    pub messages: Vec<PersonMessage>,
     pub size: Size,
     rng: StdRng,
 }
@@ -83,7 +83,7 @@ impl Town {
                 channels.push(Channel { id, guild, people: people.clone() });
             }
         }
-        Self { discord, channels, said: Vec::new(), size, rng: StdRng::seed_from_u64(seed) }
+        Self { discord, channels, messages: Vec::new(), size, rng: StdRng::seed_from_u64(seed) }
     }
 
     /// Settings of a server for these guilds. Its rehearsal answers at once, and budgets do not limit it.
@@ -117,22 +117,22 @@ impl Town {
             return;
         }
         let author = channel.people[self.rng.random_range(0..channel.people.len())];
-        let number = self.said.len();
+        let number = self.messages.len();
         let is_addressed = self.rng.random_bool(ADDRESSED);
         let text = if is_addressed { format!("Aria, what of {number}?") } else { format!("there is {number}") };
         let id = self.discord.say(author, channel.id, &text);
-        self.said.push(PersonMessage { id, channel: channel.id, text: Some(text), is_unchanged: true });
+        self.messages.push(PersonMessage { id, channel: channel.id, text: Some(text), is_unchanged: true });
         if self.rng.random_bool(EDITED) {
-            self.change(|discord, said| {
-                let text = format!("it was {} after all", said.id);
-                discord.edit(said.channel, said.id, &text);
-                said.text = Some(text);
+            self.change(|discord, message| {
+                let text = format!("it was {} after all", message.id);
+                discord.edit(message.channel, message.id, &text);
+                message.text = Some(text);
             });
         }
         if self.rng.random_bool(DELETED) {
-            self.change(|discord, said| {
-                discord.delete(said.channel, said.id);
-                said.text = None;
+            self.change(|discord, message| {
+                discord.delete(message.channel, message.id);
+                message.text = None;
             });
         }
     }
@@ -141,29 +141,29 @@ impl Town {
     pub fn final_messages(&mut self) -> Vec<(Id, Id)> {
         let say = |channel: &Channel| (channel.id, self.discord.say(channel.first_person(), channel.id, "that was all"));
         let sent: Vec<_> = self.channels.iter().map(say).collect();
-        let said = |&(channel, id)| PersonMessage { id, channel, text: Some("that was all".to_owned()), is_unchanged: true };
-        self.said.extend(sent.iter().map(said));
+        let message = |&(channel, id)| PersonMessage { id, channel, text: Some("that was all".to_owned()), is_unchanged: true };
+        self.messages.extend(sent.iter().map(message));
         sent
     }
 
     /// Changes one of the newest messages, unless it was edited or deleted before.
     fn change(&mut self, change: impl FnOnce(&Counterpart, &mut PersonMessage)) {
-        let back = self.rng.random_range(1..=20).min(self.said.len());
-        let at = self.said.len() - back;
+        let back = self.rng.random_range(1..=20).min(self.messages.len());
+        let at = self.messages.len() - back;
         let discord = &self.discord;
-        let said = &mut self.said[at];
-        let is_there = discord.look(|state| state.world.message(said.channel, said.id).is_some());
-        if said.is_unchanged && is_there {
-            change(discord, said);
-            said.is_unchanged = false;
+        let message = &mut self.messages[at];
+        let is_there = discord.look(|state| state.world.message(message.channel, message.id).is_some());
+        if message.is_unchanged && is_there {
+            change(discord, message);
+            message.is_unchanged = false;
         }
     }
 
     /// The messages of people, by channel.
-    pub fn said_by_channel(&self) -> BTreeMap<Id, Vec<&PersonMessage>> {
+    pub fn messages_by_channel(&self) -> BTreeMap<Id, Vec<&PersonMessage>> {
         let mut by_channel = BTreeMap::<Id, Vec<&PersonMessage>>::new();
-        for said in &self.said {
-            by_channel.entry(said.channel).or_default().push(said);
+        for message in &self.messages {
+            by_channel.entry(message.channel).or_default().push(message);
         }
         by_channel
     }

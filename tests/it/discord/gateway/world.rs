@@ -84,7 +84,11 @@ impl Notes for Notepad {
 
 /// All received events of all connections, how the intake handles events, and the receipts that it holds.
 #[derive(Clone, Default)]
-pub struct Inbox(Arc<watch::Sender<Vec<ReceivedEvent>>>, Arc<watch::Sender<Handling>>, Arc<Mutex<Vec<Receipt>>>);
+pub struct Inbox {
+    events: Arc<watch::Sender<Vec<ReceivedEvent>>>,
+    handling: Arc<watch::Sender<Handling>>,
+    held: Arc<Mutex<Vec<Receipt>>>,
+}
 
 /// An event that the intake took.
 #[derive(Clone, Debug)]
@@ -110,27 +114,27 @@ pub enum Handling {
 
 impl Inbox {
     pub fn set(&self, handling: Handling) {
-        self.1.send_replace(handling);
+        self.handling.send_replace(handling);
     }
 
     /// Acknowledges the events whose receipts are held.
     pub fn acknowledge_held(&self) {
-        let held = std::mem::take(&mut *self.2.lock().expect("held"));
+        let held = std::mem::take(&mut *self.held.lock().expect("held"));
         held.into_iter().for_each(Receipt::kept);
     }
 
     pub fn events(&self) -> Vec<ReceivedEvent> {
-        self.0.borrow().clone()
+        self.events.borrow().clone()
     }
 
     /// The texts of messages, in order.
     pub fn texts(&self) -> Vec<String> {
-        texts(&self.0.borrow())
+        texts(&self.events.borrow())
     }
 
     /// Waits until the received events meet a condition.
     pub async fn until(&self, look: impl Fn(&[ReceivedEvent]) -> bool) -> Vec<ReceivedEvent> {
-        let mut events = self.0.subscribe();
+        let mut events = self.events.subscribe();
         let result = timeout(PATIENCE, events.wait_for(|events| look(events))).await;
         match result {
             Ok(found) => found.expect("an inbox").clone(),
@@ -156,18 +160,22 @@ fn kinds(events: &[ReceivedEvent]) -> Vec<&str> {
     events.iter().map(|event| event.kind.as_str()).collect()
 }
 
-struct InboxIntake(Inbox, u32);
+/// The intake of one connection.
+struct InboxIntake {
+    inbox: Inbox,
+    shard: u32,
+}
 
 #[async_trait]
 impl Intake for InboxIntake {
     async fn take(&mut self, dispatch: Dispatch) {
-        let mut handling = self.0.1.subscribe();
+        let mut handling = self.inbox.handling.subscribe();
         let handling = handling.wait_for(|handling| *handling != Handling::Blocks).await.expect("an inbox").clone();
         let data: Value = serde_json::from_str(dispatch.data.get()).unwrap_or_default();
         let receipt = match handling {
             Handling::Drops(text) if data["content"] == text => Some(dispatch.receipt),
             Handling::Holds => {
-                self.0.2.lock().expect("held").push(dispatch.receipt);
+                self.inbox.held.lock().expect("held").push(dispatch.receipt);
                 None
             }
             _ => {
@@ -175,7 +183,7 @@ impl Intake for InboxIntake {
                 None
             }
         };
-        self.0.0.send_modify(|events| events.push(ReceivedEvent { shard: self.1, kind: dispatch.kind, data }));
+        self.inbox.events.send_modify(|events| events.push(ReceivedEvent { shard: self.shard, kind: dispatch.kind, data }));
         drop(receipt);
     }
 }
@@ -241,7 +249,9 @@ impl Client {
             recorder: GatewayRecorder::new(recorded.recorder(false)),
             make_intake: {
                 let inbox = inbox.clone();
-                Arc::new(move |shard: Shard| Box::new(InboxIntake(inbox.clone(), shard.number)) as Box<dyn Intake>)
+                Arc::new(move |shard: Shard| {
+                    Box::new(InboxIntake { inbox: inbox.clone(), shard: shard.number }) as Box<dyn Intake>
+                })
             },
             times,
         };
