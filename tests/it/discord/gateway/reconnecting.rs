@@ -1,4 +1,4 @@
-//! Whatever ends a connection, another one follows.
+//! After a connection ends, for any reason, the client connects again.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use super::super::counterpart::id::Id;
 use super::super::counterpart::journal::Resumed;
 use super::super::counterpart::rules::Rules;
 use super::super::counterpart::state::State;
-use super::world::{Client, Notepad, Wanted, beating, discord, rules};
+use super::world::{Client, Notepad, Options, discord, discord_with_fast_heartbeat, rules};
 
-/// A connection that is heard on, in a guild with a channel and somebody in it.
+/// A connected client, and a guild with a channel and a person.
 struct Scene {
     discord: Counterpart,
     client: Client,
@@ -25,20 +25,20 @@ impl Scene {
         Self::with(discord().await, |_| {}).await
     }
 
-    async fn with(discord: Counterpart, change: impl FnOnce(&mut Wanted)) -> Self {
+    async fn with(discord: Counterpart, change: impl FnOnce(&mut Options)) -> Self {
         let guild = discord.guild("Home");
         let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
         let mut client = Client::with(&discord, &Notepad::new(), change);
         client.connect().await;
-        client.ears.until_kind("GUILD_CREATE", 1).await;
+        client.inbox.until_kind("GUILD_CREATE", 1).await;
         Self { discord, client, general, ana }
     }
 
-    /// Somebody speaks, and is heard once.
-    async fn is_heard(&self) {
+    /// Sends a message, and asserts that it is received exactly once.
+    async fn assert_receives_once(&self) {
         self.discord.say(self.ana, self.general, "still there?");
-        self.client.ears.until_text("still there?").await;
-        assert_eq!(self.client.ears.texts(), ["still there?"]);
+        self.client.inbox.until_text("still there?").await;
+        assert_eq!(self.client.inbox.texts(), ["still there?"]);
     }
 
     fn identifies(&self) -> usize {
@@ -55,21 +55,21 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn when_discord_wants_a_new_connection_it_is_resumed_on_one() {
+async fn a_requested_reconnect_resumes_on_a_new_connection() {
     let scene = Scene::new().await;
 
     scene.discord.ask_to_reconnect(0);
     scene.discord.resumes(1).await;
-    scene.is_heard().await;
+    scene.assert_receives_once().await;
 
     assert_eq!((scene.identifies(), scene.ended_by("asked")), (1, 1.0));
 }
 
 #[tokio::test]
-async fn a_link_that_is_cut_again_and_again_is_resumed_at_once_each_time() {
-    let scene = Scene::with(discord().await, |wanted| {
-        // A pause that is not the first one's, which chance makes nothing here, would outlast the test.
-        (wanted.rng, wanted.times.pauses, wanted.times.lasting) = (0.0, 10_000.0, Duration::from_secs(60));
+async fn a_connection_that_is_cut_repeatedly_is_resumed_at_once_each_time() {
+    let scene = Scene::with(discord().await, |options| {
+        // With this random value the first pause is zero. Any later pause would outlast the test.
+        (options.rng, options.times.pauses, options.times.lasting) = (0.0, 10_000.0, Duration::from_secs(60));
     })
     .await;
 
@@ -77,11 +77,11 @@ async fn a_link_that_is_cut_again_and_again_is_resumed_at_once_each_time() {
         scene.discord.cut(0);
         scene.discord.say(scene.ana, scene.general, &format!("meanwhile {cut}"));
         scene.discord.resumes(cut).await;
-        scene.client.ears.until_kind("RESUMED", cut).await;
+        scene.client.inbox.until_kind("RESUMED", cut).await;
     }
 
     let expected: Vec<_> = (1..=6).map(|cut| format!("meanwhile {cut}")).collect();
-    assert_eq!(scene.client.ears.texts(), expected);
+    assert_eq!(scene.client.inbox.texts(), expected);
     assert_eq!((scene.identifies(), scene.ended_by("cut")), (1, 6.0));
 }
 
@@ -91,24 +91,24 @@ async fn an_invalid_session_that_can_be_resumed_is_resumed() {
 
     scene.discord.invalidate(0, true);
     scene.discord.resumes(1).await;
-    scene.is_heard().await;
+    scene.assert_receives_once().await;
 
     assert_eq!((scene.identifies(), scene.ended_by("invalid_session")), (1, 1.0));
 }
 
 #[tokio::test]
-async fn an_invalid_session_that_cannot_be_resumed_is_begun_anew() {
+async fn an_invalid_session_that_cannot_be_resumed_is_replaced() {
     let scene = Scene::new().await;
 
     scene.discord.invalidate(0, false);
-    scene.client.ears.until_kind("READY", 2).await;
-    scene.is_heard().await;
+    scene.client.inbox.until_kind("READY", 2).await;
+    scene.assert_receives_once().await;
 
     assert_eq!((scene.identifies(), scene.resumes().len()), (2, 0));
 }
 
 #[tokio::test]
-async fn a_close_code_decides_whether_it_is_resumed() {
+async fn the_close_code_decides_whether_the_session_is_resumed() {
     for (code, resumes) in [(4_000, true), (4_002, true), (4_008, true), (4_007, false), (4_009, false), (1_001, true)] {
         let scene = Scene::new().await;
 
@@ -116,35 +116,35 @@ async fn a_close_code_decides_whether_it_is_resumed() {
         if resumes {
             scene.discord.resumes(1).await;
         } else {
-            scene.client.ears.until_kind("READY", 2).await;
+            scene.client.inbox.until_kind("READY", 2).await;
         }
-        scene.is_heard().await;
+        scene.assert_receives_once().await;
 
         assert_eq!((scene.resumes().len(), scene.identifies()), if resumes { (1, 1) } else { (0, 2) }, "{code}");
     }
 }
 
 #[tokio::test]
-async fn a_connection_whose_heartbeats_are_not_acknowledged_is_left() {
-    let scene = Scene::with(beating().await, |_| {}).await;
+async fn a_connection_whose_heartbeats_are_not_acknowledged_is_replaced() {
+    let scene = Scene::with(discord_with_fast_heartbeat().await, |_| {}).await;
 
     scene.discord.stop_acknowledging(0);
     scene.discord.resumes(1).await;
-    scene.is_heard().await;
+    scene.assert_receives_once().await;
 
     assert_eq!(scene.identifies(), 1);
     assert!(scene.ended_by("zombie") >= 1.0);
 }
 
 #[tokio::test]
-async fn unacknowledged_heartbeats_are_noticed_though_people_talk() {
-    let scene = Scene::with(beating().await, |_| {}).await;
+async fn unacknowledged_heartbeats_are_noticed_while_events_arrive() {
+    let scene = Scene::with(discord_with_fast_heartbeat().await, |_| {}).await;
 
     scene.discord.stop_acknowledging(0);
     let talking = async {
         loop {
             scene.discord.say(scene.ana, scene.general, "chatter");
-            // One for each heartbeat.
+            // One message for each heartbeat.
             let acknowledged = |state: &State| {
                 let mut sessions = state.gateway.sessions.values();
                 sessions.any(|session| session.acknowledged == session.sequence).then_some(())
@@ -162,20 +162,20 @@ async fn unacknowledged_heartbeats_are_noticed_though_people_talk() {
 }
 
 #[tokio::test]
-async fn a_connection_that_falls_silent_is_left() {
-    let scene = Scene::with(beating().await, |_| {}).await;
+async fn a_connection_that_falls_silent_is_replaced() {
+    let scene = Scene::with(discord_with_fast_heartbeat().await, |_| {}).await;
 
     scene.discord.silence(0);
-    scene.discord.say(scene.ana, scene.general, "unheard");
-    scene.client.ears.until_text("unheard").await;
+    scene.discord.say(scene.ana, scene.general, "not received at first");
+    scene.client.inbox.until_text("not received at first").await;
 
     assert_eq!(scene.identifies(), 1);
     assert!(scene.ended_by("zombie") >= 1.0);
-    assert_eq!(scene.client.ears.texts(), ["unheard"]);
+    assert_eq!(scene.client.inbox.texts(), ["not received at first"]);
 }
 
 #[tokio::test]
-async fn a_heartbeat_that_is_asked_for_is_given() {
+async fn a_requested_heartbeat_is_sent() {
     let scene =
         Scene::with(Counterpart::with_rules(Rules { heartbeat_interval: Duration::from_secs(3_600), ..rules() }).await, |_| {})
             .await;
@@ -187,11 +187,11 @@ async fn a_heartbeat_that_is_asked_for_is_given() {
 }
 
 #[tokio::test]
-async fn a_dead_address_for_resuming_is_left_after_two_attempts() {
+async fn a_dead_resume_url_is_abandoned_after_two_attempts() {
     for dead in [Connects::Refused, Connects::Hanging, Connects::Mute] {
-        let scene = Scene::with(discord().await, |wanted| {
+        let scene = Scene::with(discord().await, |options| {
             if dead != Connects::Refused {
-                wanted.times.hello = Duration::from_millis(1_500);
+                options.times.hello = Duration::from_millis(1_500);
             }
         })
         .await;
@@ -199,7 +199,7 @@ async fn a_dead_address_for_resuming_is_left_after_two_attempts() {
         scene.discord.set_resume_connects(dead);
         scene.discord.cut(0);
         scene.discord.resumes(1).await;
-        scene.is_heard().await;
+        scene.assert_receives_once().await;
 
         let resumed = scene.discord.look(|state| state.journal.connections[state.journal.resumes[0].connection].clone());
         assert!(!resumed.by_resume_url);
@@ -210,13 +210,13 @@ async fn a_dead_address_for_resuming_is_left_after_two_attempts() {
 }
 
 #[tokio::test]
-async fn a_session_that_cannot_be_resumed_at_all_is_given_up() {
+async fn a_session_that_cannot_be_resumed_is_abandoned() {
     let scene = Scene::new().await;
 
     scene.discord.fail_resumes(1_000, true);
     scene.discord.cut(0);
-    scene.client.ears.until_kind("READY", 2).await;
-    scene.is_heard().await;
+    scene.client.inbox.until_kind("READY", 2).await;
+    scene.assert_receives_once().await;
 
     let addresses = scene.discord.look(|state| {
         let resumes = state.journal.resumes.iter();
@@ -227,7 +227,7 @@ async fn a_session_that_cannot_be_resumed_at_all_is_given_up() {
 }
 
 #[tokio::test]
-async fn as_long_as_nobody_answers_a_session_is_kept_to_be_resumed() {
+async fn a_session_is_kept_while_the_gateway_is_unreachable() {
     let scene = Scene::new().await;
 
     scene.discord.set_connects(Connects::Refused);
@@ -237,7 +237,7 @@ async fn as_long_as_nobody_answers_a_session_is_kept_to_be_resumed() {
     let condition = scene.client.gateway.condition();
     scene.discord.set_connects(Connects::Well);
     scene.discord.resumes(1).await;
-    scene.is_heard().await;
+    scene.assert_receives_once().await;
 
     assert!(!condition.ready);
     assert!(condition.detail.contains("Discord's gateway cannot be reached"), "{condition:?}");
@@ -245,28 +245,28 @@ async fn as_long_as_nobody_answers_a_session_is_kept_to_be_resumed() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_says_nothing_at_first_is_left_and_tried_again() {
+async fn a_gateway_that_sends_no_hello_is_tried_again() {
     let discord = discord().await;
     discord.set_connects(Connects::Mute);
-    let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.times.hello = Duration::from_millis(500));
+    let mut client = Client::with(&discord, &Notepad::new(), |options| options.times.hello = Duration::from_millis(500));
     client.connect().await;
     discord.until("three attempts", |state| (state.journal.connections.len() >= 3).then_some(())).await;
 
     discord.set_connects(Connects::Well);
-    client.ears.until_kind("READY", 1).await;
+    client.inbox.until_kind("READY", 1).await;
 
     assert_eq!(discord.look(|state| state.journal.identifies.len()), 1);
 }
 
 #[tokio::test]
-async fn a_gateway_that_begins_no_session_is_left_and_tried_again() {
+async fn a_gateway_that_starts_no_session_is_tried_again() {
     let discord = discord().await;
-    // It acknowledges heartbeats, and says nothing else.
+    // It acknowledges heartbeats, and sends nothing else.
     discord.with(|state| state.faults.ignored_identifies = 1);
-    let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.times.session = Duration::from_millis(1_500));
+    let mut client = Client::with(&discord, &Notepad::new(), |options| options.times.session = Duration::from_millis(1_500));
 
     client.connect().await;
-    client.ears.until_kind("READY", 1).await;
+    client.inbox.until_kind("READY", 1).await;
 
     assert!(client.total("tertulia_discord_reconnects_total", &[("discord_gateway_cause", "no_session")]) >= 1.0);
     assert!(client.total("tertulia_discord_identifies_total", &[("discord_gateway_outcome", "failed")]) >= 1.0);

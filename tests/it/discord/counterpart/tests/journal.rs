@@ -1,4 +1,4 @@
-//! What a test reads back.
+//! What the journal records.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use super::super::journal::{Closed, Outcome};
 use super::client::{INTENTS, Rest, Socket};
 
 #[tokio::test]
-async fn requests_are_on_record_with_how_they_ended() {
+async fn requests_are_recorded_with_their_outcomes() {
     let discord = Counterpart::start().await;
     let guild = discord.guild("Home");
     let general = discord.channel(guild, "general");
@@ -23,17 +23,17 @@ async fn requests_are_on_record_with_how_they_ended() {
         ("POST", &*format!("/api/v10/channels/{general}/messages"))
     );
     assert_eq!((requests[0].route, requests[0].channel, requests[0].guild), ("create_message", Some(general), Some(guild)));
-    let outcome = |number: usize| requests[number].outcome.clone().expect("it ended");
-    let told = |Outcome { status, code, reason, limit, .. }| (status, code, reason, limit);
-    assert_eq!(told(outcome(0)), (200, None, None, None));
-    assert_eq!(told(outcome(1)), (400, Some(50006), Some("Cannot send an empty message".to_owned()), None));
+    let outcome = |number: usize| requests[number].outcome.clone().expect("an outcome");
+    let fields = |Outcome { status, code, reason, limit, .. }| (status, code, reason, limit);
+    assert_eq!(fields(outcome(0)), (200, None, None, None));
+    assert_eq!(fields(outcome(1)), (400, Some(50006), Some("Cannot send an empty message".to_owned()), None));
     assert!(requests[0].at <= requests[1].at && outcome(0).took <= requests[0].at.elapsed());
     let refused = discord.look(|state| state.journal.refused().map(|(_, outcome)| outcome.status).collect::<Vec<_>>());
     assert_eq!(refused, [400]);
 }
 
 #[tokio::test]
-async fn handshakes_and_deliveries_are_on_record_with_their_connections() {
+async fn handshakes_and_deliveries_are_recorded_with_their_connections() {
     let discord = Counterpart::start().await;
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
@@ -42,8 +42,8 @@ async fn handshakes_and_deliveries_are_on_record_with_their_connections() {
     discord.sessions(1).await;
     let sequence = socket.sequence;
 
-    let said = discord.say(ana, general, "hello");
-    discord.delivered(said).await;
+    let message = discord.say(ana, general, "hello");
+    discord.delivered(message).await;
     discord.cut(0);
     discord.sessions(0).await;
     let mut again = Socket::connect(&format!("{}/resume/?v=10&encoding=json", discord.gateway_url())).await;
@@ -61,17 +61,17 @@ async fn handshakes_and_deliveries_are_on_record_with_their_connections() {
     assert_eq!((connections[0].by_resume_url, connections[1].by_resume_url), (false, true));
     assert_eq!((&connections[0].session, &connections[1].session), (&Some(session.clone()), &Some(session.clone())));
     assert_eq!((&connections[0].closed, &connections[1].closed), (&Some(Closed::Cut), &None));
-    let told = discord.look(|state| {
-        let mut told = state.journal.deliveries.iter().filter(|delivery| delivery.message == Some(said));
-        told.next().cloned()
+    let delivery = discord.look(|state| {
+        let mut deliveries = state.journal.deliveries.iter().filter(|delivery| delivery.message == Some(message));
+        deliveries.next().cloned()
     });
-    let told = told.expect("a delivery");
-    assert_eq!((told.session, told.sequence, told.event), (session, sequence + 1, "MESSAGE_CREATE"));
-    assert_eq!((told.guild, told.channel, told.sent), (Some(guild), Some(general), vec![0, 1]));
+    let delivery = delivery.expect("a delivery");
+    assert_eq!((delivery.session, delivery.sequence, delivery.event), (session, sequence + 1, "MESSAGE_CREATE"));
+    assert_eq!((delivery.guild, delivery.channel, delivery.sent), (Some(guild), Some(general), vec![0, 1]));
 }
 
 #[tokio::test]
-async fn answers_are_on_record_with_who_asked_and_how_long_they_waited() {
+async fn answers_are_recorded_with_the_user_and_the_waiting_time() {
     let discord = Counterpart::start().await;
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
@@ -79,21 +79,21 @@ async fn answers_are_on_record_with_who_asked_and_how_long_they_waited() {
     let application = discord.look(|state| state.world.application.id);
     let commands = json!([{ "name": "tertulia", "description": "Everything" }]);
     rest.ask(reqwest::Method::PUT, &format!("/applications/{application}/commands"), commands).await;
-    let asked = discord.invoke(ana, general, "tertulia", json!([])).expect("it is there");
-    let (token, at) =
-        discord.look(|state| (state.world.interactions[&asked].token.clone(), state.world.interactions[&asked].asked_at));
+    let interaction = discord.invoke(ana, general, "tertulia", json!([])).expect("the command is offered");
+    let (token, at) = discord
+        .look(|state| (state.world.interactions[&interaction].token.clone(), state.world.interactions[&interaction].asked_at));
 
     let body = json!({ "type": 4, "data": { "content": "Here." } });
-    rest.post(&format!("/interactions/{asked}/{token}/callback"), body).await;
+    rest.post(&format!("/interactions/{interaction}/{token}/callback"), body).await;
 
-    let answer = discord.answer_to(asked).await;
+    let answer = discord.answer_to(interaction).await;
     assert_eq!((answer.user, answer.kind), (ana, 4));
     assert!(answer.took <= at.elapsed());
 }
 
 #[test]
-fn ids_tell_when_and_where() {
-    // The example of Discord's own page.
+fn ids_contain_their_time_and_shard() {
+    // The example in Discord's documentation.
     let id = Id(175_928_847_299_117_063);
 
     assert_eq!((id.made_at_ms(), id.shard(1), id.shard(2)), (1_462_015_105_796, 0, 41_944_705_796 % 2));

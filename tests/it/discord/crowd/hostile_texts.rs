@@ -1,4 +1,4 @@
-//! What Discord says where something goes wrong: it makes no line of the log, and moves no terminal.
+//! Texts in Discord's errors cannot forge lines of the log, and cannot control a terminal.
 
 use serde_json::json;
 
@@ -6,11 +6,11 @@ use super::super::counterpart::faults::{Does, On};
 use super::town::{Size, Town};
 use crate::harness::hostile::{HOSTILE, is_of_the_log, moves};
 
-/// A code that Discord has not, so that its own words are all that is known.
+/// An error code that Discord does not define, so that only the message of the error describes it.
 const UNKNOWN_CODE: u32 = 59_999;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_that_discord_says_makes_a_line_of_the_log_or_moves_a_terminal() {
+async fn texts_from_discord_cannot_forge_log_lines_or_control_the_terminal() {
     let refusal = || Does::Says(403, json!({ "code": UNKNOWN_CODE, "message": HOSTILE }));
     let on = |route| On { route: Some(route), ..On::default() };
     for (form, levels) in [("text", "info,tertulia=trace"), ("json", "info,tertulia=trace"), ("text", "trace"), ("json", "trace")]
@@ -20,14 +20,14 @@ async fn nothing_that_discord_says_makes_a_line_of_the_log_or_moves_a_terminal()
         let premises = town.premises().with("telemetry.log_format", form).with("telemetry.log", levels);
         discord.spoil_next(1, on("commands"), refusal());
         let server = premises.start().await;
-        // The command is not registered, and is once there is another session.
+        // The registration fails, and succeeds with the next session.
         server.logs("cannot be registered").await;
         discord.sessions(1).await;
         discord.close(0, 4_009, HOSTILE);
         server.logs("(code 4009)").await;
         town.load_rooms().await;
 
-        // Frames that are none, and events that cannot be read.
+        // Malformed frames and unreadable events.
         discord.send_text(0, &format!("{HOSTILE} {{"));
         server.logs("could not be parsed and were skipped").await;
         for (kind, data) in [
@@ -38,11 +38,11 @@ async fn nothing_that_discord_says_makes_a_line_of_the_log_or_moves_a_terminal()
         ] {
             discord.send_text(0, &json!({ "op": 0, "s": null, "t": kind, "d": data }).to_string());
         }
-        // Words that cannot be said.
-        let spoilt = discord.spoil(on("execute_webhook"), refusal());
-        discord.say(channel.somebody(), channel.id, "Aria, are you there?");
+        // A statement that cannot be posted.
+        let fault = discord.spoil(on("execute_webhook"), refusal());
+        discord.say(channel.first_person(), channel.id, "Aria, are you there?");
         server.logs("companions cannot speak in this channel").await;
-        discord.lift(spoilt);
+        discord.lift(fault);
 
         let room = format!("discord:{}", channel.id);
         let refused = discord.spoil(On::default(), refusal());
@@ -59,10 +59,10 @@ async fn nothing_that_discord_says_makes_a_line_of_the_log_or_moves_a_terminal()
 
         assert!(!log.contains(moves), "{log:?}");
         assert!(!shown.contains(moves), "{shown:?}");
-        assert!(log.contains("desrever") && shown.contains("desrever"), "what Discord says is told: {shown}");
+        assert!(log.contains("desrever") && shown.contains("desrever"), "Discord's message is shown: {shown}");
         for line in log.lines() {
             assert!(is_of_the_log(line, form), "{line:?}");
-            // Others tell how they talk with Discord only where all of it is asked for.
+            // Only at trace level may other crates log what they exchange with Discord.
             assert!(levels == "trace" || !line.contains("forged") || line.contains("Discord said"), "{line:?}");
         }
     }

@@ -11,7 +11,7 @@ use super::super::rules::Rules;
 use super::client::{INTENTS, Socket};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_hundred_guilds_are_told_on_four_shards_each_in_its_order() {
+async fn two_hundred_guilds_on_four_shards_receive_their_messages_in_order() {
     let discord = Counterpart::with_rules(Rules { max_concurrency: 4, ..Rules::quick() }).await;
     let homes: Vec<(Id, Id, Id)> = (0..200)
         .map(|number| {
@@ -25,28 +25,28 @@ async fn two_hundred_guilds_are_told_on_four_shards_each_in_its_order() {
         socket.identify(&discord.token(), INTENTS, json!([shard, 4])).await;
         assert_eq!(socket.event("READY").await["guilds"].as_array().map(Vec::len), Some(50));
         listeners.push(tokio::spawn(async move {
-            let mut heard = BTreeMap::<Id, Vec<Id>>::new();
+            let mut received = BTreeMap::<Id, Vec<Id>>::new();
             for _ in 0..50 * 10 {
-                let told = socket.event("MESSAGE_CREATE").await;
-                let read = |field: &str| Id::read(&told[field]).expect("an id");
-                heard.entry(read("channel_id")).or_default().push(read("id"));
+                let event = socket.event("MESSAGE_CREATE").await;
+                let read = |field: &str| Id::read(&event[field]).expect("an id");
+                received.entry(read("channel_id")).or_default().push(read("id"));
             }
-            heard
+            received
         }));
     }
 
-    let mut said = BTreeMap::<Id, Vec<Id>>::new();
+    let mut sent = BTreeMap::<Id, Vec<Id>>::new();
     for _ in 0..10 {
         for (_, channel, ana) in &homes {
-            said.entry(*channel).or_default().push(discord.say(*ana, *channel, "hello"));
+            sent.entry(*channel).or_default().push(discord.say(*ana, *channel, "hello"));
         }
     }
 
     for (shard, listener) in (0..).zip(listeners) {
-        let heard = tokio::time::timeout(Duration::from_secs(120), listener).await.expect("in time").expect("it ends");
-        let mine = homes.iter().filter(|(guild, ..)| guild.shard(4) == shard);
-        let expected: BTreeMap<Id, Vec<Id>> = mine.map(|(_, channel, _)| (*channel, said[channel].clone())).collect();
-        assert_eq!(heard, expected);
+        let received = tokio::time::timeout(Duration::from_secs(120), listener).await.expect("in time").expect("the task ends");
+        let homes_of_shard = homes.iter().filter(|(guild, ..)| guild.shard(4) == shard);
+        let expected: BTreeMap<Id, Vec<Id>> = homes_of_shard.map(|(_, channel, _)| (*channel, sent[channel].clone())).collect();
+        assert_eq!(received, expected);
     }
     let delivered = discord
         .until("every delivery", |state| Some(state.journal.delivered()).filter(|delivered| delivered.len() >= 2_000))

@@ -1,4 +1,4 @@
-//! Lets things go wrong.
+//! Injects faults.
 
 use serde_json::json;
 
@@ -10,37 +10,37 @@ use super::super::state::State;
 use super::Counterpart;
 
 impl Counterpart {
-    /// Lets requests go wrong until [`Counterpart::lift`]. Returns what lifts it.
+    /// Injects a fault into matching requests until [`Counterpart::lift`]. Returns the fault's number.
     pub fn spoil(&self, on: On, does: Does) -> u64 {
         self.with(|state| state.faults.put(Fault { on, does, times: None }))
     }
 
-    /// Lets the next so many requests go wrong.
+    /// Injects a fault into the next matching requests, so many times. Returns the fault's number.
     pub fn spoil_next(&self, times: u32, on: On, does: Does) -> u64 {
         self.with(|state| state.faults.put(Fault { on, does, times: Some(times) }))
     }
 
-    /// Ends a fault; requests that hang in it go on.
+    /// Ends a fault. Requests that hang because of it continue.
     pub fn lift(&self, fault: u64) {
         self.with(|state| state.faults.lift(fault));
     }
 
-    /// Decides how connections to the main address fare from now on.
+    /// Sets what happens to new connections to the main address.
     pub fn set_connects(&self, connects: Connects) {
         self.with(|state| state.faults.connects = connects);
     }
 
-    /// Decides how connections to the address for RESUME fare from now on, wherever it was announced.
+    /// Sets what happens to new connections to the resume address, also for sessions to which it was announced before.
     pub fn set_resume_connects(&self, connects: Connects) {
         self.with(|state| state.faults.resume_connects = connects);
     }
 
-    /// Lets the next so many IDENTIFYs end with an invalid session.
+    /// The next so many IDENTIFYs are answered with an invalid session.
     pub fn fail_identifies(&self, times: usize) {
         self.with(|state| state.faults.failing_identifies = times);
     }
 
-    /// Lets the next so many RESUMEs end with an invalid session, which may be resumed all the same or not.
+    /// The next so many RESUMEs are answered with an invalid session, marked as resumable or not.
     pub fn fail_resumes(&self, times: usize, resumable: bool) {
         self.with(|state| {
             state.faults.failing_resumes = times;
@@ -56,7 +56,7 @@ impl Counterpart {
         });
     }
 
-    /// Tells a shard that its session is invalid (op 9). One that is not resumable is forgotten.
+    /// Tells a shard that its session is invalid (op 9). A session that is not resumable is dropped.
     pub fn invalidate(&self, shard: u64, resumable: bool) {
         self.on_shard(shard, |state, connection| {
             state.send(connection, &json!({ "op": 9, "d": resumable, "s": null, "t": null }));
@@ -74,7 +74,7 @@ impl Counterpart {
         });
     }
 
-    /// Tells of a message once more, under another sequence.
+    /// Sends a message again, with another sequence number.
     pub fn repeat(&self, channel: Id, message: Id) {
         self.with(|state| state.repeat(channel, message));
     }
@@ -84,32 +84,30 @@ impl Counterpart {
         self.on_shard(shard, |state, connection| state.close(connection, code, reason));
     }
 
-    /// Cuts the connections of a shard without a word.
+    /// Cuts the connections of a shard without a close frame.
     pub fn cut(&self, shard: u64) {
         self.on_shard(shard, State::cut);
     }
 
-    /// Acknowledges no heartbeat any more on the connections that a shard has now.
+    /// Stops acknowledging heartbeats on the current connections of a shard.
     pub fn stop_acknowledging(&self, shard: u64) {
         self.on_shard(shard, |state, number| state.change_connection(number, |connection| connection.unacknowledged = true));
     }
 
-    /// Says nothing any more on the connections that a shard has now. What they miss is kept for RESUME.
+    /// Stops sending on the current connections of a shard. Missed events stay in the session's buffer for RESUME.
     pub fn silence(&self, shard: u64) {
         self.on_shard(shard, |state, number| state.change_connection(number, |connection| connection.silent = true));
     }
 
-    /// Sends any text to a shard.
     pub fn send_text(&self, shard: u64, text: &str) {
         self.on_shard(shard, |state, connection| state.order(connection, Order::Send(text.to_owned(), None)));
     }
 
-    /// Sends any bytes to a shard.
     pub fn send_bytes(&self, shard: u64, bytes: &[u8]) {
         self.on_shard(shard, |state, connection| state.order(connection, Order::SendBytes(bytes.to_vec())));
     }
 
-    /// Somebody resets the token in the portal. Returns the new one; every connection with the old one ends.
+    /// Resets the token, as in the portal. Returns the new token. Every connection with the old one is closed.
     pub fn reset_token(&self) -> String {
         self.with(|state| {
             let token = format!("{}.reset", state.world.application.token);
@@ -123,12 +121,12 @@ impl Counterpart {
         })
     }
 
-    /// Forgets sessions whose connections are gone, as if their time were over.
+    /// Drops all sessions without a connection, as if they had expired.
     pub fn forget_left_sessions(&self) {
         self.with(|state| state.gateway.sessions.retain(|_, session| session.connection.is_some()));
     }
 
-    /// The shard that is told of a guild, once there is a session for it.
+    /// The shard that receives the events of a guild, once there is a session for it.
     pub fn shard_of(&self, guild: Id) -> Option<u64> {
         self.look(|state| shard_of(state, guild))
     }

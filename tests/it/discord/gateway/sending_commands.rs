@@ -1,4 +1,4 @@
-//! What a connection is told to send.
+//! Commands that are sent over a connection.
 
 use serde_json::json;
 use tertulia::ports::gateway::{Command, Gateway as _, Unsent};
@@ -22,7 +22,7 @@ async fn a_command_reaches_discord_over_the_connection_of_its_guild() {
     };
     let too_early = client.gateway.send(joins.clone());
     client.connect().await;
-    client.ears.until_kind("GUILD_CREATE", 1).await;
+    client.inbox.until_kind("GUILD_CREATE", 1).await;
 
     client.gateway.send(joins).unwrap();
     discord.until("the command", |state| (!state.journal.voice_states.is_empty()).then_some(())).await;
@@ -34,13 +34,13 @@ async fn a_command_reaches_discord_over_the_connection_of_its_guild() {
 }
 
 #[tokio::test]
-async fn more_commands_than_discord_allows_wait_and_the_connection_stays() {
+async fn commands_over_discords_limit_wait_and_the_connection_stays_open() {
     let discord = discord().await;
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
     let mut client = Client::new(&discord, &Notepad::new());
     client.connect().await;
-    client.ears.until_kind("GUILD_CREATE", 1).await;
+    client.inbox.until_kind("GUILD_CREATE", 1).await;
     let leaves = Command::VoiceState {
         guild: format!("discord:{guild}").as_str().into(),
         channel: None,
@@ -55,9 +55,9 @@ async fn more_commands_than_discord_allows_wait_and_the_connection_stays() {
     let waiting = (0..MOST_A_MINUTE).map_while(|_| client.gateway.send(leaves.clone()).ok()).count();
     discord.ask_for_heartbeat(0);
     discord.say(ana, general, "still there?");
-    client.ears.until_text("still there?").await;
+    client.inbox.until_text("still there?").await;
 
     assert_eq!(client.gateway.send(leaves), Err(Unsent::TooMany), "{waiting} wait");
     assert_eq!(discord.look(|state| state.journal.voice_states.len()), MOST_A_MINUTE);
-    assert_eq!(discord.look(|state| state.journal.identifies.len()), 1, "it was not closed");
+    assert_eq!(discord.look(|state| state.journal.identifies.len()), 1, "the connection was not closed");
 }

@@ -1,4 +1,4 @@
-//! The real program: what commands change holds, for whoever speaks and over a restart.
+//! Commands with the real binary: their effects hold for the conversation, and across a restart.
 
 use serde_json::{Value, json};
 
@@ -9,10 +9,10 @@ use super::super::counterpart::messages::{Author, LOADING};
 use super::super::counterpart::permissions::{MANAGE_CHANNELS, MANAGE_WEBHOOKS};
 use super::super::counterpart::rules::Rules;
 use super::super::counterpart::state::State;
-use super::{companion, me, rules, sub, switch, told, until};
+use super::{companion, final_answer, me, rules, sub, switch, until};
 use crate::harness::Premises;
 
-/// A guild with its channel, Ana, and Kim, who may manage channels; and a server for it.
+/// A guild with a channel, with Ana, and with Kim who may manage channels; and the premises of a server for it.
 async fn scene() -> (Counterpart, Premises, [Id; 4]) {
     let discord = Counterpart::with_rules(Rules { heartbeat_tolerance: Rules::quick().heartbeat_tolerance, ..rules() }).await;
     let guild = discord.guild("Home");
@@ -26,9 +26,9 @@ async fn scene() -> (Counterpart, Premises, [Id; 4]) {
 }
 
 #[tokio::test]
-async fn a_channel_is_begun_tempered_and_ended_by_commands_alone() {
+async fn a_channel_is_set_up_adjusted_and_emptied_by_commands_alone() {
     let (discord, premises, [_, general, ana, kim]) = scene().await;
-    let ask = async |user, options: Value| told(&discord, user, general, options).await;
+    let ask = async |user, options: Value| final_answer(&discord, user, general, options).await;
     let room = format!("discord:{general}");
     let server = premises.start().await;
     discord.until("the command", |state| state.world.commands.first().map(|_| ())).await;
@@ -69,7 +69,7 @@ async fn a_channel_is_begun_tempered_and_ended_by_commands_alone() {
     assert!(ask(kim, sub("leave", json!([companion("Aria")]))).await.starts_with("**Aria** is no longer here."));
     assert!(ask(ana, sub("status", json!([]))).await.starts_with("**No companion is here yet.**"));
     let registered = discord.look(|state| state.journal.requests_of("create_command").count());
-    assert_eq!(registered, 2, "they were there after the restart");
+    assert_eq!(registered, 2, "after the restart they were still registered");
     server.stop().await;
 }
 
@@ -82,11 +82,11 @@ async fn without_the_content_intent_companions_are_reached_by_mention_by_command
     discord.until("the commands", |state| (state.world.commands.len() == 2).then_some(())).await;
     discord.sessions(1).await;
     for name in ["aria", "bruno"] {
-        told(&discord, kim, general, sub("join", json!([companion(name)]))).await;
+        final_answer(&discord, kim, general, sub("join", json!([companion(name)]))).await;
     }
-    let shown = async |asked: Id| {
+    let shown = async |interaction: Id| {
         let words = |state: &State| {
-            let message = state.world.message(general, state.world.interactions[&asked].original?)?;
+            let message = state.world.message(general, state.world.interactions[&interaction].original?)?;
             (message.flags & LOADING == 0).then(|| message.content.clone())
         };
         discord.until("the words", words).await
@@ -96,15 +96,16 @@ async fn without_the_content_intent_companions_are_reached_by_mention_by_command
     discord.say(ana, general, &format!("<@{bot}> aria, how was your day?"));
     let first = discord.post_in(general).await;
     assert!(matches!(&first.author, Author::Webhook { username, .. } if username == "Aria"), "{first:?}");
-    // A reply to a companion is one to a webhook: Discord withholds it.
+    // A reply to a companion is a reply to a webhook. Discord withholds its text.
     discord.reply(ana, general, first.message, "and yesterday?", true);
     let text = json!({ "type": 3, "name": "text", "value": "and tomorrow?" });
-    let asked = discord.invoke(ana, general, "tertulia", sub("say", json!([companion("aria"), text]))).expect("it is there");
-    assert_eq!(shown(asked).await, "**Ana** to **Aria**:\n> and tomorrow?");
+    let interaction =
+        discord.invoke(ana, general, "tertulia", sub("say", json!([companion("aria"), text]))).expect("the command is offered");
+    assert_eq!(shown(interaction).await, "**Ana** to **Aria**:\n> and tomorrow?");
     let tea = discord.say(kim, general, "Tea is better than coffee.");
-    let menu = discord.invoke_on(ana, general, "Ask a companion about this", tea).expect("it is there");
+    let menu = discord.invoke_on(ana, general, "Ask a companion about this", tea).expect("the command is offered");
     discord.answer_to(menu).await;
-    let chosen = discord.choose(menu, "bruno").expect("he is offered");
+    let chosen = discord.choose(menu, "bruno").expect("Bruno is offered");
     assert!(shown(chosen).await.starts_with("**Ana** asks **Bruno** about https://"));
 
     let posts_of = |name: &str| {
@@ -116,33 +117,34 @@ async fn without_the_content_intent_companions_are_reached_by_mention_by_command
         discord.posts_in(general, count + 1).await;
     }
     let history = server.history(&format!("discord:{general}")).await;
-    let is_heard = |end: &str| history.iter().any(|(.., text)| text.ends_with(end));
+    let is_recorded = |end: &str| history.iter().any(|(.., text)| text.ends_with(end));
     assert!(
-        ["aria, how was your day?", "and tomorrow?", "\n> Tea is better than coffee."].iter().all(|end| is_heard(end)),
+        ["aria, how was your day?", "and tomorrow?", "\n> Tea is better than coffee."].iter().all(|end| is_recorded(end)),
         "{history:?}"
     );
-    assert!(!is_heard("and yesterday?"), "{history:?}");
+    assert!(!is_recorded("and yesterday?"), "{history:?}");
     server.stop().await;
 }
 
 #[tokio::test]
-async fn where_nothing_can_be_posted_nobody_is_asked_until_the_permission_is_back() {
+async fn no_companion_is_asked_while_nothing_can_be_posted() {
     let (discord, premises, [guild, general, ana, kim]) = scene().await;
     let server = premises.start().await;
     discord.until("the commands", |state| (state.world.commands.len() == 2).then_some(())).await;
     discord.sessions(1).await;
-    told(&discord, kim, general, sub("join", json!([companion("aria")]))).await;
+    final_answer(&discord, kim, general, sub("join", json!([companion("aria")]))).await;
     let role = discord.look(|state| state.world.guilds[&guild].members[&state.world.bot()].roles[0]);
     discord.overwrite(general, Overwrite::role(role, 0, MANAGE_WEBHOOKS));
-    let tells = async |command: &str, words: &str| told(&discord, ana, general, sub(command, json!([]))).await.contains(words);
+    let answers_with =
+        async |command: &str, words: &str| final_answer(&discord, ana, general, sub(command, json!([]))).await.contains(words);
     let (silent, unpostable) = ("stay silent without thinking about an answer", "stayed silent: nothing can be posted here");
 
     discord.say(ana, general, "hey aria, how was your day?");
-    until("silence", async || tells("status", silent).await).await;
+    until("silence", async || answers_with("status", silent).await).await;
     discord.say(ana, general, "hey aria, are you there?");
-    until("the reason", async || tells("why", unpostable).await).await;
+    until("the reason", async || answers_with("why", unpostable).await).await;
     discord.overwrite(general, Overwrite::role(role, MANAGE_WEBHOOKS, 0));
-    until("the change", async || !tells("status", silent).await).await;
+    until("the change", async || !answers_with("status", silent).await).await;
     assert_eq!(discord.posts().len(), 0);
     discord.say(ana, general, "hey aria, and now?");
 
