@@ -1,4 +1,4 @@
-//! What keeps companions from speaking in a channel is told once, in plain words, and again when it comes back.
+//! Delivery errors: the reason why companions cannot speak in a channel is logged once, and again if it returns.
 
 use tertulia::adapters::discord::platform::Discord;
 use tertulia::ports::chat_platform::ChatPlatform as _;
@@ -10,68 +10,72 @@ use super::super::counterpart::permissions::MANAGE_WEBHOOKS;
 use super::logged::Logged;
 use super::{client, home, part, refusal, say, snowflake};
 
-fn trouble(client: &Discord, channel: Id) -> Option<String> {
-    client.delivery_errors().last(snowflake(channel)).map(|trouble| trouble.why)
+fn delivery_error(client: &Discord, channel: Id) -> Option<String> {
+    client.delivery_errors().last(snowflake(channel)).map(|error| error.why)
 }
 
-fn deny(discord: &Counterpart, guild: Id, channel: Id, denied: u64) {
+/// Sets the permissions that a channel denies to the bot's role.
+fn deny(discord: &Counterpart, guild: Id, channel: Id, permissions: u64) {
     let role = discord.look(|state| state.world.guilds[&guild].members[&state.world.bot()].roles[0]);
-    discord.overwrite(channel, Overwrite::role(role, 0, denied));
+    discord.overwrite(channel, Overwrite::role(role, 0, permissions));
 }
 
 #[tokio::test]
-async fn a_missing_permission_is_told_once_and_again_after_it_was_mended() {
+async fn a_missing_permission_is_logged_once_and_again_if_it_returns() {
     let (discord, guild, general) = home().await;
     let logged = Logged::begin();
     let client = client(&discord);
-    let told = || logged.read().matches("companions cannot speak in this channel").count();
+    let warnings = || logged.read().matches("companions cannot speak in this channel").count();
 
     deny(&discord, guild, general, MANAGE_WEBHOOKS);
-    for words in ["one", "two", "three"] {
-        let why = refusal(&client, &part(general, words)).await;
-        assert_eq!(trouble(&client, general), Some(why));
+    for text in ["one", "two", "three"] {
+        let why = refusal(&client, &part(general, text)).await;
+        assert_eq!(delivery_error(&client, general), Some(why));
     }
-    let first = told();
+    let first_warnings = warnings();
     deny(&discord, guild, general, 0);
     say(&client, &part(general, "four")).await;
-    let mended = trouble(&client, general);
+    let error_after_post = delivery_error(&client, general);
     deny(&discord, guild, general, MANAGE_WEBHOOKS);
     client.webhooks_changed(snowflake(general));
     refusal(&client, &part(general, "five")).await;
 
-    assert_eq!((first, mended, told()), (1, None, 2));
+    assert_eq!((first_warnings, error_after_post, warnings()), (1, None, 2));
     let log = logged.read();
     assert!(log.contains("WARN") && log.contains("allow Manage Webhooks"), "{log}");
     assert_eq!(log.matches("companions can speak in this channel again").count(), 1);
 }
 
 #[tokio::test]
-async fn a_missing_permission_bars_a_channel_until_something_changes_there() {
+async fn a_missing_permission_blocks_a_channel_until_something_changes_there() {
     let (discord, guild, general) = home().await;
     let other = discord.channel(guild, "other");
     let client = client(&discord);
-    let is_barred = |channel| client.is_unpostable(&part(channel, "").channel);
+    let is_blocked = |channel| client.is_unpostable(&part(channel, "").channel);
 
     deny(&discord, guild, general, MANAGE_WEBHOOKS);
     refusal(&client, &part(general, "one")).await;
-    let first = [general, other].map(is_barred);
+    let at_first = [general, other].map(is_blocked);
     client.access_changed(snowflake(guild), Some(snowflake(other)));
-    let elsewhere = is_barred(general);
+    let after_change_elsewhere = is_blocked(general);
     client.access_changed(snowflake(guild), Some(snowflake(general)));
-    let changed = is_barred(general);
+    let after_change = is_blocked(general);
     refusal(&client, &part(general, "two")).await;
-    let again = is_barred(general);
+    let after_second_refusal = is_blocked(general);
     deny(&discord, guild, general, 0);
     client.access_changed(snowflake(guild), None);
     say(&client, &part(general, "three")).await;
 
-    assert_eq!((first, elsewhere, changed, again, is_barred(general)), ([true, false], true, false, true, false));
+    assert_eq!(
+        (at_first, after_change_elsewhere, after_change, after_second_refusal, is_blocked(general)),
+        ([true, false], true, false, true, false)
+    );
     refusal(&client, &part(other, " \u{200b} ")).await;
-    assert!(!is_barred(other), "other words would be taken");
+    assert!(!is_blocked(other), "another text would be accepted");
 }
 
 #[tokio::test]
-async fn a_deleted_channel_and_a_bot_that_was_thrown_out_are_told_once_for_each_channel() {
+async fn a_deleted_channel_and_a_removed_bot_are_logged_once_for_each_channel() {
     let (discord, guild, general) = home().await;
     let gone = discord.channel(guild, "gone");
     let logged = Logged::begin();
@@ -89,31 +93,31 @@ async fn a_deleted_channel_and_a_bot_that_was_thrown_out_are_told_once_for_each_
     assert_eq!(log.matches("companions cannot speak in this channel").count(), 2, "{log}");
     assert!(log.contains("The channel does not exist any more.") && log.contains("invite it again"), "{log}");
     client.channel_gone(snowflake(gone));
-    assert_eq!(trouble(&client, gone), None);
+    assert_eq!(delivery_error(&client, gone), None);
 }
 
 #[tokio::test]
-async fn words_that_show_nothing_are_no_trouble_of_the_channels() {
+async fn a_statement_without_visible_text_is_no_delivery_error_of_its_channel() {
     let (discord, _, general) = home().await;
     let client = client(&discord);
 
     refusal(&client, &part(general, " \u{200b} ")).await;
 
-    assert_eq!(trouble(&client, general), None);
+    assert_eq!(delivery_error(&client, general), None);
 }
 
 #[tokio::test]
-async fn a_removed_webhook_is_mended_without_trouble() {
+async fn a_deleted_webhook_is_replaced_without_a_delivery_error() {
     let (discord, _, general) = home().await;
     let logged = Logged::begin();
     let client = client(&discord);
     say(&client, &part(general, "one")).await;
 
-    let webhook = discord.look(|state| *state.world.webhooks.keys().next().expect("one"));
+    let webhook = discord.look(|state| *state.world.webhooks.keys().next().expect("a webhook"));
     discord.remove_webhook(webhook);
     say(&client, &part(general, "two")).await;
 
-    assert_eq!(trouble(&client, general), None);
+    assert_eq!(delivery_error(&client, general), None);
     assert!(!logged.read().contains("WARN"), "{}", logged.read());
     assert!(logged.read().contains("looking for another one"), "{}", logged.read());
 }
