@@ -259,7 +259,9 @@ impl Actor for Channel {
             ChannelMessage::AskAgain { ticket } => state.ask_again(ticket),
             ChannelMessage::Answered { ticket, asked, outcome, vote } => state.answered(ticket, &asked, *outcome, vote),
             ChannelMessage::Voted { state: ballot, reply } => state.external_vote(*ballot, reply),
-            ChannelMessage::SubmitStatement { from, message_id, text, reply } => state.external_statement(&from, message_id, text, reply),
+            ChannelMessage::SubmitStatement { from, message_id, text, reply } => {
+                state.external_statement(&from, message_id, text, reply)
+            }
             ChannelMessage::Judged { ticket, asked, outcome } => state.judged(ticket, &asked, *outcome),
             ChannelMessage::RoundDue(round) => state.round_due(round),
             ChannelMessage::ManagerGone(manager) => state.manager_stopped(manager),

@@ -1,4 +1,4 @@
-//! The real program: started, killed, starved, and what it says then.
+//! Runs the real program: its commands, its start and stop, and its behaviour when killed, overloaded or out of resources.
 
 mod asked;
 mod bench;

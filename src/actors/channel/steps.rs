@@ -209,8 +209,11 @@ impl State {
             // The channel is not restored. A caller without an answer reads the record itself.
             return;
         }
-        let look =
-            Inspection { conversation: self.conversation.clone(), asked: self.asked_in_round.clone(), since: self.traces.since() };
+        let look = Inspection {
+            conversation: self.conversation.clone(),
+            asked: self.asked_in_round.clone(),
+            since: self.traces.since(),
+        };
         // The caller may have stopped waiting.
         let _ = reply.send(Box::new(look));
     }

@@ -88,7 +88,7 @@ fn decoded(text: &str) -> Result<String, String> {
 }
 
 #[test]
-fn conditions_are_read() {
+fn traceql_conditions_are_parsed() {
     let read = conditions(r#"{ name = "a b" && duration > 5s }"#).expect("understood");
 
     let condition = |field: &str, operator: &str, value: &str| Condition {

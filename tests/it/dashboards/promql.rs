@@ -155,7 +155,7 @@ fn tokens(expression: &str) -> Result<Vec<(usize, Token)>, String> {
 }
 
 #[test]
-fn an_expression_says_what_it_reads() {
+fn the_series_that_an_expression_reads_are_found() {
     let reads = reads(r#"sum by (le, x) (rate(a_bucket{b="c", d=~"e|f"}[5m])) / (g or vector(0)) > 1e3"#).expect("understood");
 
     let matchers = vec![("b".into(), "=".into(), "c".into()), ("d".into(), "=~".into(), "e|f".into())];
@@ -166,13 +166,13 @@ fn an_expression_says_what_it_reads() {
 }
 
 #[test]
-fn an_alert_is_cut_before_its_comparison() {
+fn an_alert_expression_is_split_at_its_comparison() {
     assert_eq!(cut("a * (b == bool 0) > 20"), Ok(("a * (b == bool 0)", ">".to_owned(), 20.0)));
     assert_eq!(cut("a < 1.5e+09"), Ok(("a", "<".to_owned(), 1.5e9)));
 }
 
 #[test]
-fn what_would_mean_something_else_when_cut_is_refused() {
+fn an_expression_whose_meaning_a_split_would_change_is_rejected() {
     for expression in ["a", "a > 1 and b", "a and b > 1", "a > 1 > 2", "a > b", "a > 1 + b", "a > bool 1"] {
         assert!(cut(expression).is_err(), "{expression}");
     }

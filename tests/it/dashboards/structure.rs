@@ -13,7 +13,7 @@ const ATTRIBUTES: &str = include_str!("../../../src/telemetry/attributes.rs");
 const WIDTH: u32 = 24;
 
 #[test]
-fn each_dashboard_is_one_of_eight_and_can_be_reached_from_the_others() {
+fn the_eight_dashboards_link_to_each_other() {
     let boards = boards();
 
     let names: Vec<&str> = boards.iter().map(|(file, _)| file.as_str()).collect();
@@ -34,7 +34,7 @@ fn each_dashboard_is_one_of_eight_and_can_be_reached_from_the_others() {
 }
 
 #[test]
-fn each_dashboard_asks_for_its_data_sources_and_servers() {
+fn each_dashboard_has_variables_for_data_sources_and_servers() {
     for (file, board) in boards() {
         let variables: Vec<(&str, &str)> = board.templating.list.iter().map(|v| (v.name.as_str(), v.kind.as_str())).collect();
         let sources = ["datasource", "tempo", "loki"].map(|name| (name, "datasource"));
@@ -43,7 +43,7 @@ fn each_dashboard_asks_for_its_data_sources_and_servers() {
 }
 
 #[test]
-fn every_panel_says_what_it_shows_and_what_to_do() {
+fn every_panel_has_a_description_a_unit_and_queries() {
     for (file, panel) in panels() {
         let place = format!("{file}: {}", panel.title);
         if panel.is_row() {
@@ -75,7 +75,7 @@ fn every_panel_says_what_it_shows_and_what_to_do() {
 }
 
 #[test]
-fn panels_lie_beside_and_below_each_other() {
+fn panels_do_not_overlap() {
     for (file, board) in boards() {
         let mut ids = BTreeSet::new();
         let mut taken = BTreeMap::new();
@@ -93,7 +93,7 @@ fn panels_lie_beside_and_below_each_other() {
 }
 
 #[test]
-fn every_query_reads_what_the_instruments_measure() {
+fn every_query_reads_existing_metrics_and_labels() {
     let measured = Measured::new();
     let mut wrong = Vec::new();
     let mut queries = 0;
@@ -113,7 +113,7 @@ fn every_query_reads_what_the_instruments_measure() {
 }
 
 #[test]
-fn every_query_of_a_panel_keeps_to_the_servers_that_are_chosen() {
+fn every_panel_query_filters_by_the_selected_servers() {
     for (file, panel) in panels() {
         for target in &panel.targets {
             for Selector { metric, matchers } in reads(&target.expr).expect("understood").selectors {
@@ -127,7 +127,7 @@ fn every_query_of_a_panel_keeps_to_the_servers_that_are_chosen() {
 }
 
 #[test]
-fn what_legends_and_links_name_is_there() {
+fn labels_named_in_legends_and_links_exist() {
     for (file, panel) in panels() {
         for target in &panel.targets {
             let place = format!("{file}: {}: {}", panel.title, target.expr);
@@ -145,7 +145,7 @@ fn what_legends_and_links_name_is_there() {
 }
 
 #[test]
-fn every_link_leads_to_spans_and_lines_that_exist() {
+fn every_link_leads_to_existing_spans_or_to_the_log() {
     let known: BTreeMap<&str, &str> = ATTRIBUTES.lines().filter_map(constant).collect();
     let spans: BTreeSet<&str> = known.iter().filter(|(name, _)| name.starts_with("SPAN_")).map(|(_, value)| *value).collect();
     let attributes: BTreeSet<&str> = known.values().copied().filter(|value| !spans.contains(value)).collect();
