@@ -42,7 +42,7 @@ async fn flipped_bits_are_reported_or_harm_nothing() {
     let mut results = Results::default();
 
     for (left, damage) in Left::ALL.into_iter().cycle().zip(flips(&store, 12, 3)) {
-        results.enter(left, &damage, store.damage_and_start(left, &damage).await);
+        results.add(left, &damage, store.damage_and_start(left, &damage).await);
     }
 
     results.assert_no_silent_loss();
@@ -82,10 +82,10 @@ fn flips(store: &SampleStore, times: u64, seed: u64) -> Vec<Damage> {
 
 /// Each damage, and the outcome.
 #[derive(Default)]
-struct Table(Vec<(String, Outcome)>);
+struct Results(Vec<(String, Outcome)>);
 
 impl Results {
-    fn enter(&mut self, left: Left, damage: &Damage, outcome: Outcome) {
+    fn add(&mut self, left: Left, damage: &Damage, outcome: Outcome) {
         self.0.push((format!("{left:?}: {damage}"), outcome));
     }
 
@@ -93,7 +93,7 @@ impl Results {
     async fn test(&mut self, store: &SampleStore, left: Left, damage: &Damage) {
         let outcome = store.damage_and_start(left, damage).await;
         let offers_to_accept_loss = outcome.offers_to_accept_loss();
-        self.enter(left, damage, outcome);
+        self.add(left, damage, outcome);
         if offers_to_accept_loss {
             self.0.push((format!("{left:?}: {damage}, and the loss accepted"), store.damage_and_accept_loss(left, damage).await));
         }
@@ -103,16 +103,16 @@ impl Results {
     async fn test_where_applicable(&mut self, store: &SampleStore, damage: &Damage) {
         for left in Left::ALL {
             let outcome = store.damage_and_start(left, damage).await;
-            let (is_not_applicable, offers_to_accept_loss) =
-                (matches!(outcome, Outcome::NothingToDamage), outcome.offers_to_accept_loss());
-            self.enter(left, damage, outcome);
+            let (is_applicable, offers_to_accept_loss) =
+                (!matches!(outcome, Outcome::NothingToDamage), outcome.offers_to_accept_loss());
+            self.add(left, damage, outcome);
             if offers_to_accept_loss && damage.is_in_database() {
                 self.0.push((
                     format!("{left:?}: {damage}, and the loss accepted"),
                     store.damage_and_accept_loss(left, damage).await,
                 ));
             }
-            if !is_not_applicable {
+            if is_applicable {
                 return;
             }
         }
@@ -132,7 +132,7 @@ impl Results {
             if damage.is_in_large_values() {
                 let reported =
                     outcomes(&damage).filter(|outcome| matches!(outcome, Outcome::Refused(..) | Outcome::Reported(_))).count();
-                assert_eq!(reported, Left::ALL.len(), "not noticed each time: {damage}");
+                assert_eq!(reported, Left::ALL.len(), "not reported for each store: {damage}");
                 let accepted = format!("{damage}, and the loss accepted");
                 let accepted: Vec<_> =
                     self.0.iter().filter(|(label, _)| label.ends_with(&accepted)).map(|(_, outcome)| outcome).collect();
@@ -163,14 +163,14 @@ impl Results {
 impl fmt::Display for Results {
     /// The number of each kind of outcome, and the first one in words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut fates: BTreeMap<(String, &str), (usize, &Outcome)> = BTreeMap::new();
+        let mut groups: BTreeMap<(String, &str), (usize, &Outcome)> = BTreeMap::new();
         for (label, outcome) in &self.0 {
             let left = label.split(':').next().unwrap_or_default();
             let accepted = if label.ends_with("accepted") { ", loss accepted" } else { "" };
             let kind = (format!("{left}{accepted}"), outcome.kind());
-            fates.entry(kind).or_insert((0, outcome)).0 += 1;
+            groups.entry(kind).or_insert((0, outcome)).0 += 1;
         }
-        for ((left, kind), (times, first)) in fates {
+        for ((left, kind), (times, first)) in groups {
             writeln!(f, "| {left} | {times} | {kind} | {first} |")?;
         }
         Ok(())
