@@ -26,9 +26,9 @@ async fn an_unwritable_file_is_reported_by_the_name_that_was_given() {
     assert!(detail.ends_with("/absent: make it first"), "{body}");
     let absent = "absent/all.json cannot be written, there is no folder absent: make it first";
     assert_refused(&into_missing_folder, 1, absent);
-    assert_refused(&into_a_file, 1, "plain/all.json cannot be written, plain is no folder: name another");
+    assert_refused(&into_a_file, 1, "plain/all.json cannot be written, plain is not a folder: name another");
     assert_refused(&to_a_folder, 1, "data is a folder: name a new file in it");
-    assert_refused(&beside_a_file, 1, "plain is no folder: name another");
+    assert_refused(&beside_a_file, 1, "plain is not a folder: name another");
     for refused in [into_missing_folder, into_a_file, to_a_folder, beside_a_file] {
         assert!(!refused.stderr.contains(".part") && !refused.stderr.contains("os error"), "{refused:?}");
     }
@@ -66,9 +66,10 @@ async fn a_folder_given_as_a_backup_is_reported_with_a_suggestion() {
     let to_restore = premises.run(&["history", "restore", "."]).await;
     let missing = premises.run(&["history", "verify", "monday.backup", "--json"]).await;
 
-    let hint = "data is a folder, and a backup is a file: it is a data folder; `tertulia history verify` alone reads the store";
+    let hint =
+        "data is a folder, and a backup is a file: it is a data folder; `tertulia history verify` without BACKUP reads the store";
     assert_refused(&data_folder, 2, hint);
-    assert!(data_folder.stderr.contains("with TERTULIA__STORAGE__PATH=data this one"), "{data_folder:?}");
+    assert!(data_folder.stderr.contains("set TERTULIA__STORAGE__PATH=data to read this one"), "{data_folder:?}");
     for refused in [&other_folder, &to_restore] {
         assert_refused(refused, 2, ". is a folder, and a backup is a file: name one of the backups in it");
     }

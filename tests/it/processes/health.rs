@@ -55,7 +55,7 @@ async fn a_starting_server_is_not_ready_yet() {
 
     let health = premises.run(&["health", "--json"]).await;
 
-    assert_unhealthy(&health, "its server has not said yet where it listens");
+    assert_unhealthy(&health, "its server has not reported its address yet");
     assert_eq!(health.object()["ready"], false);
 }
 
@@ -97,11 +97,11 @@ async fn health_explains_why_an_address_is_no_tertulia_server() {
     let invalid = premises.run(&["health", "--server", "here"]).await;
     let with_tls = premises.run(&["health", "--server", &url.replace("http://", "https://ana:secret@")]).await;
 
-    assert_unhealthy(&other_server, "not as a tertulia server does");
+    assert_unhealthy(&other_server, "but not like a tertulia server");
     assert_unhealthy(&unreachable, "Connection refused");
     assert!(!unreachable.stderr.contains("secret"), "{unreachable:?}");
     assert_eq!(invalid.code, Some(2), "{invalid:?}");
-    let plain = format!("answers, and not in TLS: a tertulia server itself speaks plain HTTP, so ask {url},");
+    let plain = format!("does not speak TLS: a tertulia server itself speaks plain HTTP, so use {url},");
     assert_unhealthy(&with_tls, &plain);
     assert!(!with_tls.stderr.contains("secret"), "{with_tls:?}");
 }
@@ -140,7 +140,7 @@ async fn health_reports_an_unreadable_data_folder() {
     let health = ran(premises.command_of(&[setpriv, &[binary, "health"]].concat())).await;
 
     permit(&premises.data(), 0o700);
-    assert_unhealthy(&health, "data cannot be looked into by this user");
+    assert_unhealthy(&health, "this user may not read data");
 }
 
 fn permit(path: &Path, mode: u32) {

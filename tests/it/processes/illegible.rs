@@ -48,7 +48,7 @@ async fn verify_names_an_undecodable_record_and_a_remedy() {
     );
     assert!(restored.code == Some(0) && restored.object()["problems"] == problems, "{restored:?}");
     let words = format!("torn.backup is damaged, and is restored as it is: 1 problem was found:\n    {named}\n");
-    assert!(restored.stderr.contains(&words) && restored.stderr.contains("put a backup from before back"), "{restored:?}");
+    assert!(restored.stderr.contains(&words) && restored.stderr.contains("restore an earlier backup"), "{restored:?}");
     for verified in [&offline, &online] {
         assert_eq!(verified.code, Some(1), "{verified:?}");
         let says = |words: &str| verified.stderr.contains(words);
@@ -83,7 +83,7 @@ async fn verify_reports_an_unreadable_store_as_json_too() {
     fs::write(premises.data().join("manifest"), "torn").expect("a file");
     let offline = premises.run(&["history", "verify", "--json"]).await;
 
-    for (ran, words) in [(online, "event 3 cannot be read; with the server stopped"), (offline, "its manifest cannot be read")] {
+    for (ran, words) in [(online, "event 3 cannot be read; stop the server"), (offline, "its manifest cannot be read")] {
         let told = ran.object();
         assert!(ran.code == Some(3) && told["sound"] == false && told["problem_count"] == 1, "{ran:?}");
         let problem = told["problems"][0].as_str().unwrap_or_default();

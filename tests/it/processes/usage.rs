@@ -101,7 +101,7 @@ async fn an_unknown_guild_and_an_invalid_time_are_reported() {
         assert!(refused.stderr.contains("there is no guild hoem"), "{refused:?}");
     }
     assert_eq!(invalid_time.code, Some(2), "{invalid_time:?}");
-    assert!(invalid_time.stderr.contains("--from \"noon\" is no time"), "{invalid_time:?}");
+    assert!(invalid_time.stderr.contains("--from \"noon\" is not a time"), "{invalid_time:?}");
     assert!(unused.stdout.ends_with("Nothing was used.\n"), "{unused:?}");
 }
 
@@ -151,7 +151,7 @@ async fn an_exhausted_statement_budget_is_logged_once() {
     assert_eq!(warnings.len(), 1, "{log}");
     assert!(warnings[0].contains("WARN") && warnings[0].contains("guild=home"), "{warnings:?}");
     let statements = shown.stdout.lines().find(|line| line.contains("statements") && line.contains("of 1")).expect("a line");
-    assert!(statements.contains("used up, free again at "), "{shown:?}");
+    assert!(statements.contains("used up, available again at "), "{shown:?}");
 }
 
 async fn usage(premises: &Premises, arguments: &[&str]) -> Ran {

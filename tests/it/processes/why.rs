@@ -36,7 +36,8 @@ async fn why_tells_the_same_story_with_and_without_a_server() {
             assert_eq!(online.object(), by_the_api);
             assert_eq!(offline.object(), by_the_api);
         } else {
-            let from_the_store = format!("{}\n\nNo server runs here: this is what the store tells.\n", online.stdout.trim_end());
+            let from_the_store =
+                format!("{}\n\nNo server is running here. This was read from the store.\n", online.stdout.trim_end());
             assert_eq!(offline.stdout, from_the_store);
         }
     }
@@ -52,8 +53,8 @@ async fn an_unknown_room_companion_or_message_is_reported_with_what_exists() {
         (&["why", "lobby", "zoe"], 1, "present: aria"),
         (&["why", "lobby", "--message", "nothing"], 1, "/api/rooms/lobby/history lists its messages"),
         (&["why", "lobby", "--at", "yesterday"], 2, "write 2026-05-01T22:14:05Z"),
-        (&["why", "the lobby"], 2, "is no room's id"),
-        (&["why", "discord:1234", "aria"], 1, "there is no room discord:1234: add a companion to it on Discord"),
+        (&["why", "the lobby"], 2, "is not a room id"),
+        (&["why", "discord:1234", "aria"], 1, "there is no room discord:1234: a companion is let into it on Discord"),
         (&["why", "discord:12:34"], 2, "a channel's id like discord:1234"),
     ];
 
@@ -81,11 +82,10 @@ async fn before_the_first_trigger_why_says_what_is_awaited() {
     let result = premises.run(&["why", "lobby"]).await;
 
     assert_eq!(result.code, Some(0), "{result:?}");
-    assert!(result.stdout.starts_with("Aria in lobby: nothing was decided yet\n"), "{result:?}");
+    assert!(result.stdout.starts_with("Aria in lobby: no decision yet\n"), "{result:?}");
     let on_one_line = result.stdout.replace('\n', " ");
     assert!(
-        on_one_line.contains("It has heard one message that is not settled. It waits for ")
-            && on_one_line.contains(" more messages, "),
+        on_one_line.contains("One message is unsettled. It waits for ") && on_one_line.contains(" more messages, "),
         "{result:?}"
     );
     assert!(on_one_line.contains(" of quiet, or its name."), "{result:?}");
