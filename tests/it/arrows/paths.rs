@@ -24,7 +24,7 @@ pub struct Scanned {
 pub fn scan(source: &str, module: &[String]) -> Scanned {
     let tokens = without_tests(tokens(&blanked(source)));
     let mut scanned = Scanned { named: Vec::new(), test_modules: tokens.test_modules };
-    let tokens = tokens.kept;
+    let tokens = tokens.remaining;
     let mut inline = Vec::new();
     let mut depth = 0;
     let mut at = 0;
@@ -56,7 +56,7 @@ struct Token {
 }
 
 struct WithoutTests {
-    kept: Vec<Token>,
+    remaining: Vec<Token>,
     test_modules: Vec<String>,
 }
 
@@ -126,11 +126,11 @@ fn resolved(named: Named, enclosing: &[String]) -> Named {
 /// Leaves out every item under `#[cfg(test)]`.
 fn without_tests(tokens: Vec<Token>) -> WithoutTests {
     const MARK: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
-    let mut out = WithoutTests { kept: Vec::new(), test_modules: Vec::new() };
+    let mut out = WithoutTests { remaining: Vec::new(), test_modules: Vec::new() };
     let mut tokens = std::collections::VecDeque::from(tokens);
     while !tokens.is_empty() {
         if tokens.len() < MARK.len() || !MARK.iter().zip(&tokens).all(|(mark, token)| token.text == *mark) {
-            out.kept.extend(tokens.pop_front());
+            out.remaining.extend(tokens.pop_front());
             continue;
         }
         tokens.drain(..MARK.len());

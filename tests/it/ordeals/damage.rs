@@ -76,7 +76,8 @@ async fn a_store_damaged_in_hundreds_of_places_never_loses_data_silently() {
 /// Random flipped bits in the database.
 fn flips(store: &SampleStore, times: u64, seed: u64) -> Vec<Damage> {
     let mut chance = StdRng::seed_from_u64(seed);
-    let places = (0..times).map(|_| Damage::Flip { at: chance.random_range(0..home.db_bytes()), bit: chance.random_range(0..8) });
+    let places =
+        (0..times).map(|_| Damage::Flip { at: chance.random_range(0..store.db_bytes()), bit: chance.random_range(0..8) });
     places.collect()
 }
 

@@ -18,9 +18,9 @@ use tokio::time::{Instant, timeout};
 use self::kill_points::{KillPoint, Target};
 use self::ledger::Ledger;
 use crate::harness::{PATIENCE, Premises, Server, parameter};
-use crate::processes::gatherings::model::Model;
-use crate::processes::gatherings::{DELAYS, Figures, REST, ROOMS, line, look_into};
-use crate::processes::{gatherings, writers};
+use crate::processes::round_kills::model::Model;
+use crate::processes::round_kills::{DELAYS, Figures, REST, ROOMS, line, look_into};
+use crate::processes::{round_kills, writers};
 
 const WRITERS_IN_A_ROOM: usize = 2;
 /// The number of messages while the server runs: few, so that the companions talk among themselves, or many.
@@ -213,7 +213,7 @@ fn premises() -> Premises {
     let mut rooms: Vec<_> = ROOMS.iter().map(|(id, guild, companions)| room(id, guild, companions)).collect();
     rooms.push(room(GALLERY, MUSEUM, &["aria"]));
     let rooms: Vec<_> = rooms.iter().map(inline_table).collect();
-    gatherings::premises().with("console.rooms", &format!("[{}]", rooms.join(", ")))
+    round_kills::premises().with("console.rooms", &format!("[{}]", rooms.join(", ")))
 }
 
 /// A JSON object of strings and lists as a TOML inline table.

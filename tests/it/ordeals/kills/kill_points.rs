@@ -11,7 +11,7 @@ use tokio::process::Command;
 
 use super::{GALLERY, MUSEUM, Outcome, in_time, random_wait};
 use crate::harness::{Premises, Ran, Server, ran};
-use crate::processes::gatherings::ROOMS;
+use crate::processes::round_kills::ROOMS;
 
 const LONGEST_TALK: Duration = Duration::from_millis(1_200);
 /// The approximate time for a start or a command.

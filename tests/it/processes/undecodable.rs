@@ -58,8 +58,8 @@ async fn verify_names_an_undecodable_record_and_a_remedy() {
     assert_eq!(forgotten.code, Some(3), "{forgotten:?}");
     assert!(forgotten.stderr.contains("1 entry cannot be read and may be this person's"), "{forgotten:?}");
     assert!(state["kept_away"]["detail"].as_str().is_some_and(|detail| detail.contains(&named)), "{state}");
-    let told = why.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(why.code == Some(0) && told.contains(&format!("Event {last} of the record cannot be read")), "{why:?}");
+    let text = why.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(why.code == Some(0) && text.contains(&format!("Event {last} of the record cannot be read")), "{why:?}");
     let listed = quarantine["channels"].as_array().map(Vec::as_slice).unwrap_or_default();
     assert!(matches!(listed, [one] if one["room"] == "lobby" && detail(one).contains(&named)), "{quarantine}");
 }
@@ -84,9 +84,9 @@ async fn verify_reports_an_unreadable_store_as_json_too() {
     let offline = premises.run(&["history", "verify", "--json"]).await;
 
     for (ran, words) in [(online, "event 3 cannot be read; stop the server"), (offline, "its manifest cannot be read")] {
-        let told = ran.object();
-        assert!(ran.code == Some(3) && told["sound"] == false && told["problem_count"] == 1, "{ran:?}");
-        let problem = told["problems"][0].as_str().unwrap_or_default();
+        let report = ran.object();
+        assert!(ran.code == Some(3) && report["sound"] == false && report["problem_count"] == 1, "{ran:?}");
+        let problem = report["problems"][0].as_str().unwrap_or_default();
         assert!(problem.contains(words) && ran.stderr.contains(problem), "{ran:?}");
     }
 }

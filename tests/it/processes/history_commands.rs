@@ -113,11 +113,11 @@ async fn a_room_is_exported_as_a_script_that_can_be_replayed() {
 async fn an_export_as_a_script_notes_where_it_differs_from_the_record() {
     let premises = Premises::new();
     let server = premises.start().await;
-    let kept = server.say("lobby", "Ana", "hello").await;
-    let gone = server.say("lobby", "Ana", "never mind").await;
+    let edited = server.say("lobby", "Ana", "hello").await;
+    let deleted = server.say("lobby", "Ana", "never mind").await;
     let edit = serde_json::json!({ "text": "good evening" });
-    server.ask(Method::PATCH, &format!("/api/rooms/lobby/messages/{kept}"), Some(edit)).await;
-    server.ask(Method::DELETE, &format!("/api/rooms/lobby/messages/{gone}"), None).await;
+    server.ask(Method::PATCH, &format!("/api/rooms/lobby/messages/{edited}"), Some(edit)).await;
+    server.ask(Method::DELETE, &format!("/api/rooms/lobby/messages/{deleted}"), None).await;
     let plan = serde_json::json!({ "guild": "home", "companions": ["aria", { "id": "zed", "external": true }] });
     server.ask(Method::PUT, "/api/rooms/lobby", Some(plan)).await;
     let export = ["history", "export", "--room", "lobby", "--as", "replay"];

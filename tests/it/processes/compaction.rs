@@ -5,7 +5,7 @@ use std::path::Path;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::keeping::{length, verified_events};
+use super::backups::{length, verified_events};
 use crate::harness::{Lines, Premises, Server};
 
 /// A text that appears in no other message.

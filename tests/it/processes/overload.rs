@@ -55,7 +55,7 @@ async fn a_flood_stays_within_memory_and_other_guilds_are_served() {
         during.add(Calm::measure(&server, 1).await);
         peak = peak.max(server.resident_bytes());
     }
-    let latencies = began.elapsed();
+    let flood_duration = began.elapsed();
     is_over.store(true, Ordering::Relaxed);
     let mut flood = Client::default();
     while let Some(client) = clients.join_next().await {
@@ -68,10 +68,14 @@ async fn a_flood_stays_within_memory_and_other_guilds_are_served() {
     let recovered = ended.elapsed();
     let after = Calm::measure(&server, 2).await;
 
-    println!("answers by status: {:?}; {:.0} a second", flood.statuses, flood.took.len() as f64 / latencies.as_secs_f64());
+    println!(
+        "answers by status: {:?}; {:.0} a second",
+        flood.statuses,
+        flood.latencies.len() as f64 / flood_duration.as_secs_f64()
+    );
     println!("milliseconds until accepted    50 %     99 %      max");
-    let calms = [("calm before", before.took), ("calm during", during.took), ("calm after", after.took)];
-    for (name, mut latencies) in [("flood", flood.took)].into_iter().chain(calms) {
+    let calms = [("calm before", before.latencies), ("calm during", during.latencies), ("calm after", after.latencies)];
+    for (name, mut latencies) in [("flood", flood.latencies)].into_iter().chain(calms) {
         latencies.sort_unstable();
         let part = |part: f64| latencies[((latencies.len() - 1) as f64 * part) as usize].as_secs_f64() * 1e3;
         println!("{name:<24} {:>10.1} {:>8.1} {:>8.1}", part(0.5), part(0.99), part(1.0));
@@ -199,7 +203,7 @@ struct Client {
 impl Client {
     fn add(&mut self, other: Self) {
         other.statuses.into_iter().for_each(|(status, times)| *self.statuses.entry(status).or_default() += times);
-        self.took.extend(other.took);
+        self.latencies.extend(other.latencies);
         self.unexplained += other.unexplained;
     }
 }
@@ -221,7 +225,7 @@ async fn talk(url: String, client: usize, is_over: Arc<AtomicBool>) -> Client {
         let sent =
             http.post(format!("{url}/api/rooms/{room}/messages")).json(&json!({ "from": format!("P{client}"), "text": text }));
         let response = sent.send().await.expect("every request is answered");
-        seen.took.push(began.elapsed());
+        seen.latencies.push(began.elapsed());
         *seen.statuses.entry(response.status().as_u16()).or_default() += 1;
         let is_explained = response.status() == StatusCode::ACCEPTED || response.headers().contains_key("retry-after");
         seen.unexplained += usize::from(!is_explained);
@@ -247,7 +251,7 @@ impl Calm {
                 pace.tick().await;
                 let began = Instant::now();
                 server.say("calm", "Ana", &format!("number {number}")).await;
-                calm.took.push(began.elapsed());
+                calm.latencies.push(began.elapsed());
             }
             calm.answered.push(time_to_answer(server, "calm").await);
         }
@@ -255,7 +259,7 @@ impl Calm {
     }
 
     fn add(&mut self, other: Self) {
-        self.took.extend(other.took);
+        self.latencies.extend(other.latencies);
         self.answered.extend(other.answered);
     }
 }
