@@ -34,7 +34,7 @@ const MUSEUM: &str = "museum";
 
 #[tokio::test]
 async fn whatever_a_kill_interrupts_nothing_is_lost_or_duplicated() {
-    let outcome = ordeal(&KillPoint::EACH, 9, 3, Answers::Often).await;
+    let outcome = run_trial(&KillPoint::EACH, 9, 3, Answers::Often).await;
 
     outcome.assert_faultless();
 }
@@ -42,7 +42,7 @@ async fn whatever_a_kill_interrupts_nothing_is_lost_or_duplicated() {
 /// Here only the kills could prevent a reply.
 #[tokio::test]
 async fn every_owed_reply_is_made_if_the_model_always_answers() {
-    let outcome = ordeal(&[KillPoint::Talk, KillPoint::Start, KillPoint::Talk], 5, 7, Answers::Always).await;
+    let outcome = run_trial(&[KillPoint::Talk, KillPoint::Start, KillPoint::Talk], 5, 7, Answers::Always).await;
 
     outcome.assert_faultless();
     outcome.assert_every_reply_made();
@@ -53,7 +53,7 @@ async fn every_owed_reply_is_made_if_the_model_always_answers() {
 #[tokio::test]
 #[ignore = "takes half an hour"]
 async fn a_thousand_kills_lose_and_duplicate_nothing() {
-    let outcome = ordeal(&[], parameter("KILLS", 1000), parameter("SEED", 1), Answers::Often).await;
+    let outcome = run_trial(&[], parameter("KILLS", 1000), parameter("SEED", 1), Answers::Often).await;
 
     println!("{outcome}");
     outcome.assert_faultless();
@@ -64,7 +64,7 @@ async fn a_thousand_kills_lose_and_duplicate_nothing() {
 #[tokio::test]
 #[ignore = "takes some minutes"]
 async fn a_hundred_kills_prevent_no_reply_if_the_model_always_answers() {
-    let outcome = ordeal(&[], parameter("KILLS", 100), parameter("SEED", 1), Answers::Always).await;
+    let outcome = run_trial(&[], parameter("KILLS", 100), parameter("SEED", 1), Answers::Always).await;
 
     println!("{outcome}");
     outcome.assert_faultless();
@@ -129,7 +129,7 @@ impl fmt::Display for Outcome {
 }
 
 /// Kills the server `kills` times, first at each of these points and then as the seed chooses, and checks the store after each kill.
-async fn ordeal(first: &[KillPoint], kills: u64, seed: u64, answers: Answers) -> Outcome {
+async fn run_trial(first: &[KillPoint], kills: u64, seed: u64, answers: Answers) -> Outcome {
     let start = Instant::now();
     let mut chance = StdRng::seed_from_u64(seed);
     let mut first = first.iter().copied().peekable();

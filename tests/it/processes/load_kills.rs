@@ -26,7 +26,7 @@ const MOMENTS: [Option<&str>; 5] = [None, Some("evaluate"), Some("decision"), So
 
 #[tokio::test]
 async fn kills_under_load_lose_and_duplicate_nothing() {
-    let figures = ordeal(4, 7).await;
+    let figures = run_trial(4, 7).await;
 
     figures.assert_faultless();
 }
@@ -38,7 +38,7 @@ async fn kills_under_load_lose_and_duplicate_nothing() {
 async fn a_hundred_kills_lose_and_duplicate_nothing() {
     let number = |name: &str, default| std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default);
 
-    let figures = ordeal(number("KILLS", 100) as u32, number("SEED", 1)).await;
+    let figures = run_trial(number("KILLS", 100) as u32, number("SEED", 1)).await;
 
     println!("{figures}");
     figures.assert_faultless();
@@ -72,7 +72,7 @@ impl fmt::Display for Figures {
 }
 
 /// Kills the server `kills` times, at moments that the seed chooses, and checks the records.
-async fn ordeal(kills: u32, seed: u64) -> Figures {
+async fn run_trial(kills: u32, seed: u64) -> Figures {
     let mut premises = premises();
     let mut chance = StdRng::seed_from_u64(seed);
     let sign = watch::Sender::new(Sign::Closed);

@@ -42,7 +42,7 @@ pub const REST: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn rooms_with_several_companions_stay_consistent_through_kills() {
-    let figures = ordeal(4, 5).await;
+    let figures = run_trial(4, 5).await;
 
     figures.assert_faultless();
 }
@@ -52,7 +52,7 @@ async fn rooms_with_several_companions_stay_consistent_through_kills() {
 #[tokio::test]
 #[ignore = "takes up to a minute"]
 async fn a_hundred_kills_leave_rooms_with_several_companions_consistent() {
-    let figures = ordeal(parameter("KILLS", 100) as u32, parameter("SEED", 1)).await;
+    let figures = run_trial(parameter("KILLS", 100) as u32, parameter("SEED", 1)).await;
 
     println!("{figures}");
     figures.assert_faultless();
@@ -102,7 +102,7 @@ impl fmt::Display for Figures {
 }
 
 /// Kills the server `kills` times, at moments that the seed chooses, and checks the records.
-async fn ordeal(kills: u32, seed: u64) -> Figures {
+async fn run_trial(kills: u32, seed: u64) -> Figures {
     let mut chance = StdRng::seed_from_u64(seed);
     let model = Model::start().await;
     let mut premises = premises();
