@@ -179,7 +179,7 @@ impl Server {
     }
 
     /// The lines of the log so far that have these words, and all warnings and errors.
-    pub fn told_of(&self, words: &str) -> Vec<String> {
+    pub fn log_lines_with(&self, words: &str) -> Vec<String> {
         let text = self.log.text();
         let lines = text.lines().filter(|line| [words, " WARN ", "ERROR"].iter().any(|sign| line.contains(sign)));
         lines.map(str::to_owned).collect()

@@ -25,7 +25,7 @@ async fn a_server_halted_for_long_is_not_taken_for_hung_and_answers_nothing_twic
     let server = halted_for(Duration::from_secs(parameter("SECS", 45))).await;
 
     // The watchdog checks every second, and has reported nothing.
-    let log = server.told_of("stalls");
+    let log = server.log_lines_with("stalls");
     assert!(!log.iter().any(|line| line.contains("ERROR")), "{log:#?}");
     server.stop().await;
 }

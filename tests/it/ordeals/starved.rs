@@ -47,7 +47,7 @@ async fn connections_leave_the_store_enough_open_files() {
     let history = server.history("lobby").await;
     assert_eq!((history[0].0, history[1].0), (first, second));
     assert_eq!(history.iter().filter(|(_, from, _)| from == "aria").count(), 1, "{history:?}");
-    let lines = server.told_of("Too many open files");
+    let lines = server.log_lines_with("Too many open files");
     assert!(!lines.iter().any(|line| line.contains("Too many open files")), "{lines:#?}");
     server.stop().await;
 }

@@ -10,7 +10,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use serde_json::json;
 
-use crate::harness::hostile::{HOSTILE, is_of_the_log, moves};
+use crate::harness::hostile::{HOSTILE, controls_terminal, is_log_line};
 use crate::harness::{Premises, Server};
 
 const ADMIN: &str = "xyloadmin-3f8a90c1d2e4b567";
@@ -215,14 +215,14 @@ async fn outside_text_forges_no_log_line_and_controls_no_terminal() {
         server.signal("TERM").await;
         let (_, log) = server.ended().await;
 
-        assert!(!log.contains(moves), "{log:?}");
-        assert!(!shown.contains(moves), "{shown:?}");
+        assert!(!log.contains(controls_terminal), "{log:?}");
+        assert!(!shown.contains(controls_terminal), "{shown:?}");
         assert!(shown.contains("desrever"), "the messages are shown: {shown:?}");
         // Exports are JSON for programs: direction marks are unchanged there.
         let exported = premises.run(&["history", "export"]).await;
         assert!(!exported.stdout.contains(|char: char| char.is_control() && char != '\n'), "{exported:?}");
         for line in log.lines() {
-            assert!(is_of_the_log(line, form), "{line:?}");
+            assert!(is_log_line(line, form), "{line:?}");
             // The log never quotes people, models or programs. It quotes an operator's settings, with the file.
             assert!(!line.contains("forged") || line.contains("the settings have errors"), "{line:?}");
         }

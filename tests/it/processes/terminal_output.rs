@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::harness::Premises;
-use crate::harness::hostile::{HOSTILE, moves};
+use crate::harness::hostile::{HOSTILE, controls_terminal};
 
 /// Commands that work with and without a running server.
 const COMMANDS: [&[&str]; 13] = [
@@ -67,11 +67,11 @@ async fn no_name_in_a_listing_controls_the_terminal() {
 
     for (command, ran) in &shown {
         let output = format!("{}{}", ran.stdout, ran.stderr);
-        assert!(!output.contains(moves) && !output.contains('\u{e0041}'), "{command:?}: {output:?}");
+        assert!(!output.contains(controls_terminal) && !output.contains('\u{e0041}'), "{command:?}: {output:?}");
         assert!(!output.lines().any(|line| line.starts_with("2026-01-01")), "{command:?}: {output:?}");
         assert!(!output.is_empty(), "{command:?}");
     }
-    assert!(starting.contains("desrever") && !starting.contains(moves), "{starting:?}");
+    assert!(starting.contains("desrever") && !starting.contains(controls_terminal), "{starting:?}");
     let named = shown.iter().filter(|(_, ran)| format!("{}{}", ran.stdout, ran.stderr).contains("desrever")).count();
     assert!(named >= 20, "only {named} listings show the names");
 }

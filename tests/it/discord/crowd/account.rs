@@ -55,7 +55,7 @@ impl Account {
             let room = format!("discord:{}", channel.id);
             if timeout(REST, server.rest_within(&room, REST * 2)).await.is_err() {
                 let state = server.get(&format!("/api/rooms/{room}/state")).await;
-                account.unrest.push(format!("{room}: {state}; {:#?}", server.told_of(&room)));
+                account.unrest.push(format!("{room}: {state}; {:#?}", server.log_lines_with(&room)));
             }
         }
         // A post that came while others were waited for is there now.

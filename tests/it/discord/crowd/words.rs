@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::super::counterpart::faults::{Does, On};
 use super::town::{Size, Town};
-use crate::harness::hostile::{HOSTILE, is_of_the_log, moves};
+use crate::harness::hostile::{HOSTILE, controls_terminal, is_log_line};
 
 /// A code that Discord has not, so that its own words are all that is known.
 const UNKNOWN_CODE: u32 = 59_999;
@@ -57,11 +57,11 @@ async fn nothing_that_discord_says_makes_a_line_of_the_log_or_moves_a_terminal()
         server.signal("TERM").await;
         let (_, log) = server.ended().await;
 
-        assert!(!log.contains(moves), "{log:?}");
-        assert!(!shown.contains(moves), "{shown:?}");
+        assert!(!log.contains(controls_terminal), "{log:?}");
+        assert!(!shown.contains(controls_terminal), "{shown:?}");
         assert!(log.contains("desrever") && shown.contains("desrever"), "what Discord says is told: {shown}");
         for line in log.lines() {
-            assert!(is_of_the_log(line, form), "{line:?}");
+            assert!(is_log_line(line, form), "{line:?}");
             // Others tell how they talk with Discord only where all of it is asked for.
             assert!(levels == "trace" || !line.contains("forged") || line.contains("Discord said"), "{line:?}");
         }

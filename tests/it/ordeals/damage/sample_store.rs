@@ -113,7 +113,7 @@ impl SampleStore {
             Ok(answers) => greet(&server).await.map(|()| answers),
             Err(error) => Err(error),
         };
-        let warnings = server.told_of(" WARN ").join("\n");
+        let warnings = server.log_lines_with(" WARN ").join("\n");
         let log = server.kill().await;
         if log.contains("panicked at") && answers.is_ok() {
             return Outcome::Panicked(last_lines(&log));
