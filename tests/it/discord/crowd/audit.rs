@@ -55,7 +55,7 @@ impl Audit {
             let room = format!("discord:{}", channel.id);
             if timeout(REST, server.rest_within(&room, REST * 2)).await.is_err() {
                 let state = server.get(&format!("/api/rooms/{room}/state")).await;
-                audit.still_busy.push(format!("{room}: {state}; {:#?}", server.told_of(&room)));
+                audit.still_busy.push(format!("{room}: {state}; {:#?}", server.log_lines_with(&room)));
             }
         }
         // Posts that arrived while channels were awaited are included.

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::super::counterpart::faults::{Does, On};
 use super::town::{Size, Town};
-use crate::harness::hostile::{HOSTILE, is_of_the_log, moves};
+use crate::harness::hostile::{HOSTILE, controls_terminal, is_log_line};
 
 /// An error code that Discord does not define, so that only the message of the error describes it.
 const UNKNOWN_CODE: u32 = 59_999;
@@ -57,11 +57,11 @@ async fn texts_from_discord_cannot_forge_log_lines_or_control_the_terminal() {
         server.signal("TERM").await;
         let (_, log) = server.ended().await;
 
-        assert!(!log.contains(moves), "{log:?}");
-        assert!(!shown.contains(moves), "{shown:?}");
+        assert!(!log.contains(controls_terminal), "{log:?}");
+        assert!(!shown.contains(controls_terminal), "{shown:?}");
         assert!(log.contains("desrever") && shown.contains("desrever"), "Discord's message is shown: {shown}");
         for line in log.lines() {
-            assert!(is_of_the_log(line, form), "{line:?}");
+            assert!(is_log_line(line, form), "{line:?}");
             // Only at trace level may other crates log what they exchange with Discord.
             assert!(levels == "trace" || !line.contains("forged") || line.contains("Discord said"), "{line:?}");
         }

@@ -1,4 +1,4 @@
-//! What a server tells outside: spans and log lines, and nothing in them of what was said.
+//! Exported spans and log lines: they are complete, and contain no message content unless that is enabled.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 
 use crate::harness::Premises;
 
-/// Words that are nowhere else: of a message, its sender, a companion's settings, and a model's answers.
+/// Unique words in a message, its sender, a companion's settings, and a model's answers.
 const PLANTED: [&str; 7] =
     ["xylomessage", "xylosender", "xylopersona", "xylochattiness", "xyloalias", "xylothought", "xylostatement"];
 
 const SECRET: &str = "xylosecret";
 
 #[tokio::test]
-async fn what_is_said_leaves_the_server_neither_in_spans_nor_in_log_lines() {
+async fn message_content_is_neither_in_spans_nor_in_the_log() {
     let outside = Outside::start().await;
     let premises = premises(&outside);
 
@@ -47,7 +47,7 @@ async fn what_is_said_leaves_the_server_neither_in_spans_nor_in_log_lines() {
 }
 
 #[tokio::test]
-async fn what_is_said_is_in_spans_once_that_is_asked_for_and_in_log_lines_not_even_then() {
+async fn with_capture_content_message_content_is_in_spans_but_not_in_the_log() {
     let outside = Outside::start().await;
     let premises = premises(&outside).with("telemetry.capture_content", "true");
 
@@ -61,7 +61,7 @@ async fn what_is_said_is_in_spans_once_that_is_asked_for_and_in_log_lines_not_ev
 }
 
 #[tokio::test]
-async fn headers_for_the_collector_are_sent_and_not_told() {
+async fn headers_for_the_collector_are_sent_but_not_logged() {
     let outside = Outside::start().await;
     let endpoint = outside.url.replacen("http://", &format!("http://ana:{SECRET}@"), 1);
     let premises = premises(&outside).with_variable("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint);
@@ -74,7 +74,7 @@ async fn headers_for_the_collector_are_sent_and_not_told() {
 }
 
 #[tokio::test]
-async fn every_log_line_of_a_decision_names_the_trace_that_is_on_record() {
+async fn every_log_line_of_a_decision_names_the_recorded_trace() {
     let premises = Premises::shipped().with("telemetry.log_format", "json").with("turn_taking.turn_delay_secs", "0");
     let server = premises.start().await;
     let mut watch = server.watch("lobby", None).await;
@@ -90,18 +90,18 @@ async fn every_log_line_of_a_decision_names_the_trace_that_is_on_record() {
     let (_, log) = server.ended().await;
 
     let lines: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    let told = |line: &&Value| line["target"].as_str().is_some_and(|target| target.starts_with("tertulia::telemetry::"));
-    let told: Vec<_> = lines.iter().filter(told).filter(|line| !line["channel"].is_null()).collect();
+    let is_telemetry = |line: &&Value| line["target"].as_str().is_some_and(|target| target.starts_with("tertulia::telemetry::"));
+    let records: Vec<_> = lines.iter().filter(is_telemetry).filter(|line| !line["channel"].is_null()).collect();
     for kind in ["interjection", "round", "closing", "repetition", "statement"] {
-        assert!(told.iter().any(|line| line["message"] == kind), "no line {kind}:\n{log}");
+        assert!(records.iter().any(|line| line["message"] == kind), "no line {kind}:\n{log}");
     }
     let is_trace = |trace: &str| trace.len() == 32 && trace.bytes().all(|byte| byte.is_ascii_hexdigit());
-    for line in &told {
+    for line in &records {
         assert!(line["trace"].as_str().is_some_and(is_trace), "{line}");
     }
     for decision in on_record.as_array().expect("decisions").iter().filter(|decision| !decision["trace"].is_null()) {
-        let is_its = |line: &&&Value| line["trace"] == decision["trace"] && line["companion"] == decision["companion"];
-        assert!(told.iter().any(|line| is_its(&line)), "{decision}:\n{log}");
+        let is_of_decision = |line: &&&Value| line["trace"] == decision["trace"] && line["companion"] == decision["companion"];
+        assert!(records.iter().any(|line| is_of_decision(&line)), "{decision}:\n{log}");
     }
 }
 
@@ -122,7 +122,7 @@ fn premises(outside: &Outside) -> Premises {
         .with_variable("OTEL_EXPORTER_OTLP_TIMEOUT", "2000")
 }
 
-/// One question that is refused with its own words, and one that is answered. The server's log.
+/// Sends two messages: the model refuses the first question with an error that quotes it, and answers the second. Returns the server's log.
 async fn hold_a_talk(premises: &Premises) -> String {
     let server = premises.start().await;
     let mut watch = server.watch("lobby", None).await;
@@ -134,7 +134,7 @@ async fn hold_a_talk(premises: &Premises) -> String {
     server.ended().await.1
 }
 
-/// A collector and two models in one.
+/// A stand-in for the collector and for two models.
 struct Outside {
     url: String,
     exports: Arc<Mutex<Vec<(HeaderMap, Bytes)>>>,
@@ -143,16 +143,16 @@ struct Outside {
 impl Outside {
     async fn start() -> Self {
         let exports = Arc::<Mutex<Vec<_>>>::default();
-        let kept = exports.clone();
-        let take = async move |headers: HeaderMap, body: Bytes| kept.lock().expect("not poisoned").push((headers, body));
+        let received = exports.clone();
+        let take = async move |headers: HeaderMap, body: Bytes| received.lock().expect("not poisoned").push((headers, body));
         let has_refused = Arc::new(Mutex::new(false));
-        let answer = async move |Json(asked): Json<Value>| {
+        let answer = async move |Json(request): Json<Value>| {
             let is_first = !std::mem::replace(&mut *has_refused.lock().expect("not poisoned"), true);
             if is_first {
-                let said = format!("I do not like {}", asked["messages"]);
-                return (StatusCode::FORBIDDEN, Json(json!({ "error": { "message": said } })));
+                let error = format!("I do not like {}", request["messages"]);
+                return (StatusCode::FORBIDDEN, Json(json!({ "error": { "message": error } })));
             }
-            let text = if asked["model"] == "main-model" { "xylostatement" } else { "xylothought\nYES" };
+            let text = if request["model"] == "main-model" { "xylostatement" } else { "xylothought\nYES" };
             (StatusCode::OK, Json(json!({ "choices": [{ "message": { "content": text }, "finish_reason": "stop" }] })))
         };
         let router = Router::new().route("/v1/traces", post(take)).route("/v1/chat/completions", post(answer));
@@ -162,7 +162,7 @@ impl Outside {
         Self { url, exports }
     }
 
-    /// All that was exported, in words.
+    /// The exported spans in their debug format.
     fn spans(&self) -> String {
         let exports = self.exports.lock().expect("not poisoned");
         let decoded = exports.iter().map(|(_, body)| ExportTraceServiceRequest::decode(body.clone()).expect("it is OTLP"));

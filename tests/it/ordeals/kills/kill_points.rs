@@ -1,4 +1,4 @@
-//! At what a kill strikes, and what has to be true of it afterwards.
+//! The points at which a kill hits, and what must be true afterwards.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,52 +9,52 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use super::{GALLERY, MUSEUM, Outcome, a_while, soon};
+use super::{GALLERY, MUSEUM, Outcome, in_time, random_wait};
 use crate::harness::{Premises, Ran, Server, ran};
-use crate::processes::gatherings::ROOMS;
+use crate::processes::round_kills::ROOMS;
 
-const LONGEST_LIFE: Duration = Duration::from_millis(1_200);
-/// About how long the program needs to start, or for one of its commands.
+const LONGEST_TALK: Duration = Duration::from_millis(1_200);
+/// The approximate time for a start or a command.
 const START_MS: u64 = 500;
-/// About how long a copy takes, or forgetting, or deleting.
+/// The approximate time for a backup, forgetting a person, or deleting a room.
 const WORK_MS: u64 = 60;
 
-/// When the server is killed.
+/// The point at which the server is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blow {
-    /// Somewhere in what it lives for.
+pub enum KillPoint {
+    /// During a talk.
     Talk,
-    /// While it starts after another kill, several times.
+    /// During a talk. Then several starts are killed.
     Start,
     /// While a backup is made.
     Backup,
-    /// While somebody is forgotten.
+    /// While a person is forgotten.
     Forgetting,
     /// While a room is deleted.
     Deletion,
-    /// Then `history compact` is killed too.
+    /// During a talk. Then `history compact` is killed.
     Compaction,
-    /// Then `history restore` of a backup is killed too.
+    /// After a backup. Then `history restore` is killed.
     Restore,
-    /// Then `history forget` is killed too.
+    /// Before a person is forgotten. Then `history forget` is killed.
     ForgettingOffline,
-    /// Then `history expire` is killed too.
+    /// With a room to delete. Then `history expire` is killed.
     Expiry,
 }
 
-/// A server that is about to be killed.
-pub struct Victim<'a> {
+/// The server to kill, and what a kill point needs.
+pub struct Target<'a> {
     pub premises: &'a Premises,
     pub server: Server,
     pub chance: &'a mut StdRng,
     pub outcome: &'a mut Outcome,
 }
 
-impl Blow {
+impl KillPoint {
     pub const EACH: [Self; 8] =
         [Self::Talk, Self::Start, Self::Backup, Self::Forgetting, Self::Deletion, Self::Compaction, Self::Restore, Self::Expiry];
 
-    /// Most of them in the middle of a talk.
+    /// Chooses at random, mostly during a talk.
     pub fn any(chance: &mut StdRng) -> Self {
         match chance.random_range(0..100) {
             0..50 => Self::Talk,
@@ -83,40 +83,40 @@ impl Blow {
         }
     }
 
-    /// Brings the server to where it is killed.
-    pub async fn strike(self, victim: &mut Victim<'_>) {
-        let server = &victim.server;
+    /// Brings the server to the point at which it is killed.
+    pub async fn approach(self, target: &mut Target<'_>) {
+        let server = &target.server;
         match self {
-            Self::Talk | Self::Start | Self::Compaction => talk(server, victim.chance).await,
+            Self::Talk | Self::Start | Self::Compaction => talk(server, target.chance).await,
             Self::Backup => {
-                let to = backup_file(victim.premises);
+                let to = backup_file(target.premises);
                 server.begin(Method::POST, "/api/backup", Some(json!({ "to": to })));
-                a_while(victim.chance, WORK_MS).await;
+                random_wait(target.chance, WORK_MS).await;
             }
             Self::Restore => {
-                talk(server, victim.chance).await;
-                let to = backup_file(victim.premises);
+                talk(server, target.chance).await;
+                let to = backup_file(target.premises);
                 let (status, body) = server.ask(Method::POST, "/api/backup", Some(json!({ "to": to }))).await;
                 assert_eq!(status, StatusCode::OK, "{body}");
             }
             Self::Forgetting => {
-                let words = speak(server).await;
-                server.begin(Method::POST, "/api/forget", Some(forget()));
-                a_while(victim.chance, WORK_MS).await;
-                victim.outcome.book.forgotten += words;
+                let count = say_secrets(server).await;
+                server.begin(Method::POST, "/api/forget", Some(forget_request()));
+                random_wait(target.chance, WORK_MS).await;
+                target.outcome.ledger.forgotten += count;
             }
-            Self::ForgettingOffline => victim.outcome.book.forgotten += speak(server).await,
-            Self::Expiry => grow_old(server).await,
+            Self::ForgettingOffline => target.outcome.ledger.forgotten += say_secrets(server).await,
+            Self::Expiry => fill_archive(server).await,
             Self::Deletion => {
-                pitch(server).await;
+                make_tent(server).await;
                 server.begin(Method::DELETE, "/api/rooms/tent", None);
-                a_while(victim.chance, WORK_MS).await;
+                random_wait(target.chance, WORK_MS).await;
             }
         }
     }
 
-    /// What else is killed, before a server is started that stays.
-    pub async fn aftermath(self, premises: &Premises, chance: &mut StdRng, outcome: &mut Outcome) {
+    /// Starts and kills commands, before the next server starts.
+    pub async fn kill_commands(self, premises: &Premises, chance: &mut StdRng, outcome: &mut Outcome) {
         match self {
             Self::Start => {
                 for _ in 0..chance.random_range(1..=4) {
@@ -137,92 +137,92 @@ impl Blow {
                 let line = ["history", "expire", "--guild", ARCHIVE, "--everything", "--yes"];
                 kill_within(premises.command(&line), chance, START_MS).await;
                 outcome.commands_killed += 1;
-                sound(premises.run(&["history", "verify", "--json"]).await);
+                assert_sound(premises.run(&["history", "verify", "--json"]).await);
             }
             Self::Restore => {
                 let backup = backup_file(premises);
                 let elsewhere = premises.path().join("elsewhere");
-                let at_home_there = |line: &[&str]| {
+                let in_elsewhere = |line: &[&str]| {
                     let mut command = premises.command(line);
                     command.env("TERTULIA__STORAGE__PATH", &elsewhere);
                     command
                 };
                 let restore = ["history", "restore", &backup];
-                kill_within(at_home_there(&restore), chance, START_MS).await;
+                kill_within(in_elsewhere(&restore), chance, START_MS).await;
                 outcome.commands_killed += 1;
-                let again = ran(at_home_there(&restore)).await;
-                // The first one had come to its end.
+                let again = ran(in_elsewhere(&restore)).await;
+                // The first restore was complete before it was killed.
                 let is_done = again.code == Some(1) && again.stderr.contains("there is a store in");
                 assert!(again.code == Some(0) || is_done, "{again:?}");
-                let restored = sound(ran(at_home_there(&["history", "verify", "--json"])).await);
-                let copied = sound(premises.run(&["history", "verify", &backup, "--json"]).await);
+                let restored = assert_sound(ran(in_elsewhere(&["history", "verify", "--json"])).await);
+                let copied = assert_sound(premises.run(&["history", "verify", &backup, "--json"]).await);
                 assert_eq!(restored["events"], copied["events"], "{restored} of {copied}");
-                std::fs::remove_dir_all(&elsewhere).expect("it is there");
-                std::fs::remove_file(&backup).expect("it is there");
+                std::fs::remove_dir_all(&elsewhere).expect("it exists");
+                std::fs::remove_file(&backup).expect("it exists");
             }
             Self::Talk | Self::Backup | Self::Forgetting | Self::Deletion => {}
         }
     }
 
-    /// What has to be true of what was interrupted.
-    pub async fn verdict(self, premises: &Premises, server: &Server, outcome: &mut Outcome) {
+    /// Checks the result of what was interrupted.
+    pub async fn check(self, premises: &Premises, server: &Server, outcome: &mut Outcome) {
         match self {
             Self::Backup => {
                 let backup = PathBuf::from(backup_file(premises));
                 if backup.exists() {
-                    sound(premises.run(&["history", "verify", &backup_file(premises), "--json"]).await);
-                    std::fs::remove_file(&backup).expect("it is there");
+                    assert_sound(premises.run(&["history", "verify", &backup_file(premises), "--json"]).await);
+                    std::fs::remove_file(&backup).expect("it exists");
                 }
                 let _ = std::fs::remove_file(format!("{}.part", backup.display()));
             }
             Self::Forgetting | Self::ForgettingOffline => {
-                let (status, body) = server.ask(Method::POST, "/api/forget", Some(forget())).await;
-                // Nothing is on record of somebody who was forgotten before the kill.
+                let (status, body) = server.ask(Method::POST, "/api/forget", Some(forget_request())).await;
+                // A person who was forgotten before the kill has nothing on record.
                 assert!(matches!(status, StatusCode::OK | StatusCode::NOT_FOUND), "{status}: {body}");
                 let export = server.get(&format!("/api/export?room={GALLERY}")).await;
                 if export.as_str().is_some_and(|lines| lines.contains("my secret is")) {
-                    outcome.book.lost.push("what was to be forgotten is still on record".into());
+                    outcome.ledger.lost.push("a forgotten message is still on record".into());
                 }
                 for (seq, from, text) in server.history(GALLERY).await {
                     if from == "Vera" {
-                        outcome.book.lost.push(format!("{text:?} was to be forgotten and is there as {seq}"));
+                        outcome.ledger.lost.push(format!("{text:?} should be forgotten and is there as {seq}"));
                     }
                 }
             }
             Self::Deletion => {
                 let (status, _) = server.ask(Method::GET, "/api/rooms/tent", None).await;
                 if status == StatusCode::OK {
-                    // It was killed before it was through: then nothing of what was said is gone, or everything, as it was asked.
-                    let said = server.history("tent").await;
-                    let words = said.iter().filter(|(_, from, _)| from == "Mia").count();
-                    if words != TENT_WORDS && !said.is_empty() {
-                        outcome.book.lost.push(format!("{words} of {TENT_WORDS} messages are left of a room that is there"));
+                    // The deletion was interrupted. Then all messages must be there, or none.
+                    let messages = server.history("tent").await;
+                    let count = messages.iter().filter(|(_, from, _)| from == "Mia").count();
+                    if count != TENT_MESSAGES && !messages.is_empty() {
+                        outcome.ledger.lost.push(format!("{count} of {TENT_MESSAGES} messages are left of a room that is there"));
                     }
                     let (status, body) = server.ask(Method::DELETE, "/api/rooms/tent", None).await;
                     assert!(status.is_success(), "{status} {body}");
                 }
-                let put = server.ask(Method::PUT, "/api/rooms/tent", Some(tent())).await;
+                let put = server.ask(Method::PUT, "/api/rooms/tent", Some(tent_plan())).await;
                 assert!(put.0.is_success(), "{put:?}");
                 if !server.history("tent").await.is_empty() {
-                    outcome.book.doubled.push("a room that was deleted came back with its history".into());
+                    outcome.ledger.duplicated.push("a room that was deleted came back with its history".into());
                 }
                 let (status, body) = server.ask(Method::DELETE, "/api/rooms/tent", None).await;
                 assert!(status.is_success(), "{status} {body}");
             }
             Self::Expiry => {
                 let left: Vec<_> = server.history("shelf").await.into_iter().filter(|(_, from, _)| from == "Nora").collect();
-                // What went went from the beginning on, and nothing that is read out elsewhere is older.
+                // Events expire from the oldest on, and an export contains nothing older.
                 if left.windows(2).any(|pair| pair[0].2 >= pair[1].2) || left.last().is_some_and(|(_, _, text)| text != "page 39")
                 {
-                    outcome.book.lost.push(format!("not the oldest of a shelf was deleted: {left:?}"));
+                    outcome.ledger.lost.push(format!("other than the oldest messages of a room were deleted: {left:?}"));
                 }
                 let export = server.get("/api/export?room=shelf").await;
                 let lines =
                     export.as_str().unwrap_or_default().lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-                // What Aria thought and said of them may quote them, too.
+                // Aria's decisions and statements may quote pages, so only messages count.
                 let pages = lines.filter(|line| line["message"]["from"]["name"] == "Nora").count();
                 if pages > left.len() {
-                    outcome.book.lost.push(format!("of a shelf {} pages are left, and {pages} are read out", left.len()));
+                    outcome.ledger.lost.push(format!("{} pages are left, but {pages} are exported", left.len()));
                 }
                 let (status, body) = server.ask(Method::DELETE, "/api/rooms/shelf", None).await;
                 assert!(status.is_success(), "{status} {body}");
@@ -232,14 +232,14 @@ impl Blow {
     }
 }
 
-/// Lets it talk until something happens, or its time is up.
+/// Waits for a random event in a random room, or for a random time.
 async fn talk(server: &Server, chance: &mut StdRng) {
     let room = ROOMS[chance.random_range(0..ROOMS.len())].0;
-    server.watch(room, None).await.until_some_moment(LONGEST_LIFE, chance).await;
+    server.watch(room, None).await.until_some_moment(LONGEST_TALK, chance).await;
 }
 
-/// Has somebody say what is to be forgotten, among what others say.
-async fn speak(server: &Server) -> usize {
+/// Sends messages to forget, and others between them. Returns the number of those to forget.
+async fn say_secrets(server: &Server) -> usize {
     for number in 0..6 {
         server.say(GALLERY, "Vera", &format!("my secret is {number}")).await;
         server.say(GALLERY, "Theo", "that is no secret").await;
@@ -247,26 +247,26 @@ async fn speak(server: &Server) -> usize {
     6
 }
 
-fn forget() -> Value {
+fn forget_request() -> Value {
     json!({ "guild": MUSEUM, "person": "Vera" })
 }
 
-const TENT_WORDS: usize = 12;
+const TENT_MESSAGES: usize = 12;
 
-/// Makes a room with some history.
-async fn pitch(server: &Server) {
-    let (status, body) = server.ask(Method::PUT, "/api/rooms/tent", Some(tent())).await;
+/// Makes a room with some messages.
+async fn make_tent(server: &Server) {
+    let (status, body) = server.ask(Method::PUT, "/api/rooms/tent", Some(tent_plan())).await;
     assert!(status.is_success(), "{body}");
-    for number in 0..TENT_WORDS {
+    for number in 0..TENT_MESSAGES {
         server.say("tent", "Mia", &format!("word {number} in the tent")).await;
     }
 }
 
-/// The guild of a room in which what was said is old at once.
+/// The guild of the room whose messages expire.
 const ARCHIVE: &str = "archive";
 
-/// Makes a room whose whole history is to be deleted.
-async fn grow_old(server: &Server) {
+/// Makes a room with messages that expire.
+async fn fill_archive(server: &Server) {
     let plan = json!({ "guild": ARCHIVE, "companions": ["aria"] });
     let (status, body) = server.ask(Method::PUT, "/api/rooms/shelf", Some(plan)).await;
     assert!(status.is_success(), "{body}");
@@ -275,25 +275,25 @@ async fn grow_old(server: &Server) {
     }
 }
 
-fn tent() -> Value {
+fn tent_plan() -> Value {
     json!({ "guild": "fair", "companions": ["aria"] })
 }
 
-/// A file that is not there yet, for one server and its successor.
+/// The path of the backup of one server, which the checks after the kill read and delete.
 fn backup_file(premises: &Premises) -> String {
     premises.path().join("copy.backup").to_string_lossy().into_owned()
 }
 
-/// Starts a program and kills it a moment later, wherever it is by then.
+/// Starts a program, and kills it after a random time.
 async fn kill_within(mut command: Command, chance: &mut StdRng, longest_ms: u64) {
     let mut child = command.spawn().expect("the program can be started");
-    a_while(chance, longest_ms).await;
-    // One that has ended by itself cannot be killed.
+    random_wait(chance, longest_ms).await;
+    // This fails if the program has already ended.
     let _ = child.start_kill();
-    soon(child.wait()).await.expect("its status");
+    in_time(child.wait()).await.expect("its status");
 }
 
-fn sound(verified: Ran) -> Value {
+fn assert_sound(verified: Ran) -> Value {
     assert_eq!(verified.code, Some(0), "{verified:?}");
     let report = verified.object();
     assert_eq!(report["sound"], true, "{report}");

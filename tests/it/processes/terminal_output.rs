@@ -1,14 +1,14 @@
-//! Listings: whatever somebody or something is called, a terminal obeys nothing of it, and it makes no line of its own.
+//! Listings: no name controls the terminal or forges a line.
 
 use std::fs;
 
 use serde_json::json;
 
 use crate::harness::Premises;
-use crate::harness::hostile::{HOSTILE, moves};
+use crate::harness::hostile::{HOSTILE, controls_terminal};
 
-/// What can be asked for while the server runs, and when it does not.
-const ASKED: [&[&str]; 13] = [
+/// Commands that work with and without a running server.
+const COMMANDS: [&[&str]; 13] = [
     &["check"],
     &["check", "--json"],
     &["why", "lobby"],
@@ -25,10 +25,10 @@ const ASKED: [&[&str]; 13] = [
 ];
 
 #[tokio::test]
-async fn no_listing_moves_a_terminal_whatever_somebody_is_called() {
+async fn no_name_in_a_listing_controls_the_terminal() {
     let premises = Premises::new()
         .with("storage.path", &format!("data {HOSTILE}"))
-        // Nobody listens there, so that it is told who was asked.
+        // Nothing listens there, so that the error names the endpoint.
         .with("models.main.base_url", "http://127.0.0.1:1/v1/\u{9b}2J\u{202e}")
         .with("models.main.model", HOSTILE)
         .with("models.pool.max_attempts", "1")
@@ -41,17 +41,17 @@ async fn no_listing_moves_a_terminal_whatever_somebody_is_called() {
     let script = json!({ "companions": [{ "id": "aria" }], "events": [event], "models": { "main": [{ "text": HOSTILE }] } });
     fs::write(premises.path().join("night.json"), script.to_string()).expect("a file");
     let server = premises.start().await;
-    // As much as a name may hold: neither control characters nor directions.
+    // A name may contain this much: no control characters and no direction marks.
     server.say("lobby", "Ana decision=YES \u{e0041}\u{200b}", &format!("Aria?\n{}", HOSTILE.replace(char::is_control, ""))).await;
     server.logs("a model gives no answer").await;
     let starting = server.logs("starting").await;
 
     let mut shown = Vec::new();
-    for asked in ASKED.into_iter().chain([&["health"][..], &["history", "backup", &backup]]) {
-        shown.push((asked.to_vec(), premises.run(asked).await));
+    for command in COMMANDS.into_iter().chain([&["health"][..], &["history", "backup", &backup]]) {
+        shown.push((command.to_vec(), premises.run(command).await));
     }
     server.stop().await;
-    let alone: [&[&str]; 8] = [
+    let offline_commands: [&[&str]; 8] = [
         &[HOSTILE],
         &["check", "--config", folder],
         &["replay", "night.json"],
@@ -61,17 +61,17 @@ async fn no_listing_moves_a_terminal_whatever_somebody_is_called() {
         &["history", "restore", &backup],
         &["history", "compact"],
     ];
-    for asked in ASKED.into_iter().chain(alone) {
-        shown.push((asked.to_vec(), premises.run(asked).await));
+    for command in COMMANDS.into_iter().chain(offline_commands) {
+        shown.push((command.to_vec(), premises.run(command).await));
     }
 
-    for (asked, ran) in &shown {
-        let told = format!("{}{}", ran.stdout, ran.stderr);
-        assert!(!told.contains(moves) && !told.contains('\u{e0041}'), "{asked:?}: {told:?}");
-        assert!(!told.lines().any(|line| line.starts_with("2026-01-01")), "{asked:?}: {told:?}");
-        assert!(!told.is_empty(), "{asked:?}");
+    for (command, ran) in &shown {
+        let output = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(!output.contains(controls_terminal) && !output.contains('\u{e0041}'), "{command:?}: {output:?}");
+        assert!(!output.lines().any(|line| line.starts_with("2026-01-01")), "{command:?}: {output:?}");
+        assert!(!output.is_empty(), "{command:?}");
     }
-    assert!(starting.contains("desrever") && !starting.contains(moves), "{starting:?}");
+    assert!(starting.contains("desrever") && !starting.contains(controls_terminal), "{starting:?}");
     let named = shown.iter().filter(|(_, ran)| format!("{}{}", ran.stdout, ran.stderr).contains("desrever")).count();
-    assert!(named >= 20, "what they are called is shown: {named}");
+    assert!(named >= 20, "only {named} listings show the names");
 }

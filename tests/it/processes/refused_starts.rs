@@ -1,4 +1,4 @@
-//! A server that cannot start says why, with an exit code that says what kind of thing is wrong, and changes nothing.
+//! A server that cannot start explains why, exits with the code for this kind of error, and changes nothing.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -22,8 +22,8 @@ async fn a_second_server_on_one_folder_is_refused() {
 }
 
 #[tokio::test]
-async fn a_store_that_was_cut_short_is_refused_untouched() {
-    let premises = has_members().await;
+async fn a_truncated_store_is_refused_untouched() {
+    let premises = with_stored_message().await;
     let db = premises.data().join("store/db");
     let bytes = fs::metadata(&db).expect("it is there").len();
     File::options().write(true).open(&db).and_then(|file| file.set_len(bytes / 2)).expect("cut short");
@@ -32,16 +32,16 @@ async fn a_store_that_was_cut_short_is_refused_untouched() {
 }
 
 #[tokio::test]
-async fn a_store_that_was_deleted_is_refused_untouched() {
-    let premises = has_members().await;
+async fn a_deleted_store_is_refused_untouched() {
+    let premises = with_stored_message().await;
     fs::remove_file(premises.data().join("store/db")).expect("deleted");
 
     assert_refused_untouched(&premises, "bytes and has 0 now").await;
 }
 
 #[tokio::test]
-async fn a_manifest_that_cannot_be_read_is_refused_untouched() {
-    let premises = has_members().await;
+async fn an_unreadable_manifest_is_refused_untouched() {
+    let premises = with_stored_message().await;
     fs::write(premises.data().join("manifest"), [0; 64]).expect("written");
 
     assert_refused_untouched(&premises, "its manifest cannot be read").await;
@@ -49,7 +49,7 @@ async fn a_manifest_that_cannot_be_read_is_refused_untouched() {
 
 #[tokio::test]
 async fn a_store_of_a_newer_version_is_refused_untouched() {
-    let premises = has_members().await;
+    let premises = with_stored_message().await;
     let path = premises.data().join("manifest");
     let mut manifest: Value = serde_json::from_slice(&fs::read(&path).expect("read")).expect("JSON");
     manifest["format"] = 1_000.into();
@@ -59,9 +59,9 @@ async fn a_store_of_a_newer_version_is_refused_untouched() {
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_is_named() {
-    let taken = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let address = taken.local_addr().expect("bound").to_string();
+async fn a_port_in_use_is_named() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("bound").to_string();
     let premises = Premises::new().with("server.listen", &address);
 
     let refused = premises.run(&[]).await;
@@ -70,7 +70,7 @@ async fn a_port_that_is_taken_is_named() {
 }
 
 #[tokio::test]
-async fn wrong_settings_are_refused_before_anything_is_made() {
+async fn invalid_settings_are_refused_before_anything_is_created() {
     let premises = Premises::new().with("gate.max_buffer", "plenty");
 
     let refused = premises.run(&[]).await;
@@ -89,8 +89,8 @@ async fn a_server_that_others_can_reach_needs_a_token() {
     assert!(!premises.data().exists());
 }
 
-/// Premises whose store holds something, and whose server was stopped.
-async fn has_members() -> Premises {
+/// A stopped server whose store has a message.
+async fn with_stored_message() -> Premises {
     let premises = Premises::new();
     let server = premises.start().await;
     server.say("lobby", "Ana", "I was here").await;
@@ -98,33 +98,33 @@ async fn has_members() -> Premises {
     premises
 }
 
-async fn assert_refused_untouched(premises: &Premises, because: &str) {
+async fn assert_refused_untouched(premises: &Premises, reason: &str) {
     let before = contents(&premises.data());
 
     let refused = premises.run(&[]).await;
 
-    assert_refused(&refused, 3, because);
-    assert!(refused.stderr.contains("restore") || refused.stderr.contains("newer"), "no way out is named: {refused:?}");
+    assert_refused(&refused, 3, reason);
+    assert!(refused.stderr.contains("restore") || refused.stderr.contains("newer"), "no remedy is named: {refused:?}");
     assert_eq!(contents(&premises.data()).keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
     assert!(contents(&premises.data()) == before, "a file was changed");
 }
 
-fn assert_refused(refused: &Ran, code: i32, because: &str) {
+fn assert_refused(refused: &Ran, code: i32, reason: &str) {
     assert_eq!(refused.code, Some(code), "{refused:?}");
-    assert!(refused.stderr.contains(because), "{because:?} is not said: {refused:?}");
+    assert!(refused.stderr.contains(reason), "{reason:?} is missing: {refused:?}");
     assert!(!refused.stdout.contains("ready"), "{refused:?}");
 }
 
 /// Every file under a folder.
 fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
+    let mut files = BTreeMap::new();
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
-            found.extend(contents(&path));
+            files.extend(contents(&path));
         } else {
-            found.insert(path.clone(), fs::read(&path).expect("a file"));
+            files.insert(path.clone(), fs::read(&path).expect("a file"));
         }
     }
-    found
+    files
 }

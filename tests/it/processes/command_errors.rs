@@ -1,9 +1,9 @@
-//! Commands that are asked for what is not there, or in a way that does not fit: they say what there is, and what to do.
+//! Commands with arguments that name something missing or are invalid: they print what exists, and what to do.
 
 use crate::harness::{Premises, Ran};
 
-/// A store of which the server has stopped.
-async fn furnished() -> Premises {
+/// A stopped server whose store has a message.
+async fn with_stored_message() -> Premises {
     let premises = Premises::new();
     let server = premises.start().await;
     server.say("lobby", "Ana", "hello").await;
@@ -12,11 +12,11 @@ async fn furnished() -> Premises {
 }
 
 #[tokio::test]
-async fn who_and_what_is_not_there_is_told_with_what_is_by_the_server_and_without_it() {
+async fn an_unknown_guild_person_or_room_is_reported_with_and_without_a_server() {
     let premises = Premises::new();
     let server = premises.start().await;
     server.say("lobby", "Ana", "hello").await;
-    let asked: [(&[&str], &str); 6] = [
+    let commands: [(&[&str], &str); 6] = [
         (
             &["history", "forget", "--guild", "nope", "--person", "Ana", "--yes"],
             "there is no guild nope: no room belongs to it, and it never used anything; there is home",
@@ -31,30 +31,30 @@ async fn who_and_what_is_not_there_is_told_with_what_is_by_the_server_and_withou
         (&["why", "loby"], "there is no room loby; did you mean lobby?"),
     ];
 
-    let mut served = Vec::new();
-    for (arguments, _) in asked {
-        served.push(premises.run(arguments).await);
+    let mut online = Vec::new();
+    for (arguments, _) in commands {
+        online.push(premises.run(arguments).await);
     }
     server.stop().await;
 
-    for (served, (arguments, words)) in served.into_iter().zip(asked) {
-        for told in [served, premises.run(arguments).await] {
-            assert_eq!((told.code, &*told.stdout), (Some(1), ""), "{told:?}");
-            assert!(told.stderr.contains(words) && !told.stderr.contains("PUT"), "{told:?}");
+    for (result, (arguments, words)) in online.into_iter().zip(commands) {
+        for result in [result, premises.run(arguments).await] {
+            assert_eq!((result.code, &*result.stdout), (Some(1), ""), "{result:?}");
+            assert!(result.stderr.contains(words) && !result.stderr.contains("PUT"), "{result:?}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_backup_goes_into_a_folder_that_is_there_or_into_a_file_that_is_called_one() {
-    let premises = furnished().await;
+async fn a_backup_is_written_to_an_existing_folder_or_to_a_new_backup_file() {
+    let premises = with_stored_message().await;
     std::fs::create_dir(premises.path().join("copies")).expect("a folder");
     let backup = async |to: &str| premises.run(&["history", "backup", to]).await;
 
     let refused =
         [backup("missing/").await, backup("missing").await, backup("missing/monday.backup").await, backup("a.backup/").await];
     let [first, second, third] = [backup("copies").await, backup("copies/").await, backup("monday.backup").await];
-    let twice = backup("monday.backup").await;
+    let again = backup("monday.backup").await;
 
     for (Ran { code, stderr, .. }, expected) in refused.iter().zip([2, 2, 1, 2]) {
         assert_eq!(*code, Some(expected), "{stderr}");
@@ -62,13 +62,13 @@ async fn a_backup_goes_into_a_folder_that_is_there_or_into_a_file_that_is_called
     }
     assert!(!premises.path().join("missing").exists());
     assert_eq!([first.code, second.code, third.code], [Some(0); 3], "{first:?} {second:?} {third:?}");
-    let made = std::fs::read_dir(premises.path().join("copies")).expect("the folder").count();
-    assert_eq!(made, 2, "within a second, too");
-    assert!(twice.code == Some(1) && twice.stderr.contains("exists already: name another"), "{twice:?}");
+    let copies = std::fs::read_dir(premises.path().join("copies")).expect("the folder").count();
+    assert_eq!(copies, 2, "two backups within a second have different names");
+    assert!(again.code == Some(1) && again.stderr.contains("exists already: name another"), "{again:?}");
 }
 
 #[tokio::test]
-async fn a_server_takes_no_backup_by_a_path_that_begins_where_it_was_started() {
+async fn a_server_rejects_a_relative_backup_path() {
     let premises = Premises::new();
     let server = premises.start().await;
 
@@ -82,8 +82,8 @@ async fn a_server_takes_no_backup_by_a_path_that_begins_where_it_was_started() {
 }
 
 #[tokio::test]
-async fn a_restore_over_a_store_is_refused_with_what_to_do() {
-    let premises = furnished().await;
+async fn a_restore_over_a_store_is_refused_with_instructions() {
+    let premises = with_stored_message().await;
     let copied = premises.run(&["history", "backup", "monday.backup"]).await;
     assert_eq!(copied.code, Some(0), "{copied:?}");
 
@@ -95,8 +95,8 @@ async fn a_restore_over_a_store_is_refused_with_what_to_do() {
 }
 
 #[tokio::test]
-async fn what_works_on_the_folder_itself_offers_no_server() {
-    let premises = furnished().await;
+async fn commands_on_the_data_folder_have_no_server_option() {
+    let premises = with_stored_message().await;
 
     for command in ["compact", "restore", "verify", "expire"] {
         let help = premises.run(&["history", command, "--help"]).await;
@@ -107,8 +107,8 @@ async fn what_works_on_the_folder_itself_offers_no_server() {
 }
 
 #[tokio::test]
-async fn a_backup_that_is_damaged_is_told_as_json_too() {
-    let premises = furnished().await;
+async fn a_damaged_backup_is_reported_as_json_too() {
+    let premises = with_stored_message().await;
     let copied = premises.run(&["history", "backup", "monday.backup"]).await;
     assert_eq!(copied.code, Some(0), "{copied:?}");
     let path = premises.path().join("monday.backup");
@@ -125,32 +125,32 @@ async fn a_backup_that_is_damaged_is_told_as_json_too() {
 }
 
 #[tokio::test]
-async fn what_is_older_is_deleted_when_an_operator_wants_it() {
+async fn expire_deletes_older_events_when_an_operator_asks() {
     let premises = Premises::new();
     let server = premises.start().await;
     let mut watch = server.watch("lobby", None).await;
     server.say("lobby", "Ana", "aria, a zebra?").await;
-    // What nobody has dealt with yet would stay.
+    // Unsettled messages would not expire.
     watch.event("statement").await;
     server.rest("lobby").await;
-    // Killed, so that the room never fell asleep.
+    // Killed, so that the channel did not go to sleep first.
     server.kill().await;
 
-    let unset = premises.run(&["history", "expire", "--yes"]).await;
-    let unasked = premises.run(&["history", "expire", "--older-than", "1d"]).await;
-    let elsewhere = premises.run(&["history", "expire", "--guild", "hoem", "--everything", "--yes"]).await;
-    let at_once = premises.run(&["history", "expire", "--older-than", "0d", "--yes"]).await;
-    let everywhere = premises.run(&["history", "expire", "--everything", "--yes"]).await;
-    let kept = premises.run(&["history", "expire", "--older-than", "1d", "--yes", "--json"]).await;
-    let gone = premises.run(&["history", "expire", "--guild", "home", "--everything", "--yes", "--json"]).await;
+    let without_age = premises.run(&["history", "expire", "--yes"]).await;
+    let unconfirmed = premises.run(&["history", "expire", "--older-than", "1d"]).await;
+    let unknown_guild = premises.run(&["history", "expire", "--guild", "hoem", "--everything", "--yes"]).await;
+    let too_young = premises.run(&["history", "expire", "--older-than", "0d", "--yes"]).await;
+    let all_guilds = premises.run(&["history", "expire", "--everything", "--yes"]).await;
+    let nothing_old = premises.run(&["history", "expire", "--older-than", "1d", "--yes", "--json"]).await;
+    let expired = premises.run(&["history", "expire", "--guild", "home", "--everything", "--yes", "--json"]).await;
 
-    assert!(unset.code == Some(2) && unset.stderr.contains("storage.retention_days"), "{unset:?}");
-    assert!(unasked.code == Some(2) && unasked.stderr.contains("--yes"), "{unasked:?}");
-    assert!(at_once.code == Some(2) && at_once.stderr.contains("is not from 1d to 36500d"), "{at_once:?}");
-    assert!(everywhere.code == Some(2) && everywhere.stderr.contains("--guild"), "{everywhere:?}");
-    assert!(elsewhere.code == Some(1) && elsewhere.stderr.contains("did you mean home?"), "{elsewhere:?}");
-    assert_eq!((kept.code, kept.object()["events"].as_u64()), (Some(0), Some(0)), "{kept:?}");
-    assert!(gone.code == Some(0) && gone.object()["channels"] == 1 && gone.object()["failed"] == 0, "{gone:?}");
+    assert!(without_age.code == Some(2) && without_age.stderr.contains("storage.retention_days"), "{without_age:?}");
+    assert!(unconfirmed.code == Some(2) && unconfirmed.stderr.contains("--yes"), "{unconfirmed:?}");
+    assert!(too_young.code == Some(2) && too_young.stderr.contains("is not from 1d to 36500d"), "{too_young:?}");
+    assert!(all_guilds.code == Some(2) && all_guilds.stderr.contains("--guild"), "{all_guilds:?}");
+    assert!(unknown_guild.code == Some(1) && unknown_guild.stderr.contains("did you mean home?"), "{unknown_guild:?}");
+    assert_eq!((nothing_old.code, nothing_old.object()["events"].as_u64()), (Some(0), Some(0)), "{nothing_old:?}");
+    assert!(expired.code == Some(0) && expired.object()["channels"] == 1 && expired.object()["failed"] == 0, "{expired:?}");
     let export = premises.run(&["history", "export"]).await;
     assert!(export.code == Some(0) && !export.stdout.contains("zebra"), "{export:?}");
     let compacted = premises.run(&["history", "compact"]).await;
@@ -166,7 +166,7 @@ async fn what_is_older_is_deleted_when_an_operator_wants_it() {
 }
 
 #[tokio::test]
-async fn too_few_open_files_are_told_and_no_panic() {
+async fn too_low_a_limit_of_open_files_is_reported_without_a_panic() {
     for files in [5, 8, 10, 14, 20] {
         let premises = Premises::new();
         let limited = format!("ulimit -n {files}; exec {}", crate::harness::program());

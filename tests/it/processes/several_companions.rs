@@ -1,4 +1,4 @@
-//! Several companions in one room, and one that a program outside plays.
+//! Rooms with several companions, and an external companion.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::harness::{Premises, Server, Watch};
 const ZED: &str = "zed";
 
 #[tokio::test]
-async fn three_who_are_addressed_hold_a_round_and_its_story_can_be_read() {
+async fn three_addressed_companions_hold_a_round_that_why_explains() {
     let premises = Premises::shipped().with("turn_taking.turn_delay_secs", "0");
     let server = premises.start().await;
     let mut lobby = server.watch("lobby", Some(0)).await;
@@ -18,7 +18,7 @@ async fn three_who_are_addressed_hold_a_round_and_its_story_can_be_read() {
     let opened = lobby.event("round_opened").await;
     assert_eq!((&opened["message_id"], &opened["asked"]), (&seq.into(), &json!(["aria", "bruno", "cleo"])));
     let round = lobby.event("round").await;
-    let selected = round["selected"].as_str().expect("somebody wants to speak").to_owned();
+    let selected = round["selected"].as_str().expect("a companion is selected").to_owned();
     let statement = lobby.event("statement").await;
     assert_eq!(statement["companion"], *selected);
     let decisions = server.get("/api/decisions?room=lobby&limit=3&after=0").await;
@@ -38,7 +38,7 @@ async fn three_who_are_addressed_hold_a_round_and_its_story_can_be_read() {
 }
 
 #[tokio::test]
-async fn a_program_outside_plays_a_companion_over_restarts() {
+async fn an_external_companion_works_across_restarts() {
     let premises = Premises::new().with("turn_taking.turn_delay_secs", "0");
     let server = premises.start().await;
     let plan = json!({ "guild": "home", "companions": ["aria", { "id": ZED, "external": true, "aliases": ["zeddy"] }] });
@@ -52,22 +52,22 @@ async fn a_program_outside_plays_a_companion_over_restarts() {
     server.say("lobby", "Ana", "hey zeddy, are you there?").await;
     let message = vote(&server, &mut lobby).await;
     let respond = lobby.event("respond").await;
-    let words = json!({ "from": ZED, "message_id": message, "text": "I am, Ana." });
-    let (status, said) = server.ask(Method::POST, "/api/rooms/lobby/statements", Some(words.clone())).await;
-    let (again, problem) = server.ask(Method::POST, "/api/rooms/lobby/statements", Some(words)).await;
+    let statement = json!({ "from": ZED, "message_id": message, "text": "I am, Ana." });
+    let (status, accepted) = server.ask(Method::POST, "/api/rooms/lobby/statements", Some(statement.clone())).await;
+    let (repeated, problem) = server.ask(Method::POST, "/api/rooms/lobby/statements", Some(statement)).await;
 
     assert_eq!((&respond["companion"], &respond["messages"]), (&json!(ZED), &json!(["hey zeddy, are you there?"])));
-    assert_eq!(status, StatusCode::ACCEPTED, "{said}");
-    assert_eq!(again, StatusCode::CONFLICT, "{problem}");
+    assert_eq!(status, StatusCode::ACCEPTED, "{accepted}");
+    assert_eq!(repeated, StatusCode::CONFLICT, "{problem}");
     let statement = lobby.event("statement").await;
-    assert_eq!((&statement["companion"], &statement["seq"]), (&json!(ZED), &said["seq"]));
-    // Aria has heard it, as she hears every other companion.
-    let heard = lobby.event("decision").await;
-    assert_eq!((&heard["companion"], &heard["trigger"]), (&json!("aria"), &json!("turn")));
+    assert_eq!((&statement["companion"], &statement["seq"]), (&json!(ZED), &accepted["seq"]));
+    // The statement triggers Aria, as those of other companions do.
+    let decision = lobby.event("decision").await;
+    assert_eq!((&decision["companion"], &decision["trigger"]), (&json!("aria"), &json!("turn")));
     server.stop().await;
 }
 
-/// Zed votes that it wants to speak, once it is asked; gives what the round is about.
+/// Waits until Zed is asked, and votes that it wants to speak. Returns the id of the message that the round is about.
 async fn vote(server: &Server, lobby: &mut Watch) -> Value {
     let opened = lobby.event("round_opened").await;
     assert_eq!(opened["asked"], json!([ZED]));

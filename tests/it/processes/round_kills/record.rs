@@ -1,32 +1,32 @@
-//! What is on record of a room, held to the rules of rounds, whoever was killed when.
+//! Checks the record of a room against the rules of rounds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// A room as its record tells it.
+/// The state of a room, reconstructed from its record.
 pub struct Record<'a> {
     companions: &'a [&'a str],
-    most_in_a_row: u64,
-    /// Who said what, by number.
-    said: BTreeMap<u64, (String, String)>,
+    streak_limit: u64,
+    /// The sender and text of each message, by its number.
+    messages: BTreeMap<u64, (String, String)>,
     present: BTreeSet<String>,
     settled: BTreeSet<(String, u64)>,
     stages: BTreeMap<String, String>,
-    /// Who votes in the open round, and what it is about.
+    /// The message that the open round is about, and the voters.
     round: Option<(u64, BTreeSet<String>)>,
-    /// Who may take the floor.
+    /// The companions that may take the floor next.
     candidates: Vec<String>,
-    /// Who has the floor, and the number of its reply.
+    /// The companion with the floor, and the ticket of its reply.
     floor: Option<(String, u64)>,
     replies: BTreeSet<u64>,
     decided: BTreeSet<u64>,
     decisions: usize,
-    /// Whether the one who speaks was selected after the newest word of a person.
-    is_selected_since: bool,
+    /// Whether the current speaker was selected after the newest message of a person.
+    is_selected_since_person: bool,
     streak: u64,
     pub lost: Vec<String>,
-    pub doubled: Vec<String>,
+    pub duplicated: Vec<String>,
     pub broken: Vec<String>,
     pub rounds: usize,
     pub turn_rounds: usize,
@@ -39,12 +39,12 @@ pub struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Nothing is known yet of a room with these companions, who may make so many statements in a row.
-    pub fn new(companions: &'a [&'a str], most_in_a_row: u64) -> Self {
+    /// An empty record of a room with these companions, which may make `streak_limit` statements in a row.
+    pub fn new(companions: &'a [&'a str], streak_limit: u64) -> Self {
         Self {
             companions,
-            most_in_a_row,
-            said: BTreeMap::new(),
+            streak_limit,
+            messages: BTreeMap::new(),
             present: BTreeSet::new(),
             settled: BTreeSet::new(),
             stages: companions.iter().map(|companion| ((*companion).to_owned(), "none".to_owned())).collect(),
@@ -54,10 +54,10 @@ impl<'a> Record<'a> {
             replies: BTreeSet::new(),
             decided: BTreeSet::new(),
             decisions: 0,
-            is_selected_since: false,
+            is_selected_since_person: false,
             streak: 0,
             lost: Vec::new(),
-            doubled: Vec::new(),
+            duplicated: Vec::new(),
             broken: Vec::new(),
             rounds: 0,
             turn_rounds: 0,
@@ -74,81 +74,82 @@ impl<'a> Record<'a> {
     pub fn read(&mut self, events: &[Value]) {
         for (event, expected) in events.iter().zip(1..) {
             if number(event, "seq") != expected {
-                self.lost.push(format!("there is {} where {expected} is expected", event["seq"]));
+                self.lost.push(format!("event {expected} is missing, {} follows", event["seq"]));
                 return;
             }
         }
-        let is_heard = |event: &Value| number(event, "handled") == number(event, "seq");
+        let is_trigger = |event: &Value| number(event, "handled") == number(event, "seq");
         let mut events: Vec<_> = events.iter().collect();
-        events.sort_by_key(|event| (number(event, "handled"), !is_heard(event), number(event, "seq")));
-        events.into_iter().for_each(|event| self.enter(event));
+        events.sort_by_key(|event| (number(event, "handled"), !is_trigger(event), number(event, "seq")));
+        events.into_iter().for_each(|event| self.apply(event));
         if let Some((companion, ticket)) = &self.floor {
             self.broken.push(format!("{companion} still owes {ticket}"));
         }
         if self.round.is_some() {
-            self.broken.push("a round is open for ever".to_owned());
+            self.broken.push("a round is still open".to_owned());
         }
     }
 
-    fn enter(&mut self, event: &Value) {
+    fn apply(&mut self, event: &Value) {
         match text(event, "event") {
             "joined" => drop(self.present.insert(text(event, "companion").to_owned())),
-            "said" => self.hear(event),
-            "round_opened" => self.open(event),
+            "said" => self.message(event),
+            "round_opened" => self.open_round(event),
             "decided" => self.decide(event),
             "unanswered" => self.unanswered += 1,
             "stage_changed" => {
                 self.stages_changed += 1;
                 let before = self.stages.insert(text(event, "companion").to_owned(), text(event, "to").to_owned());
                 if before.as_deref() != Some(text(event, "from")) {
-                    self.broken.push(format!("a stage was forgotten: it was {before:?} before {event}"));
+                    self.broken.push(format!("a stage was lost: it was {before:?} before {event}"));
                 }
             }
-            "round_closed" => self.close(event),
-            "reply_owed" => self.owe(event),
+            "round_closed" => self.close_round(event),
+            "reply_owed" => self.reply_owed(event),
             "reply_failed" => {
                 self.failed += 1;
                 self.end_floor(event, text(event, "companion"), number(event, "ticket"));
-                self.is_selected_since = true;
+                self.is_selected_since_person = true;
             }
             _ => {}
         }
     }
 
-    fn hear(&mut self, event: &Value) {
+    fn message(&mut self, event: &Value) {
         let message = &event["message"];
         let (from, seq) = (text(&message["from"], "id").to_owned(), number(event, "seq"));
         let is_companion = text(&message["from"], "role") == "companion";
-        self.said.insert(seq, (from.clone(), text(message, "text").to_owned()));
+        self.messages.insert(seq, (from.clone(), text(message, "text").to_owned()));
         if !is_companion {
             self.streak = 0;
-            self.is_selected_since = false;
+            self.is_selected_since_person = false;
             return;
         }
         self.statements += 1;
         self.end_floor(event, &from, number(event, "reply"));
         self.candidates.clear();
-        if self.is_selected_since {
+        if self.is_selected_since_person {
             self.streak += 1;
         }
-        if self.streak > self.most_in_a_row {
+        if self.streak > self.streak_limit {
             self.broken.push(format!("{} statements in a row: {event}", self.streak));
         }
     }
 
-    fn open(&mut self, event: &Value) {
+    fn open_round(&mut self, event: &Value) {
         self.rounds += 1;
         let newest = number(event, "message");
-        let is_statement = self.said.get(&newest).is_some_and(|(from, _)| self.companions.contains(&from.as_str()));
+        let is_statement = self.messages.get(&newest).is_some_and(|(from, _)| self.companions.contains(&from.as_str()));
         self.turn_rounds += usize::from(is_statement);
         if self.round.is_some() || self.floor.is_some() {
-            self.broken.push(format!("a round is opened while {:?} or {:?}: {event}", self.round, self.floor));
+            self.broken
+                .push(format!("a round is opened during the round {:?} or the floor {:?}: {event}", self.round, self.floor));
         }
-        let mut voters: BTreeSet<_> = list(event, "asked").map(|who| who.as_str().expect("an id").to_owned()).collect();
+        let mut voters: BTreeSet<_> = list(event, "asked").map(|id| id.as_str().expect("an id").to_owned()).collect();
         for state in list(event, "listening") {
             voters.insert(text(state, "from").to_owned());
             if self.stages.get(text(state, "from")).map(String::as_str) != Some(text(state, "closing")) {
-                self.broken.push(format!("a stage was forgotten: {:?} are known, {event}", self.stages));
+                self.broken.push(format!("a stage was lost: on record are {:?}, {event}", self.stages));
             }
         }
         self.round = Some((newest, voters));
@@ -159,16 +160,16 @@ impl<'a> Record<'a> {
         if let Some(ticket) = event["ticket"].as_u64()
             && !self.decided.insert(ticket)
         {
-            self.doubled.push(format!("the question {ticket} was decided twice"));
+            self.duplicated.push(format!("the question {ticket} was decided twice"));
         }
         self.guarded += usize::from(event["reason"] == "loop_guard");
-        for companion in list(event, "companions").map(|who| who.as_str().expect("an id")) {
+        for companion in list(event, "companions").map(|id| id.as_str().expect("an id")) {
             self.decisions += 1;
             self.settle(companion, event);
         }
     }
 
-    fn close(&mut self, event: &Value) {
+    fn close_round(&mut self, event: &Value) {
         let Some((message, voters)) = self.round.take() else {
             self.broken.push(format!("no round was open: {event}"));
             return;
@@ -176,29 +177,29 @@ impl<'a> Record<'a> {
         let states: Vec<_> = list(event, "states").collect();
         let voted: BTreeSet<_> = states.iter().map(|state| text(state, "from").to_owned()).collect();
         if message != number(event, "message") || voted != voters || voted.len() != states.len() {
-            self.broken.push(format!("not everybody voted once about {message} of {voters:?}: {event}"));
+            self.broken.push(format!("not each of {voters:?} voted once about {message}: {event}"));
         }
-        self.is_selected_since = true;
+        self.is_selected_since_person = true;
         let others = list(event, "others").map(|other| text(other, "companion"));
         self.candidates = event["selected"].as_str().into_iter().chain(others).map(str::to_owned).collect();
         for candidate in &self.candidates {
             if !states.iter().any(|state| text(state, "from") == candidate && state["state"] == "speak") {
-                self.broken.push(format!("{candidate} would not speak: {event}"));
+                self.broken.push(format!("{candidate} did not vote to speak: {event}"));
             }
         }
     }
 
-    fn owe(&mut self, event: &Value) {
+    fn reply_owed(&mut self, event: &Value) {
         let (companion, ticket) = (text(event, "companion").to_owned(), number(event, "ticket"));
         match self.candidates.iter().position(|candidate| *candidate == companion) {
             Some(rank) => drop(self.candidates.drain(..=rank)),
-            None => self.doubled.push(format!("nobody selected {companion}, or it has spoken already: {event}")),
+            None => self.duplicated.push(format!("nobody selected {companion}, or it has spoken already: {event}")),
         }
         if self.floor.is_some() || self.round.is_some() {
             self.broken.push(format!("the floor is not free: {:?}, {:?}, {event}", self.floor, self.round));
         }
         if !self.replies.insert(ticket) {
-            self.doubled.push(format!("the reply {ticket} is owed twice"));
+            self.duplicated.push(format!("the reply {ticket} is owed twice"));
         }
         self.owed += 1;
         self.settle(&companion, event);
@@ -206,34 +207,34 @@ impl<'a> Record<'a> {
     }
 
     fn end_floor(&mut self, event: &Value, companion: &str, ticket: u64) {
-        let had = self.floor.take();
-        if had.as_ref().is_none_or(|(who, reply)| who != companion || *reply != ticket) {
-            self.doubled.push(format!("{had:?} had the floor: {event}"));
+        let floor = self.floor.take();
+        if floor.as_ref().is_none_or(|(holder, reply)| holder != companion || *reply != ticket) {
+            self.duplicated.push(format!("{floor:?} had the floor: {event}"));
         }
     }
 
     fn settle(&mut self, companion: &str, event: &Value) {
         for seq in list(event, "messages").filter_map(Value::as_u64) {
             if !self.settled.insert((companion.to_owned(), seq)) {
-                self.doubled.push(format!("{seq} settled twice for {companion}: {event}"));
+                self.duplicated.push(format!("{seq} settled twice for {companion}: {event}"));
             }
         }
     }
 
-    /// What was accepted is on record, once, as it was accepted; and everything is settled for everybody else.
+    /// Checks that each accepted message is on record once, unchanged, and settled for every companion but its sender.
     pub fn compare_accepted(&mut self, accepted: &BTreeMap<u64, &str>) {
         for (seq, text) in accepted {
-            if self.said.get(seq).is_none_or(|(_, said)| said != text) {
-                self.lost.push(format!("{text:?} was accepted as {seq}, on record is {:?}", self.said.get(seq)));
+            if self.messages.get(seq).is_none_or(|(_, recorded)| recorded != text) {
+                self.lost.push(format!("{text:?} was accepted as {seq}, on record is {:?}", self.messages.get(seq)));
             }
         }
         let mut texts = BTreeSet::new();
-        for (seq, (from, text)) in &self.said {
+        for (seq, (from, text)) in &self.messages {
             if self.companions.contains(&from.as_str()) {
                 continue;
             }
             if !accepted.contains_key(seq) || !texts.insert(text) {
-                self.doubled.push(format!("{seq}, {text:?}, was accepted as another one"));
+                self.duplicated.push(format!("{seq}, {text:?}, was not accepted as this message"));
             }
         }
         for companion in self.companions {
@@ -241,12 +242,12 @@ impl<'a> Record<'a> {
                 self.lost.push(format!("{companion} has not joined"));
             }
             let is_open = |seq: &u64, from: &str| from != *companion && !self.settled.contains(&((*companion).to_owned(), *seq));
-            let open = self.said.iter().filter(|(seq, (from, _))| is_open(seq, from));
-            self.lost.extend(open.map(|(seq, said)| format!("{seq} never settled for {companion}: {said:?}")));
+            let open = self.messages.iter().filter(|(seq, (from, _))| is_open(seq, from));
+            self.lost.extend(open.map(|(seq, message)| format!("{seq} never settled for {companion}: {message:?}")));
         }
     }
 
-    /// What the room says of itself is what its record says.
+    /// Checks that the state in the API agrees with the record.
     pub fn compare_state(&mut self, state: &Value) {
         if number(state, "streak") != self.streak {
             self.broken.push(format!("the streak is {}, on record {}", state["streak"], self.streak));
@@ -258,11 +259,11 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The decisions that are told are those on record.
+    /// Checks that the API lists the decisions on record.
     pub fn compare_decisions(&mut self, decisions: &[Value]) {
-        let told: BTreeSet<_> = decisions.iter().map(|told| (number(told, "seq"), text(told, "companion"))).collect();
-        if told.len() != decisions.len() || told.len() != self.decisions {
-            self.broken.push(format!("{} decisions are told, {} are on record", decisions.len(), self.decisions));
+        let listed: BTreeSet<_> = decisions.iter().map(|listed| (number(listed, "seq"), text(listed, "companion"))).collect();
+        if listed.len() != decisions.len() || listed.len() != self.decisions {
+            self.broken.push(format!("{} decisions are listed, {} are on record", decisions.len(), self.decisions));
         }
     }
 }
@@ -275,7 +276,7 @@ fn text<'v>(value: &'v Value, field: &str) -> &'v str {
     value[field].as_str().unwrap_or_else(|| panic!("{field} is no text: {value}"))
 }
 
-/// A list's entries; none where there is no list.
+/// The entries of a list, or none if the field is not a list.
 fn list<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &'v Value> + use<'v> {
     value[field].as_array().map(Vec::as_slice).unwrap_or_default().iter()
 }

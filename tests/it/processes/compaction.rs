@@ -1,24 +1,24 @@
-//! Deleted words leave the store's file without anybody compacting it by hand.
+//! Deleted words leave the store's file without a manual compaction.
 
 use std::path::Path;
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::keeping::{length, sound};
+use super::backups::{length, verified_events};
 use crate::harness::{Lines, Premises, Server};
 
-/// What nobody else says.
+/// A text that appears in no other message.
 const SECRET: &str = "quixotic-zephyr-7f3a";
 
-/// A server with a paused room in which this much is said around a message with the secret, which is deleted.
+/// A server with a paused room, in which a message with the secret was deleted. `around` is the number of long messages before it.
 async fn after_a_deletion(premises: &Premises, around: u32) -> Server {
     let server = premises.start().await;
     let (status, _) = server.ask(Method::PATCH, "/api/rooms/lobby", Some(json!({ "paused": true }))).await;
     assert_eq!(status, StatusCode::OK);
-    let words = "so much was said ".repeat(200);
+    let long_text = "so much was said ".repeat(200);
     for number in 0..around {
-        server.say("lobby", "Ana", &format!("{number}: {words}")).await;
+        server.say("lobby", "Ana", &format!("{number}: {long_text}")).await;
     }
     let secret = server.say("lobby", "Ben", SECRET).await;
     server.say("lobby", "Ana", "and so on").await;
@@ -27,7 +27,7 @@ async fn after_a_deletion(premises: &Premises, around: u32) -> Server {
     server
 }
 
-/// The files below a folder that hold these bytes.
+/// The files below a folder that contain this text.
 fn files_with(folder: &Path, words: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).expect("a folder") {
@@ -42,12 +42,12 @@ fn files_with(folder: &Path, words: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn after_the_next_start_deleted_words_are_in_no_file_of_the_data_folder() {
+async fn the_next_start_compacts_deleted_words_out_of_every_file() {
     let premises = Premises::new();
     let server = after_a_deletion(&premises, 3).await;
     let history = server.history("lobby").await;
     server.stop().await;
-    assert!(!files_with(&premises.data(), SECRET).is_empty(), "until then they are");
+    assert!(!files_with(&premises.data(), SECRET).is_empty(), "they are in the file until the next start");
 
     let server = premises.start().await;
 
@@ -56,17 +56,17 @@ async fn after_the_next_start_deleted_words_are_in_no_file_of_the_data_folder() 
     assert_eq!(files_with(&premises.data(), SECRET), [""; 0]);
     server.stop().await;
     let again = premises.start().await;
-    assert!(again.told_of("compact").is_empty(), "nothing was erased since");
+    assert!(again.log_lines_with("compact").is_empty(), "nothing was erased since the last compaction");
     again.stop().await;
 }
 
 #[tokio::test]
-async fn with_0_days_deleted_words_stay_in_the_file_until_somebody_compacts_it() {
+async fn without_automatic_compaction_deleted_words_stay_until_an_operator_compacts() {
     let premises = Premises::new().with("storage.compact_after_days", "0");
     after_a_deletion(&premises, 3).await.stop().await;
 
     let server = premises.start().await;
-    assert!(server.told_of("compact").is_empty());
+    assert!(server.log_lines_with("compact").is_empty());
     server.stop().await;
     assert!(!files_with(&premises.data(), SECRET).is_empty());
 
@@ -76,7 +76,7 @@ async fn with_0_days_deleted_words_stay_in_the_file_until_somebody_compacts_it()
 }
 
 #[tokio::test]
-async fn a_server_that_is_told_to_compact_does_it_in_the_same_process_and_serves_again() {
+async fn sigusr2_compacts_the_store_without_a_new_process() {
     let premises = Premises::new();
     let mut server = after_a_deletion(&premises, 3).await;
     let history = server.history("lobby").await;
@@ -86,7 +86,7 @@ async fn a_server_that_is_told_to_compact_does_it_in_the_same_process_and_serves
     server.logs("the store was compacted").await;
     server.logs_many(" ready address=", 2).await;
 
-    // A free port is another one each time.
+    // Port 0 gives another port after each restart.
     let running: Value = serde_json::from_slice(&std::fs::read(premises.data().join("server.json")).unwrap()).unwrap();
     server.url = running["url"].as_str().expect("an address").to_owned();
     assert_eq!((server.id(), &running["pid"]), (process, &json!(process)));
@@ -95,11 +95,11 @@ async fn a_server_that_is_told_to_compact_does_it_in_the_same_process_and_serves
     let next = server.say("lobby", "Ana", "here again").await;
     assert_eq!(server.history("lobby").await.last().map(|(seq, ..)| *seq), Some(next));
     server.stop().await;
-    sound(&premises).await;
+    verified_events(&premises).await;
 }
 
 #[tokio::test]
-async fn a_server_that_is_told_to_stop_right_after_it_was_told_to_compact_ends_well() {
+async fn sigterm_during_a_compaction_ends_the_server_cleanly() {
     for phase in ["", "stopping to compact", "compacting the store", "the store was compacted"] {
         let premises = Premises::new();
         let server = after_a_deletion(&premises, 3).await;
@@ -110,17 +110,17 @@ async fn a_server_that_is_told_to_stop_right_after_it_was_told_to_compact_ends_w
         let (status, log) = server.ended().await;
 
         assert_eq!(status.code(), Some(0), "after {phase:?}: {log}");
-        sound(&premises).await;
+        verified_events(&premises).await;
     }
 }
 
 #[tokio::test]
-async fn a_start_that_is_killed_while_it_compacts_loses_nothing_and_the_next_one_compacts() {
+async fn a_start_killed_while_compacting_loses_nothing_and_the_next_one_compacts() {
     let premises = Premises::new();
     let server = after_a_deletion(&premises, 150).await;
     let history = server.history("lobby").await;
     server.stop().await;
-    let events = sound(&premises).await;
+    let events = verified_events(&premises).await;
     let (new, old) = (premises.data().join("store.new"), premises.data().join("store.old"));
     let marks: [&dyn Fn() -> bool; 4] =
         [&|| new.exists(), &|| length(&new.join("db")) > 0, &|| length(&new.join("db")) > 300_000, &|| old.exists()];
@@ -128,15 +128,15 @@ async fn a_start_that_is_killed_while_it_compacts_loses_nothing_and_the_next_one
 
     for is_seen in marks {
         let mut child = premises.command(&[]).spawn().expect("it can be started");
-        let said = Lines::of(child.stdout.take().expect("piped"));
-        // Where the compaction was quicker than whoever looks, nothing is left to compact.
-        while !is_seen() && !said.text().contains("ready") {
+        let output = Lines::of(child.stdout.take().expect("piped"));
+        // If the compaction ends before this loop sees the mark, the server gets ready.
+        while !is_seen() && !output.text().contains("ready") {
             tokio::task::yield_now().await;
         }
-        kills += u32::from(!said.text().contains("ready"));
+        kills += u32::from(!output.text().contains("ready"));
         child.kill().await.expect("it runs");
 
-        assert!(sound(&premises).await >= events);
+        assert!(verified_events(&premises).await >= events);
     }
 
     assert!(kills > 0);

@@ -1,4 +1,4 @@
-//! What the running program keeps to itself: its files, its secrets, and its log from what others write into it.
+//! Protects files, secrets and the log: file modes, secrets in output, and outside text that would forge log lines.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,14 +10,14 @@ use axum::routing::post;
 use axum::{Json, Router};
 use serde_json::json;
 
-use crate::harness::hostile::{HOSTILE, is_of_the_log, moves};
+use crate::harness::hostile::{HOSTILE, controls_terminal, is_log_line};
 use crate::harness::{Premises, Server};
 
 const ADMIN: &str = "xyloadmin-3f8a90c1d2e4b567";
 const KEY: &str = "xylokey-77aa0b1c2d3e4f5061";
 
 #[tokio::test]
-async fn what_is_written_is_its_owners_alone_whatever_the_umask_is() {
+async fn written_files_are_private_to_their_owner_whatever_the_umask_is() {
     let premises = Premises::new();
     let server = Server::of(premises.command_of(&["sh", "-c", concat!("umask 0; exec ", env!("CARGO_BIN_EXE_tertulia"))])).await;
     let mut watch = server.watch("lobby", None).await;
@@ -48,33 +48,33 @@ async fn what_is_written_is_its_owners_alone_whatever_the_umask_is() {
 }
 
 #[tokio::test]
-async fn no_copy_is_made_among_the_files_of_the_store() {
+async fn backups_and_exports_into_the_store_are_refused() {
     let premises = Premises::new();
     let server = premises.start().await;
     server.say("lobby", "Ana", "Aria?").await;
     let [backup, lines] = ["a.backup", "lines"].map(|name| premises.data().join("store").join(name));
     let try_both = async || {
-        let made = premises.run(&["history", "backup", backup.to_str().expect("UTF-8")]).await;
+        let backed_up = premises.run(&["history", "backup", backup.to_str().expect("UTF-8")]).await;
         let exported = premises.run(&["history", "export", "--out", lines.to_str().expect("UTF-8")]).await;
-        [made, exported]
+        [backed_up, exported]
     };
 
-    let asked = try_both().await;
+    let online = try_both().await;
     let to = backup.to_str().expect("UTF-8");
     let (status, problem) = server.ask(Method::POST, "/api/backup", Some(json!({ "to": to }))).await;
     server.stop().await;
-    let opened = try_both().await;
+    let offline = try_both().await;
 
-    for (ran, among) in asked.into_iter().chain(opened).zip([&backup, &lines].into_iter().cycle()) {
-        let among = format!("{} lies in the data folder {},", among.display(), premises.data().display());
-        assert!(ran.code == Some(2) && ran.stderr.contains(&format!("tertulia: {among}")), "{ran:?}");
+    for (ran, target) in online.into_iter().chain(offline).zip([&backup, &lines].into_iter().cycle()) {
+        let message = format!("{} lies in the data folder {},", target.display(), premises.data().display());
+        assert!(ran.code == Some(2) && ran.stderr.contains(&format!("tertulia: {message}")), "{ran:?}");
     }
     assert_eq!((status, &problem["field"]), (StatusCode::UNPROCESSABLE_ENTITY, &"to".into()), "{problem}");
     assert!(!backup.exists() && !lines.exists());
 }
 
 #[tokio::test]
-async fn no_name_of_a_file_moves_a_terminal() {
+async fn no_control_character_of_a_file_name_reaches_the_terminal() {
     let premises = Premises::new();
     let names = ["\u{1b}]0;there\u{7}.backup", "\u{1b}[31mgone"];
     fs::write(premises.path().join(names[0]), "no backup, no script").expect("it can be written");
@@ -88,7 +88,7 @@ async fn no_name_of_a_file_moves_a_terminal() {
     }
 }
 
-/// Every file and folder below one that somebody else than its owner may do something with.
+/// Every file and folder below this folder that is accessible to anybody but its owner.
 fn open_to_others(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
     entries
@@ -104,7 +104,7 @@ fn is_open(path: &Path) -> bool {
 }
 
 #[tokio::test]
-async fn a_token_that_could_be_guessed_does_not_open_the_server_to_others() {
+async fn a_guessable_token_is_refused_beyond_loopback() {
     let premises = Premises::new().with("server.listen", "0.0.0.0:0").with("server.admin_token", "letmein");
 
     let ended = premises.run(&[]).await;
@@ -115,7 +115,7 @@ async fn a_token_that_could_be_guessed_does_not_open_the_server_to_others() {
 }
 
 #[tokio::test]
-async fn a_secret_that_everybody_can_read_is_warned_of() {
+async fn a_world_readable_secret_is_warned_about() {
     let premises = Premises::new();
     let file = premises.path().join("token");
     fs::write(&file, ADMIN).expect("a file");
@@ -124,29 +124,29 @@ async fn a_secret_that_everybody_can_read_is_warned_of() {
 
     let checked = premises.run(&["check"]).await;
     let server = premises.start().await;
-    let told = server.logs("server.admin_token_file").await;
+    let line = server.logs("server.admin_token_file").await;
 
     assert!(checked.stdout.contains("note: server.admin_token_file: everybody on this machine can read token"), "{checked:?}");
-    assert!(told.contains("WARN") && told.contains("chmod o= token"), "{told}");
+    assert!(line.contains("WARN") && line.contains("chmod o= token"), "{line}");
     server.stop().await;
 }
 
 #[tokio::test]
-async fn no_secret_is_told_anywhere_however_much_is_logged() {
+async fn no_secret_leaks_into_answers_outputs_or_the_log() {
     let outside = Outside::start("xylosaid").await;
     let premises = premises(&outside).with("server.admin_token", ADMIN).with("telemetry.log", "trace");
     let server = premises.start().await;
     let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().expect("a client");
-    let mut told = String::new();
+    let mut output = String::new();
 
     let wrong = client.get(format!("{}/api/rooms", server.url)).bearer_auth(format!("{ADMIN}x")).send().await.expect("an answer");
-    told += &wrong.text().await.expect("a body");
+    output += &wrong.text().await.expect("a body");
     let signed_in =
         client.post(format!("{}/signin", server.url)).json(&json!({ "token": ADMIN })).send().await.expect("an answer");
     let cookie = signed_in.headers()["set-cookie"].to_str().expect("text").split(';').next().expect("a pair").to_owned();
-    let said = client.post(format!("{}/api/rooms/lobby/messages", server.url)).header("cookie", &cookie);
-    assert_eq!(said.json(&json!({ "from": "Ana", "text": "Aria?" })).send().await.expect("an answer").status(), 202);
-    // The endpoint refuses and repeats the key that it was shown.
+    let message = client.post(format!("{}/api/rooms/lobby/messages", server.url)).header("cookie", &cookie);
+    assert_eq!(message.json(&json!({ "from": "Ana", "text": "Aria?" })).send().await.expect("an answer").status(), 202);
+    // The endpoint refuses, and its error quotes the key.
     server.logs("a model gives no answer").await;
     for path in [
         "/",
@@ -162,8 +162,8 @@ async fn no_secret_is_told_anywhere_however_much_is_logged() {
         "/api/nothing",
     ] {
         let answer = client.get(format!("{}{path}", server.url)).bearer_auth(ADMIN).send().await.expect("an answer");
-        told += &format!("{:?}", answer.headers());
-        told += &answer.text().await.expect("a body");
+        output += &format!("{:?}", answer.headers());
+        output += &answer.text().await.expect("a body");
     }
     for command in [
         &["check"][..],
@@ -176,23 +176,23 @@ async fn no_secret_is_told_anywhere_however_much_is_logged() {
         &["history", "backup", "copy.backup"],
     ] {
         let ran = premises.run(command).await;
-        told += &format!("{}{}", ran.stdout, ran.stderr);
+        output += &format!("{}{}", ran.stdout, ran.stderr);
     }
-    told += &String::from_utf8_lossy(&fs::read(premises.path().join("copy.backup")).expect("a backup"));
+    output += &String::from_utf8_lossy(&fs::read(premises.path().join("copy.backup")).expect("a backup"));
     server.signal("TERM").await;
     let (_, log) = server.ended().await;
 
     assert!(outside.keys().iter().all(|key| key == &format!("Bearer {KEY}")) && !outside.keys().is_empty());
     let session = cookie.split_once('=').expect("a value").1.to_owned();
     for secret in [ADMIN, KEY, &session] {
-        assert!(!told.contains(secret), "an answer tells {secret}");
+        assert!(!output.contains(secret), "an answer contains {secret}");
         let line = log.lines().find(|line| line.contains(secret));
-        assert!(line.is_none(), "the log tells {secret}: {line:?}");
+        assert!(line.is_none(), "the log contains {secret}: {line:?}");
     }
 }
 
 #[tokio::test]
-async fn nothing_from_outside_makes_a_line_of_the_log_or_moves_a_terminal() {
+async fn outside_text_forges_no_log_line_and_controls_no_terminal() {
     let outside = Outside::start(HOSTILE).await;
     for (form, levels) in [("text", "info"), ("text", "info,tertulia=trace"), ("json", "info"), ("json", "info,tertulia=trace")] {
         let premises = premises(&outside).with("telemetry.log_format", form).with("telemetry.log", levels);
@@ -204,7 +204,7 @@ async fn nothing_from_outside_makes_a_line_of_the_log_or_moves_a_terminal() {
             let ran = premises.run(command).await;
             shown += &format!("{}{}", ran.stdout, ran.stderr);
         }
-        // What an operator was given to put among the companions.
+        // Hostile text in the companions' files.
         premises.write_companion("eve", &format!("name = {}\ninterjection = {}\n", json!(HOSTILE), json!(HOSTILE)));
         premises.write_companion("e\nforged", "name = \"Eve\"\n");
         server.signal("HUP").await;
@@ -215,40 +215,40 @@ async fn nothing_from_outside_makes_a_line_of_the_log_or_moves_a_terminal() {
         server.signal("TERM").await;
         let (_, log) = server.ended().await;
 
-        assert!(!log.contains(moves), "{log:?}");
-        assert!(!shown.contains(moves), "{shown:?}");
-        assert!(shown.contains("desrever"), "what they said is shown: {shown:?}");
-        // Exports are JSON for programs, in which a direction mark stays what it is.
+        assert!(!log.contains(controls_terminal), "{log:?}");
+        assert!(!shown.contains(controls_terminal), "{shown:?}");
+        assert!(shown.contains("desrever"), "the messages are shown: {shown:?}");
+        // Exports are JSON for programs: direction marks are unchanged there.
         let exported = premises.run(&["history", "export"]).await;
         assert!(!exported.stdout.contains(|char: char| char.is_control() && char != '\n'), "{exported:?}");
         for line in log.lines() {
-            assert!(is_of_the_log(line, form), "{line:?}");
-            // What people, models and programs say is nobody's but whom it was said to; what an operator wrote is told with its file.
+            assert!(is_log_line(line, form), "{line:?}");
+            // The log never quotes people, models or programs. It quotes an operator's settings, with the file.
             assert!(!line.contains("forged") || line.contains("the settings have errors"), "{line:?}");
         }
     }
 }
 
-/// Asks and says wherever words from outside come in.
+/// Sends hostile text to every interface that takes text from outside.
 async fn ask_with_hostile_words(server: &Server) {
     for at in
         ["rooms/lobby%0Aforged%1B%5B31m", "rooms/%E2%80%AElobby", "nothing%0d%0aforged", "decisions?room=%1b%5b31m&companion=%0a"]
     {
         server.ask(reqwest::Method::GET, &format!("/api/{at}"), None).await;
     }
-    // Headers of bytes that are no ASCII, as programs may send them.
+    // Headers with bytes that are not ASCII, which programs may send.
     let client = reqwest::Client::builder().no_proxy().build().expect("a client");
     let forged = HeaderValue::from_bytes("forged decision=YES \u{202e}\u{9b}2J".as_bytes()).expect("a header");
     for name in ["host", "origin", "user-agent", "authorization", "x-forwarded-for", "traceparent"] {
-        let asked = client.get(format!("{}/api/rooms", server.url)).header(name, forged.clone());
-        asked.send().await.expect("an answer");
+        let request = client.get(format!("{}/api/rooms", server.url)).header(name, forged.clone());
+        request.send().await.expect("an answer");
     }
     let den = json!({ "guild": "home", "companions": ["aria", { "id": "zed", "external": true }] });
     server.ask(reqwest::Method::PUT, "/api/rooms/den", Some(den)).await;
-    // Those that are taken, and those that are not.
+    // Some of these messages are accepted, and some are refused.
     let named = "Ana forged decision=YES \u{e0041}\u{200b}";
     let spoken = format!("Aria? {}", HOSTILE.replace(|char: char| char.is_control() && char != '\n', ""));
-    let mut taken = 0;
+    let mut accepted = 0;
     for (from, text, id) in [
         ("Ana", &*spoken, "id forged decision=YES \u{202e}\u{2066}"),
         (named, "Aria?", "1"),
@@ -259,7 +259,7 @@ async fn ask_with_hostile_words(server: &Server) {
         for room in ["lobby", "den"] {
             let message = json!({ "from": from, "text": text, "id": id });
             let (status, _) = server.ask(reqwest::Method::POST, &format!("/api/rooms/{room}/messages"), Some(message)).await;
-            taken += u32::from(status == StatusCode::ACCEPTED);
+            accepted += u32::from(status == StatusCode::ACCEPTED);
         }
         for plan in [json!({ "guild": from }), json!({ "guild": "home", "companions": [from] }), json!({ text: id })] {
             server.ask(reqwest::Method::PUT, "/api/rooms/cellar", Some(plan)).await;
@@ -269,7 +269,7 @@ async fn ask_with_hostile_words(server: &Server) {
         let words = json!({ "from": "zed", "message_id": "1", "text": spoken });
         server.ask(reqwest::Method::POST, "/api/rooms/den/statements", Some(words)).await;
     }
-    assert_eq!(taken, 6, "those whose names and ids are fit are taken in both rooms");
+    assert_eq!(accepted, 6, "messages with valid names and ids are accepted in both rooms");
 }
 
 fn premises(outside: &Outside) -> Premises {
@@ -279,7 +279,7 @@ fn premises(outside: &Outside) -> Premises {
         .with("models.main.api_key", KEY)
 }
 
-/// A model's endpoint that refuses whatever it is asked, with these words and the key that it was shown.
+/// A model's endpoint that refuses every request. Its error quotes these words and the API key of the request.
 struct Outside {
     url: String,
     keys: Arc<Mutex<Vec<String>>>,
@@ -288,10 +288,10 @@ struct Outside {
 impl Outside {
     async fn start(words: &'static str) -> Self {
         let keys = Arc::<Mutex<Vec<String>>>::default();
-        let kept = keys.clone();
+        let received = keys.clone();
         let refuse = async move |headers: HeaderMap| {
             let key = headers["authorization"].to_str().expect("text").to_owned();
-            kept.lock().expect("not poisoned").push(key.clone());
+            received.lock().expect("not poisoned").push(key.clone());
             (StatusCode::FORBIDDEN, Json(json!({ "error": { "message": format!("{words} of {key}") } })))
         };
         let router = Router::new().route("/v1/chat/completions", post(refuse));

@@ -1,4 +1,4 @@
-//! Rooms of several companions whose server is killed at any point of a round: what is on record then still is one conversation.
+//! Rooms with several companions, whose server is killed at any point of a round: each record must stay one consistent conversation.
 
 pub mod model;
 pub mod record;
@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use self::model::Model;
 use self::record::Record;
 use super::writers::{Accepted, Sign, write};
-use crate::harness::{Premises, Server, chosen};
+use crate::harness::{Premises, Server, parameter};
 
 /// Two rooms of three companions, in one guild, and one of five.
 pub const ROOMS: [(&str, &str, &[&str]); 3] = [
@@ -26,39 +26,39 @@ pub const ROOMS: [(&str, &str, &[&str]); 3] = [
     ("attic", "upstairs", &["aria", "bruno", "cleo", "dora", "emil"]),
 ];
 const WRITERS_IN_A_ROOM: usize = 2;
-/// What is said while the server lives: little, so that the companions get to talk among themselves, or much.
+/// The number of messages while the server runs: few, so that the companions talk among themselves, or many.
 const MESSAGES_IN_A_LIFE: std::ops::RangeInclusive<usize> = 1..=6;
 const MESSAGES_IN_A_BURST: std::ops::RangeInclusive<usize> = 20..=60;
 const BURSTS: f64 = 0.15;
-/// It is killed in the middle of what happens, or when its time is up.
+/// The server is killed at an event, or after this time at the latest.
 const LONGEST_LIFE: Duration = Duration::from_millis(1_500);
 const KILLED_AT_RECOVERY: f64 = 0.25;
-/// How long whoever was selected waits.
+/// The delays in seconds of a selected companion before it speaks.
 pub const DELAYS: [&str; 3] = ["0.01", "0.05", "0.3"];
-/// Statements in a row that companions may make.
+/// The number of statements in a row that companions may make.
 pub const STREAK: u64 = 3;
-/// A room that has not come to rest by then never will.
+/// The time limit for a room to come to rest.
 pub const REST: Duration = Duration::from_secs(60);
 
 #[tokio::test]
-async fn rooms_of_several_stay_one_conversation_each_through_kills() {
-    let figures = ordeal(4, 5).await;
+async fn rooms_with_several_companions_stay_consistent_through_kills() {
+    let figures = run_trial(4, 5).await;
 
     figures.assert_faultless();
 }
 
-/// `cargo test --release --test it -- --ignored --nocapture hundred_kills_leave` prints what came of it, after a minute or less.
-/// `KILLS` is another number of kills, `SEED` another choice of moments.
+/// `cargo test --release --test it -- --ignored --nocapture hundred_kills_leave` prints the result, after a minute or less.
+/// `KILLS` sets the number of kills, `SEED` the choice of moments.
 #[tokio::test]
 #[ignore = "takes up to a minute"]
-async fn a_hundred_kills_leave_rooms_of_several_faultless() {
-    let figures = ordeal(chosen("KILLS", 100) as u32, chosen("SEED", 1)).await;
+async fn a_hundred_kills_leave_rooms_with_several_companions_consistent() {
+    let figures = run_trial(parameter("KILLS", 100) as u32, parameter("SEED", 1)).await;
 
     println!("{figures}");
     figures.assert_faultless();
 }
 
-/// What came of it.
+/// The result of a trial.
 #[derive(Debug, Default)]
 pub struct Figures {
     pub kills: u32,
@@ -72,14 +72,14 @@ pub struct Figures {
     pub guarded: usize,
     pub unanswered: usize,
     pub lost: Vec<String>,
-    pub doubled: Vec<String>,
+    pub duplicated: Vec<String>,
     pub broken: Vec<String>,
-    pub unrest: Vec<String>,
+    pub restless: Vec<String>,
 }
 
 impl Figures {
     fn assert_faultless(&self) {
-        let faults = self.lost.len() + self.doubled.len() + self.broken.len() + self.unrest.len();
+        let faults = self.lost.len() + self.duplicated.len() + self.broken.len() + self.restless.len();
         assert_eq!(faults, 0, "{self:#?}");
         assert!(self.accepted > 0 && self.turn_rounds > 0 && self.statements > 0, "{self}");
     }
@@ -90,22 +90,28 @@ impl fmt::Display for Figures {
         write!(f, "kills {}: messages accepted {}, rounds {} ", self.kills, self.accepted, self.rounds)?;
         write!(f, "(opened by a statement {}), statements {} (failed {}), ", self.turn_rounds, self.statements, self.failed)?;
         write!(f, "questions without an answer {}, changes of a stage {}, ", self.unanswered, self.stages)?;
-        write!(f, "decided by the loop guard {}; lost {}, doubled {}, ", self.guarded, self.lost.len(), self.doubled.len())?;
-        write!(f, "broken rules {}, rooms without rest {}", self.broken.len(), self.unrest.len())
+        write!(
+            f,
+            "decided by the loop guard {}; lost {}, duplicated {}, ",
+            self.guarded,
+            self.lost.len(),
+            self.duplicated.len()
+        )?;
+        write!(f, "broken rules {}, rooms not at rest {}", self.broken.len(), self.restless.len())
     }
 }
 
-/// Kills the server so many times, at moments that the seed chooses, and looks at what is left.
-async fn ordeal(kills: u32, seed: u64) -> Figures {
+/// Kills the server `kills` times, at moments that the seed chooses, and checks the records.
+async fn run_trial(kills: u32, seed: u64) -> Figures {
     let mut chance = StdRng::seed_from_u64(seed);
     let model = Model::start().await;
     let mut premises = premises();
     let sign = watch::Sender::new(Sign::Closed);
-    let words = Arc::new(Semaphore::new(0));
-    let (tell, mut told) = mpsc::unbounded_channel();
+    let permits = Arc::new(Semaphore::new(0));
+    let (sender, mut receiver) = mpsc::unbounded_channel();
     let writers: Vec<_> = (0..ROOMS.len() * WRITERS_IN_A_ROOM)
         .map(|writer| (ROOMS[writer % ROOMS.len()].0, writer))
-        .map(|(room, writer)| tokio::spawn(write(writer, room, line, words.clone(), sign.subscribe(), tell.clone())))
+        .map(|(room, writer)| tokio::spawn(write(writer, room, line, permits.clone(), sign.subscribe(), sender.clone())))
         .collect();
     let mut figures = Figures::default();
     let mut accepted = Vec::new();
@@ -114,7 +120,7 @@ async fn ordeal(kills: u32, seed: u64) -> Figures {
         let mut watched = server.watch(ROOMS[chance.random_range(0..ROOMS.len())].0, None).await;
         sign.send_replace(Sign::Open(server.url.clone()));
         let is_burst = chance.random_bool(BURSTS);
-        words.add_permits(chance.random_range(if is_burst { MESSAGES_IN_A_BURST } else { MESSAGES_IN_A_LIFE }));
+        permits.add_permits(chance.random_range(if is_burst { MESSAGES_IN_A_BURST } else { MESSAGES_IN_A_LIFE }));
         watched.until_some_moment(LONGEST_LIFE, &mut chance).await;
         server.kill().await;
         sign.send_replace(Sign::Closed);
@@ -126,7 +132,7 @@ async fn ordeal(kills: u32, seed: u64) -> Figures {
         premises.set("models.rehearsal.pace", if chance.random_bool(0.5) { "0" } else { "0.02" });
         server = premises.start().await;
         if chance.random_bool(KILLED_AT_RECOVERY) {
-            // It has just begun to make up for what the last one left.
+            // This kill hits the server while it recovers from the kill before.
             server.kill().await;
             server = premises.start().await;
             figures.kills += 1;
@@ -134,31 +140,31 @@ async fn ordeal(kills: u32, seed: u64) -> Figures {
         figures.kills += 1;
     }
     sign.send_replace(Sign::Over(server.url.clone()));
-    words.add_permits(writers.len());
+    permits.add_permits(writers.len());
     for writer in writers {
-        timeout(REST, writer).await.expect("the writer ends").expect("the writer is well");
+        timeout(REST, writer).await.expect("the writer ends").expect("the writer does not panic");
     }
-    drop(tell);
-    while let Some(last) = told.recv().await {
+    drop(sender);
+    while let Some(last) = receiver.recv().await {
         accepted.push(last);
     }
     figures.accepted = accepted.len();
-    // The last one finds rooms in which no person says anything any more, and a model that has recovered.
+    // After the last kill but one, people are silent and the model does not fail.
     server.kill().await;
     figures.kills += 1;
     model.recover();
     let server = premises.start().await;
     for (room, ..) in ROOMS {
-        // One without rest is told of below.
+        // `look_into` reports a room that does not come to rest.
         let _ = timeout(REST, server.rest(room)).await;
     }
-    // And one that finds them at rest, and leaves them as they are.
+    // The last kill finds the rooms at rest.
     server.kill().await;
     figures.kills += 1;
     let server = premises.start().await;
     for (room, _, companions) in ROOMS {
-        let here: Vec<_> = accepted.iter().filter(|message: &&Accepted| message.room == room).collect();
-        look_into(&server, room, companions, &here, &mut figures).await;
+        let in_room: Vec<_> = accepted.iter().filter(|message: &&Accepted| message.room == room).collect();
+        look_into(&server, room, companions, &in_room, &mut figures).await;
     }
     server.stop().await;
     let verified = premises.run(&["history", "verify"]).await;
@@ -171,9 +177,9 @@ pub fn premises() -> Premises {
         format!("{{ id = \"{room}\", guild = \"{guild}\", companions = {companions:?} }}")
     };
     let rooms = ROOMS.map(room);
-    let tiers = [("aria", "average"), ("bruno", "quiet"), ("cleo", "very_eager"), ("dora", "eager"), ("emil", "very_quiet")];
-    let file = |tier: &str| format!("text_lull_timeout = 0.05\ninterjection = \"{tier}\"\n");
-    let premises = tiers.iter().fold(Premises::new(), |premises, (id, tier)| premises.with_companion(id, &file(tier)));
+    let levels = [("aria", "average"), ("bruno", "quiet"), ("cleo", "very_eager"), ("dora", "eager"), ("emil", "very_quiet")];
+    let file = |level: &str| format!("text_lull_timeout = 0.05\ninterjection = \"{level}\"\n");
+    let premises = levels.iter().fold(Premises::new(), |premises, (id, level)| premises.with_companion(id, &file(level)));
     premises
         .without_limits()
         .with("console.rooms", &format!("[{}]", rooms.join(", ")))
@@ -186,18 +192,18 @@ pub fn premises() -> Premises {
         .with("models.side.max_concurrent", "64")
 }
 
-/// Some words are for one companion, some for several, most for nobody.
+/// A message: some address one companion, some address several, most address nobody.
 pub fn line(writer: usize, number: usize) -> String {
-    let whom = ["", "cleo, ", "", "aria and bruno, ", "", "", "bruno, ", "aria, bruno, cleo, "][(writer + number) % 8];
-    format!("{whom}what of w{writer}n{number}?")
+    let address = ["", "cleo, ", "", "aria and bruno, ", "", "", "bruno, ", "aria, bruno, cleo, "][(writer + number) % 8];
+    format!("{address}what of w{writer}n{number}?")
 }
 
-/// Waits until a room is at rest, and holds what is on record of it to the rules.
+/// Waits until a room is at rest, and checks its record against the rules.
 pub async fn look_into(server: &Server, room: &str, companions: &[&str], accepted: &[&Accepted], figures: &mut Figures) {
     let accepted: BTreeMap<u64, &str> = accepted.iter().map(|message| (message.seq, &*message.text)).collect();
     let Ok(state) = timeout(REST, server.rest(room)).await else {
         let state = server.get(&format!("/api/rooms/{room}/state")).await;
-        figures.unrest.push(format!("{room}: {state}"));
+        figures.restless.push(format!("{room}: {state}"));
         return;
     };
     let export = server.get(&format!("/api/export?room={room}")).await;
@@ -207,10 +213,10 @@ pub async fn look_into(server: &Server, room: &str, companions: &[&str], accepte
     record.compare_accepted(&accepted);
     record.compare_state(&state);
     record.compare_decisions(&decisions(server, room).await);
-    let at = |what: &String| format!("{room}: {what}");
-    figures.lost.extend(record.lost.iter().map(at));
-    figures.doubled.extend(record.doubled.iter().map(at));
-    figures.broken.extend(record.broken.iter().map(at));
+    let in_room = |fault: &String| format!("{room}: {fault}");
+    figures.lost.extend(record.lost.iter().map(in_room));
+    figures.duplicated.extend(record.duplicated.iter().map(in_room));
+    figures.broken.extend(record.broken.iter().map(in_room));
     figures.rounds += record.rounds;
     figures.turn_rounds += record.turn_rounds;
     figures.owed += record.owed;
@@ -228,14 +234,14 @@ fn lines(export: &Value) -> Vec<Value> {
 }
 
 async fn decisions(server: &Server, room: &str) -> Vec<Value> {
-    let mut told: Vec<Value> = Vec::new();
+    let mut decisions: Vec<Value> = Vec::new();
     loop {
-        let after = told.last().map_or(0, |decision| decision["seq"].as_u64().expect("a number"));
+        let after = decisions.last().map_or(0, |decision| decision["seq"].as_u64().expect("a number"));
         let page = server.get(&format!("/api/decisions?room={room}&after={after}&limit=1000")).await;
         let page = page["decisions"].as_array().expect("decisions").clone();
         if page.is_empty() {
-            return told;
+            return decisions;
         }
-        told.extend(page);
+        decisions.extend(page);
     }
 }

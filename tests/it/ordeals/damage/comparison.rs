@@ -1,16 +1,16 @@
-//! What a server told before a store was damaged, and what it tells after.
+//! Compares a server's answers before and after its store was damaged.
 
 use serde_json::Value;
 
-use super::model_home::ROOMS;
+use super::sample_store::ROOMS;
 
-/// What is told, in lines, without what depends on the time.
+/// The lines of an answer, without fields that depend on the time.
 pub fn lines(answer: Value) -> Vec<String> {
     match answer {
         Value::String(text) => text.lines().filter(|line| line.contains("\"event\"")).map(str::to_owned).collect(),
         Value::Object(fields) => {
-            let lasting = fields.into_iter().filter(|(name, _)| !matches!(name.as_str(), "to" | "from" | "at" | "now"));
-            lasting.flat_map(|(name, value)| entries(&name, value)).collect()
+            let constant = fields.into_iter().filter(|(name, _)| !matches!(name.as_str(), "to" | "from" | "at" | "now"));
+            constant.flat_map(|(name, value)| entries(&name, value)).collect()
         }
         other => vec![other.to_string()],
     }
@@ -23,31 +23,34 @@ fn entries(name: &str, value: Value) -> Vec<String> {
     }
 }
 
-/// What is left and was not there, was there elsewhere, or is there twice.
+/// The first remaining message that was not there before, was at another position, or is there twice.
 pub fn first_invented(before: &[Vec<String>], left: &[Vec<String>]) -> Option<String> {
     before.iter().zip(left).zip(ROOMS).find_map(|((before, left), room)| {
         let mut rest = before.iter();
-        let invented = left.iter().find(|said| !rest.any(|known| known == *said))?;
-        Some(format!("{room}: it goes on with what was not there so: {}", shortened(invented)))
+        let invented = left.iter().find(|message| !rest.any(|original| original == *message))?;
+        Some(format!("{room}: a message that was not on record like this: {}", shortened(invented)))
     })
 }
 
-/// What was told and is not told any more.
+/// The first line that is missing from the answers now.
 pub fn first_difference(before: &[(String, Vec<String>)], after: &[(String, Vec<String>)]) -> Option<String> {
     before.iter().zip(after).find_map(|((path, before), (_, after))| {
         let missing: Vec<_> = before.iter().filter(|line| !after.contains(line)).collect();
         let first = missing.first()?;
-        let (was, is) =
-            after.iter().map(|line| apart(first, line)).min_by_key(|(was, _)| was.len()).unwrap_or((first, "nothing"));
+        let (was, is) = after
+            .iter()
+            .map(|line| without_common_prefix(first, line))
+            .min_by_key(|(was, _)| was.len())
+            .unwrap_or((first, "nothing"));
         let (first, was, is) = (shortened(first), shortened(was), shortened(is));
         Some(format!("{path}: {} of {} are missing, the first: {first}: {was} is now {is}", missing.len(), before.len()))
     })
 }
 
-/// What is left of two lines after what they begin with alike.
-fn apart<'a>(one: &'a str, other: &'a str) -> (&'a str, &'a str) {
-    let alike = one.char_indices().zip(other.chars()).find(|((_, one), other)| one != other);
-    let at = alike.map_or(one.len().min(other.len()), |((at, _), _)| at);
+/// Two lines without their common prefix.
+fn without_common_prefix<'a>(one: &'a str, other: &'a str) -> (&'a str, &'a str) {
+    let difference = one.char_indices().zip(other.chars()).find(|((_, one), other)| one != other);
+    let at = difference.map_or(one.len().min(other.len()), |((at, _), _)| at);
     (&one[at..], &other[at..])
 }
 

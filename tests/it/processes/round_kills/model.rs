@@ -1,4 +1,4 @@
-//! A model that votes this way and that, ends conversations, and fails now and then.
+//! A model with varied votes, which ends conversations and fails now and then.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,36 +11,36 @@ use tokio::net::TcpListener;
 
 pub struct Model {
     pub url: String,
-    conduct: Conduct,
+    behaviour: Behaviour,
 }
 
 #[derive(Clone, Default)]
-struct Conduct {
+struct Behaviour {
     asked: Arc<AtomicUsize>,
-    is_well: Arc<AtomicBool>,
+    is_healthy: Arc<AtomicBool>,
 }
 
 impl Model {
     pub async fn start() -> Self {
-        let conduct = Conduct::default();
+        let behaviour = Behaviour::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}/v1", listener.local_addr().expect("bound"));
-        let router = Router::new().fallback(answer).with_state(conduct.clone());
+        let router = Router::new().fallback(answer).with_state(behaviour.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { url, conduct }
+        Self { url, behaviour }
     }
 
-    /// From now on it does not fail.
+    /// Stops the failures.
     pub fn recover(&self) {
-        self.conduct.is_well.store(true, Ordering::SeqCst);
+        self.behaviour.is_healthy.store(true, Ordering::SeqCst);
     }
 }
 
-/// What it answers goes by the number of the question alone; the numbers have no common divisors, so that all comes together in time.
-async fn answer(State(conduct): State<Conduct>, Json(body): Json<Value>) -> Result<Json<Value>, StatusCode> {
-    let number = conduct.asked.fetch_add(1, Ordering::SeqCst);
+/// The answer depends on the number of the request alone. The divisors are coprime, so that every combination occurs sooner or later.
+async fn answer(State(behaviour): State<Behaviour>, Json(body): Json<Value>) -> Result<Json<Value>, StatusCode> {
+    let number = behaviour.asked.fetch_add(1, Ordering::SeqCst);
     let is_vote = body["messages"].to_string().contains("Answer with one JSON object");
-    if !conduct.is_well.load(Ordering::SeqCst) && (number % 61 == 60 || !is_vote && number.is_multiple_of(11)) {
+    if !behaviour.is_healthy.load(Ordering::SeqCst) && (number % 61 == 60 || !is_vote && number.is_multiple_of(11)) {
         return Err(StatusCode::INTERNAL_SERVER_ERROR);
     }
     let closing = match number % 29 {
@@ -56,11 +56,11 @@ async fn answer(State(conduct): State<Conduct>, Json(body): Json<Value>) -> Resu
         "selected": number % 7 == 3,
         "closing": closing,
     });
-    let words = if is_vote { vote.to_string() } else { format!("I have said {number} things, and each was another one.") };
+    let text = if is_vote { vote.to_string() } else { format!("I have said {number} things, and each was another one.") };
     Ok(Json(json!({
         "id": format!("answer-{number}"),
         "model": body["model"],
-        "choices": [{ "index": 0, "message": { "role": "assistant", "content": words }, "finish_reason": "stop" }],
+        "choices": [{ "index": 0, "message": { "role": "assistant", "content": text }, "finish_reason": "stop" }],
         "usage": { "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 },
     })))
 }

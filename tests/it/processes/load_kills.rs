@@ -1,4 +1,4 @@
-//! A server that is killed under load, again and again: nothing that it accepted is lost, nothing is answered twice, nothing is forgotten.
+//! A server that is repeatedly killed under load: no accepted message is lost, answered twice, or left undecided.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,70 +17,70 @@ use crate::harness::{PATIENCE, Premises, QUICK, Server, Watch};
 /// Rooms, two of one guild and one of another; two writers in each.
 const ROOMS: [&str; 3] = ["plaza", "patio", "attic"];
 const WRITERS_IN_A_ROOM: usize = 2;
-/// A round is over at one of these messages, or when one of these events follows it.
-const MESSAGES_IN_A_ROUND: std::ops::RangeInclusive<usize> = 5..=60;
+/// The server is killed after this many messages, or at the next event of [`MOMENTS`].
+const MESSAGES_BEFORE_A_KILL: std::ops::RangeInclusive<usize> = 5..=60;
 const KILLED_AT_RECOVERY: f64 = 0.25;
-/// How long models take: not at all, and so long that kills often hit questions and replies on their way.
+/// The paces of the models: without delay, and slow enough that kills often hit questions and replies in flight.
 const PACES: [&str; 2] = ["0", "0.03"];
 const MOMENTS: [Option<&str>; 5] = [None, Some("evaluate"), Some("decision"), Some("respond"), Some("statement")];
 
 #[tokio::test]
-async fn nothing_is_lost_doubled_or_forgotten_by_kills_under_load() {
-    let figures = ordeal(4, 7).await;
+async fn kills_under_load_lose_and_duplicate_nothing() {
+    let figures = run_trial(4, 7).await;
 
     figures.assert_faultless();
 }
 
-/// `cargo test --release --test it -- --ignored --nocapture hundred_kills_lose` prints what came of it, after a minute or less.
-/// `KILLS` is another number of rounds, `SEED` another choice of moments.
+/// `cargo test --release --test it -- --ignored --nocapture hundred_kills_lose` prints the result, after a minute or less.
+/// `KILLS` sets the number of kills, `SEED` the choice of moments.
 #[tokio::test]
 #[ignore = "takes up to a minute"]
-async fn a_hundred_kills_lose_double_and_forget_nothing() {
+async fn a_hundred_kills_lose_and_duplicate_nothing() {
     let number = |name: &str, default| std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default);
 
-    let figures = ordeal(number("KILLS", 100) as u32, number("SEED", 1)).await;
+    let figures = run_trial(number("KILLS", 100) as u32, number("SEED", 1)).await;
 
     println!("{figures}");
     figures.assert_faultless();
 }
 
-/// What came of it.
+/// The result of a trial.
 #[derive(Debug, Default)]
 struct Figures {
     kills: u32,
     accepted: usize,
     replies: usize,
     lost: Vec<String>,
-    doubled: Vec<String>,
-    forgotten: Vec<String>,
+    duplicated: Vec<String>,
+    undecided: Vec<String>,
 }
 
 impl Figures {
     fn assert_faultless(&self) {
-        assert!(self.lost.is_empty() && self.doubled.is_empty() && self.forgotten.is_empty(), "{self:#?}");
+        assert!(self.lost.is_empty() && self.duplicated.is_empty() && self.undecided.is_empty(), "{self:#?}");
         assert!(self.accepted > 0 && self.replies > 0, "{self}");
     }
 }
 
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kills, accepted, replies, lost, doubled, forgotten } = self;
-        let (lost, doubled, forgotten) = (lost.len(), doubled.len(), forgotten.len());
-        write!(f, "kills {kills}: messages accepted {accepted}, replies made {replies}, lost {lost}, doubled {doubled}, ")?;
-        write!(f, "forgotten {forgotten}")
+        let Self { kills, accepted, replies, lost, duplicated, undecided } = self;
+        let (lost, duplicated, undecided) = (lost.len(), duplicated.len(), undecided.len());
+        write!(f, "kills {kills}: messages accepted {accepted}, replies made {replies}, lost {lost}, duplicated {duplicated}, ")?;
+        write!(f, "undecided or unanswered {undecided}")
     }
 }
 
-/// Kills the server so many times, at moments that the seed chooses, and looks at what is left.
-async fn ordeal(kills: u32, seed: u64) -> Figures {
+/// Kills the server `kills` times, at moments that the seed chooses, and checks the records.
+async fn run_trial(kills: u32, seed: u64) -> Figures {
     let mut premises = premises();
     let mut chance = StdRng::seed_from_u64(seed);
     let sign = watch::Sender::new(Sign::Closed);
-    let words = Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
-    let (tell, mut told) = mpsc::unbounded_channel();
+    let permits = Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
+    let (sender, mut receiver) = mpsc::unbounded_channel();
     let writers: Vec<_> = (0..ROOMS.len() * WRITERS_IN_A_ROOM)
         .map(|writer| (ROOMS[writer % ROOMS.len()], writer))
-        .map(|(room, writer)| tokio::spawn(write(writer, room, line, words.clone(), sign.subscribe(), tell.clone())))
+        .map(|(room, writer)| tokio::spawn(write(writer, room, line, permits.clone(), sign.subscribe(), sender.clone())))
         .collect();
     let mut figures = Figures::default();
     let mut accepted = Vec::new();
@@ -88,8 +88,8 @@ async fn ordeal(kills: u32, seed: u64) -> Figures {
     while figures.kills + 1 < kills {
         let mut watched = server.watch(ROOMS[chance.random_range(0..ROOMS.len())], None).await;
         sign.send_replace(Sign::Open(server.url.clone()));
-        for _ in 0..chance.random_range(MESSAGES_IN_A_ROUND) {
-            accepted.push(timeout(PATIENCE, told.recv()).await.expect("messages are accepted").expect("writers are there"));
+        for _ in 0..chance.random_range(MESSAGES_BEFORE_A_KILL) {
+            accepted.push(timeout(PATIENCE, receiver.recv()).await.expect("messages are accepted").expect("writers run"));
         }
         if let Some(name) = MOMENTS[chance.random_range(0..MOMENTS.len())] {
             watched.event(name).await;
@@ -99,7 +99,7 @@ async fn ordeal(kills: u32, seed: u64) -> Figures {
         premises.set("models.rehearsal.pace", PACES[chance.random_range(0..PACES.len())]);
         server = premises.start().await;
         if chance.random_bool(KILLED_AT_RECOVERY) {
-            // It has just begun to make up for what the last one left.
+            // This kill hits the server while it recovers from the kill before.
             server.kill().await;
             server = premises.start().await;
             figures.kills += 1;
@@ -108,14 +108,14 @@ async fn ordeal(kills: u32, seed: u64) -> Figures {
     }
     sign.send_replace(Sign::Over(server.url.clone()));
     for writer in writers {
-        timeout(PATIENCE, writer).await.expect("the writer ends").expect("the writer is well");
+        timeout(PATIENCE, writer).await.expect("the writer ends").expect("the writer does not panic");
     }
-    drop(tell);
-    while let Some(last) = told.recv().await {
+    drop(sender);
+    while let Some(last) = receiver.recv().await {
         accepted.push(last);
     }
     figures.accepted = accepted.len();
-    // The last one finds rooms in which nobody says anything any more.
+    // At the last kill, nobody talks any more.
     server.kill().await;
     figures.kills += 1;
     let server = premises.start().await;
@@ -142,7 +142,7 @@ fn line(writer: usize, number: usize) -> String {
     if number.is_multiple_of(3) { format!("aria, what of w{writer}n{number}?") } else { format!("there was w{writer}n{number}") }
 }
 
-/// Compares what was accepted in a room with its history, and waits until everything is settled and every reply is made.
+/// Compares the accepted messages of a room with its history, and waits until every message is settled and every reply is made.
 async fn look_into(server: &Server, room: &str, accepted: impl Iterator<Item = &Accepted>, figures: &mut Figures) {
     let accepted: BTreeMap<u64, &str> = accepted.map(|message| (message.seq, &*message.text)).collect();
     let history = server.history(room).await;
@@ -152,7 +152,7 @@ async fn look_into(server: &Server, room: &str, accepted: impl Iterator<Item = &
     for (seq, from, text) in history.iter().filter(|(_, from, _)| from != "aria") {
         *times.entry(text).or_default() += 1;
         if accepted.get(seq) != Some(&text.as_str()) {
-            figures.lost.push(format!("{room}: {seq} is {text:?}, accepted was {:?}", accepted.get(seq)));
+            figures.lost.push(format!("{room}: {seq} is {text:?}, but {:?} was accepted", accepted.get(seq)));
         }
         let number = text.split('n').next_back().and_then(|number| number.trim_end_matches('?').parse().ok()).expect("a number");
         if newest.insert(from, number).is_some_and(|before| before >= number) {
@@ -163,50 +163,51 @@ async fn look_into(server: &Server, room: &str, accepted: impl Iterator<Item = &
         .lost
         .extend(accepted.values().filter(|text| !times.contains_key(*text)).map(|text| format!("{room}: {text:?} is lost")));
     figures
-        .doubled
+        .duplicated
         .extend(times.iter().filter(|(_, times)| **times > 1).map(|(text, _)| format!("{room}: {text:?} is there twice")));
 
     let mut ledger = Ledger { waiting: accepted.values().map(|text| (*text).to_owned()).collect(), ..Ledger::default() };
     let mut watch = server.watch(room, Some(0)).await;
-    // What is not settled by then never will be.
+    // After that time, unsettled messages count as undecided.
     let _ = timeout(PATIENCE.min(Duration::from_secs(60)), ledger.fill(&mut watch, server, room)).await;
     figures.replies += ledger.made.len();
-    figures.doubled.extend(ledger.doubled.iter().map(|what| format!("{room}: {what}")));
-    figures.forgotten.extend(ledger.waiting.iter().map(|text| format!("{room}: nothing was decided about {text:?}")));
-    figures.forgotten.extend(ledger.owed.iter().map(|ticket| format!("{room}: the reply {ticket} was never made")));
+    figures.duplicated.extend(ledger.duplicated.iter().map(|fault| format!("{room}: {fault}")));
+    figures.undecided.extend(ledger.waiting.iter().map(|text| format!("{room}: nothing was decided about {text:?}")));
+    figures.undecided.extend(ledger.owed.iter().map(|ticket| format!("{room}: the reply {ticket} was never made")));
 }
 
-/// What was decided in a room.
+/// The decisions and replies in a room.
 #[derive(Default)]
 struct Ledger {
-    /// Messages about which nothing was decided yet.
+    /// Messages without a decision.
     waiting: BTreeSet<String>,
-    /// Messages that settled.
+    /// Settled messages.
     settled: BTreeSet<String>,
     /// Replies owed.
     owed: BTreeSet<u64>,
     /// Replies made.
     made: BTreeSet<u64>,
-    doubled: Vec<String>,
+    duplicated: Vec<String>,
 }
 
 impl Ledger {
-    /// Reads until everything is settled and made, and then on to a last word, which everything on record by then precedes.
+    /// Reads events until every message is settled and every reply is made. Then it sends a last message and reads on to it, so that all earlier
+    /// events have been read.
     async fn fill(&mut self, watch: &mut Watch, server: &Server, room: &str) {
         while !self.waiting.is_empty() || !self.owed.is_empty() {
-            self.enter(&watch.next().await.expect("the server is there"));
+            self.apply(&watch.next().await.expect("the server runs"));
         }
         let end = server.say(room, "Closer", "so much for that").await;
         loop {
-            let event = watch.next().await.expect("the server is there");
-            self.enter(&event);
+            let event = watch.next().await.expect("the server runs");
+            self.apply(&event);
             if event["event"] == "message" && event["seq"] == end {
                 return;
             }
         }
     }
 
-    fn enter(&mut self, event: &Value) {
+    fn apply(&mut self, event: &Value) {
         let ticket = event["ticket"].as_u64();
         match event["event"].as_str().expect("a name") {
             "silence" => self.settle(event),
@@ -217,7 +218,7 @@ impl Ledger {
             "statement" => {
                 let ticket = ticket.expect("the reply's number");
                 if !self.made.insert(ticket) {
-                    self.doubled.push(format!("the reply {ticket} was made twice"));
+                    self.duplicated.push(format!("the reply {ticket} was made twice"));
                 }
                 self.owed.remove(&ticket);
             }
@@ -228,11 +229,11 @@ impl Ledger {
 
     fn settle(&mut self, event: &Value) {
         for text in event["messages"].as_array().expect("texts").iter().filter_map(Value::as_str) {
-            // What aria said itself is part of what it answers to, never of what waits.
+            // Aria's own statements are among the messages that it answers, but never wait for a decision.
             if self.waiting.remove(text) {
                 self.settled.insert(text.to_owned());
             } else if self.settled.contains(text) {
-                self.doubled.push(format!("{text:?} settled twice"));
+                self.duplicated.push(format!("{text:?} settled twice"));
             }
         }
     }

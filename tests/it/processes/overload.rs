@@ -1,8 +1,8 @@
-//! More than the server can serve: it stays within its memory, says what it refuses, sheds who was not addressed before who was, serves other
-//! guilds meanwhile, and is well again soon after.
+//! Overload: more messages than the server can handle. It stays within its memory, explains each refusal, and sheds unaddressed questions before
+//! addressed ones. Meanwhile it serves other guilds, and it recovers soon after.
 //!
-//! These are long forms that print figures. What must hold whatever the machine is asserted, times are not. Nothing sleeps: ticks are the pace
-//! of the load alone, and whatever is waited for is an event.
+//! These long trials print figures. They assert what must hold on any machine, but no times. Nothing sleeps: ticks only pace the load, and every
+//! wait is for an event.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,66 +17,70 @@ use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
-use crate::harness::{Premises, QUICK, Server, chosen};
+use crate::harness::{Premises, QUICK, Server, parameter};
 
-/// Who talks without end, each this often at most.
+/// The number of clients that talk without end, and the least time between two messages of one.
 const CLIENTS: usize = 200;
 const PACE: Duration = Duration::from_millis(5);
-/// Where they talk among themselves, and where they address Aria: less than may wait for her model at once.
-const TALKED_IN: usize = 400;
-const ADDRESSED_IN: usize = 24;
-const MAY_WAIT: &str = "64";
-/// For how long: so many seconds unless `FLOOD_SECS` says otherwise.
+/// The number of rooms where they talk among themselves, and of rooms where they address Aria: fewer than questions may wait for her model.
+const TALK_ROOMS: usize = 400;
+const ADDRESS_ROOMS: usize = 24;
+const QUEUE_CAPACITY: &str = "64";
+/// The length of the flood in seconds; `FLOOD_SECS` sets another one.
 const SECS: u64 = 20;
-/// How often the models give an answer: much less often than they are asked.
-const AN_ANSWER: Duration = Duration::from_millis(20);
-/// How often something is said in the calm room.
+/// The time between two answers of the models: they are asked much more often.
+const ANSWER_PACE: Duration = Duration::from_millis(20);
+/// The time between two messages in the calm room.
 const CALM_PACE: Duration = Duration::from_millis(20);
-/// Far above what the server needs for this, far below what it would take if anything in it were without a bound.
-const MOST_MEMORY: u64 = 1 << 30;
+/// In bytes: far more than the server needs here, and far less than it would take with anything unbounded.
+const MEMORY_LIMIT: u64 = 1 << 30;
 
-/// `cargo test --release --test it -- --ignored --nocapture a_flood` prints what it was like; without `--release` it holds as well.
+/// `cargo test --release --test it -- --ignored --nocapture a_flood` prints the figures. The assertions also hold without `--release`.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes a minute"]
-async fn a_flood_is_borne_within_bounds_and_others_are_served_meanwhile() {
-    let server = flooded_premises().await.with("models.pool.queue_capacity", MAY_WAIT).start().await;
-    for room in (0..TALKED_IN).map(talked_in).chain((0..ADDRESSED_IN).map(addressed_in)) {
+async fn a_flood_stays_within_memory_and_other_guilds_are_served() {
+    let server = flooded_premises().await.with("models.pool.queue_capacity", QUEUE_CAPACITY).start().await;
+    for room in (0..TALK_ROOMS).map(talk_room).chain((0..ADDRESS_ROOMS).map(address_room)) {
         open(&server, &room, "flood").await;
     }
     open(&server, "calm", "calm").await;
-    let before = Calm::watched(&server, 2).await;
-    println!("resident before: {} MB", server.member() >> 20);
+    let before = Calm::measure(&server, 2).await;
+    println!("resident before: {} MB", server.resident_bytes() >> 20);
 
-    let over = Arc::new(AtomicBool::new(false));
-    let mut clients: JoinSet<Client> = (0..CLIENTS).map(|client| talk(server.url.clone(), client, over.clone())).collect();
-    let (mut during, mut most) = (Calm::default(), 0);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let mut clients: JoinSet<Client> = (0..CLIENTS).map(|client| talk(server.url.clone(), client, is_over.clone())).collect();
+    let (mut during, mut peak) = (Calm::default(), 0);
     let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(chosen("FLOOD_SECS", SECS)) {
-        during.add(Calm::watched(&server, 1).await);
-        most = most.max(server.member());
+    while began.elapsed() < Duration::from_secs(parameter("FLOOD_SECS", SECS)) {
+        during.add(Calm::measure(&server, 1).await);
+        peak = peak.max(server.resident_bytes());
     }
-    let took = began.elapsed();
-    over.store(true, Ordering::Relaxed);
+    let flood_duration = began.elapsed();
+    is_over.store(true, Ordering::Relaxed);
     let mut flood = Client::default();
     while let Some(client) = clients.join_next().await {
-        flood.add(client.expect("it is well"));
+        flood.add(client.expect("the client does not panic"));
     }
     let ended = Instant::now();
-    for room in (0..10).map(|number| talked_in(number * TALKED_IN / 10)) {
-        answered(&server, &room).await;
+    for room in (0..10).map(|number| talk_room(number * TALK_ROOMS / 10)) {
+        time_to_answer(&server, &room).await;
     }
     let recovered = ended.elapsed();
-    let after = Calm::watched(&server, 2).await;
+    let after = Calm::measure(&server, 2).await;
 
-    println!("answers by status: {:?}; {:.0} a second", flood.statuses, flood.took.len() as f64 / took.as_secs_f64());
+    println!(
+        "answers by status: {:?}; {:.0} a second",
+        flood.statuses,
+        flood.latencies.len() as f64 / flood_duration.as_secs_f64()
+    );
     println!("milliseconds until accepted    50 %     99 %      max");
-    let calms = [("calm before", before.took), ("calm during", during.took), ("calm after", after.took)];
-    for (name, mut took) in [("flood", flood.took)].into_iter().chain(calms) {
-        took.sort_unstable();
-        let part = |part: f64| took[((took.len() - 1) as f64 * part) as usize].as_secs_f64() * 1e3;
+    let calms = [("calm before", before.latencies), ("calm during", during.latencies), ("calm after", after.latencies)];
+    for (name, mut latencies) in [("flood", flood.latencies)].into_iter().chain(calms) {
+        latencies.sort_unstable();
+        let part = |part: f64| latencies[((latencies.len() - 1) as f64 * part) as usize].as_secs_f64() * 1e3;
         println!("{name:<24} {:>10.1} {:>8.1} {:>8.1}", part(0.5), part(0.99), part(1.0));
     }
-    println!("resident at most: {} MB, at the end: {} MB", most >> 20, server.member() >> 20);
+    println!("resident at most: {} MB, at the end: {} MB", peak >> 20, server.resident_bytes() >> 20);
     println!("seconds to an answer in the calm room, whose guild's models are those of the flood:");
     println!("before {:.2?}, during {:.2?}, after {:.2?}", before.answered, during.answered, after.answered);
     println!("seconds from the flood's end until Aria answered in ten of its rooms, one after the other: {recovered:.1?}");
@@ -84,25 +88,25 @@ async fn a_flood_is_borne_within_bounds_and_others_are_served_meanwhile() {
         let counted: BTreeMap<_, _> = server.measured(name).await.into_iter().filter(|(_, count)| *count > 0.0).collect();
         println!("{name}: {counted:?}");
     }
-    assert!(most < MOST_MEMORY, "{most} bytes");
-    assert_eq!(flood.unexplained, 0, "a refusal says when to come back");
+    assert!(peak < MEMORY_LIMIT, "{peak} bytes");
+    assert_eq!(flood.unexplained, 0, "every refusal has Retry-After");
     assert!(flood.statuses.keys().all(|status| [202, 429, 503].contains(status)), "{:?}", flood.statuses);
-    assert!(shed(&server, "lull").await > 0.0, "there was too much for the models, or nothing was tried");
-    assert_eq!(shed(&server, "direct_address").await, 0.0, "who addressed her was sent away before others");
+    assert!(shed(&server, "lull").await > 0.0, "the models were not overloaded, so nothing was tested");
+    assert_eq!(shed(&server, "direct_address").await, 0.0, "questions about addressed messages were shed");
     server.stop().await;
 }
 
 /// `cargo test --release --test it -- --ignored --nocapture thousands_of` prints what they cost.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes a minute"]
-async fn thousands_of_watchers_who_do_not_read_are_let_go_and_cost_little() {
+async fn thousands_of_stalled_watchers_are_disconnected_and_cost_little() {
     const WATCHERS: usize = 2_000;
-    const PLACES: usize = 1_900;
-    let premises = flooded_premises().await.with("server.max_live", &PLACES.to_string());
+    const PERMITTED: usize = 1_900;
+    let premises = flooded_premises().await.with("server.max_live", &PERMITTED.to_string());
     let premises = premises.with("server.stall_timeout_secs", "5").with("server.live_ping_secs", "2");
     let server = premises.with("telemetry.log", "warn,tertulia::adapters::console::live=debug").start().await;
     open(&server, "calm", "calm").await;
-    let empty = server.member();
+    let before = server.resident_bytes();
     let url = format!("{}/api/live?room=calm", server.url.replacen("http", "ws", 1));
     let (mut watchers, mut refused) = (Vec::new(), BTreeMap::<u16, usize>::new());
     for _ in 0..WATCHERS {
@@ -115,26 +119,39 @@ async fn thousands_of_watchers_who_do_not_read_are_let_go_and_cost_little() {
             Err(error) => panic!("{error}"),
         }
     }
-    let watched = server.member();
-    println!("{} watch, refused: {refused:?}; {} KB each", watchers.len(), (watched.saturating_sub(empty) / PLACES as u64) >> 10);
-    assert_eq!((watchers.len(), refused.get(&503).copied()), (PLACES, Some(WATCHERS - PLACES)));
+    let during = server.resident_bytes();
+    println!(
+        "{} watch, refused: {refused:?}; {} KB each",
+        watchers.len(),
+        (during.saturating_sub(before) / PERMITTED as u64) >> 10
+    );
+    assert_eq!((watchers.len(), refused.get(&503).copied()), (PERMITTED, Some(WATCHERS - PERMITTED)));
 
     let long = "so it goes ".repeat(600);
-    let (mut most, mut took) = (0, Vec::new());
+    let (mut peak, mut latencies) = (0, Vec::new());
     for number in 0..150 {
         let began = Instant::now();
         server.say("calm", "Ana", &format!("{number} {long}")).await;
-        took.push(began.elapsed());
-        most = most.max(server.member());
+        latencies.push(began.elapsed());
+        peak = peak.max(server.resident_bytes());
     }
-    let said = Instant::now();
-    server.logs_many("a live view ended", PLACES).await;
+    let all_sent = Instant::now();
+    server.logs_many("a live view ended", PERMITTED).await;
 
-    took.sort_unstable();
-    println!("milliseconds until accepted meanwhile: 50 % {:.1?}, max {:.1?}", took[took.len() / 2], took[took.len() - 1]);
-    println!("resident at most: {} MB; all are gone after {:.1?}: {} MB", most >> 20, said.elapsed(), server.member() >> 20);
-    assert!(most < MOST_MEMORY, "{most} bytes");
-    // A new one finds a place and sees what is said.
+    latencies.sort_unstable();
+    println!(
+        "milliseconds until accepted meanwhile: 50 % {:.1?}, max {:.1?}",
+        latencies[latencies.len() / 2],
+        latencies[latencies.len() - 1]
+    );
+    println!(
+        "resident at most: {} MB; all are gone after {:.1?}: {} MB",
+        peak >> 20,
+        all_sent.elapsed(),
+        server.resident_bytes() >> 20
+    );
+    assert!(peak < MEMORY_LIMIT, "{peak} bytes");
+    // A new watcher is accepted and sees new messages.
     let mut watch = server.watch("calm", None).await;
     server.say("calm", "Ana", "and now?").await;
     watch.event("message").await;
@@ -142,11 +159,11 @@ async fn thousands_of_watchers_who_do_not_read_are_let_go_and_cost_little() {
     server.stop().await;
 }
 
-/// A server without the limits that hold one address back, whose models answer rarely: YES to whoever addresses Aria.
+/// A server without limits per client address. Its models answer slowly, with YES where Aria is addressed.
 async fn flooded_premises() -> Premises {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let model = format!("http://{}/v1", listener.local_addr().expect("bound"));
-    let answers = Arc::new(Mutex::new(paced(AN_ANSWER)));
+    let answers = Arc::new(Mutex::new(paced(ANSWER_PACE)));
     let answer = async move |Json(asked): Json<Value>| {
         answers.lock().await.tick().await;
         let is_addressed = asked.to_string().contains("directly addressed");
@@ -166,19 +183,19 @@ fn paced(pace: Duration) -> Interval {
     paced
 }
 
-fn talked_in(number: usize) -> String {
+fn talk_room(number: usize) -> String {
     format!("talk-{number}")
 }
 
-fn addressed_in(number: usize) -> String {
+fn address_room(number: usize) -> String {
     format!("address-{number}")
 }
 
-/// What one client saw, or all.
+/// The results of one client, or of all.
 #[derive(Default)]
 struct Client {
     statuses: BTreeMap<u16, usize>,
-    took: Vec<Duration>,
+    latencies: Vec<Duration>,
     /// Refusals without `Retry-After`.
     unexplained: usize,
 }
@@ -186,29 +203,29 @@ struct Client {
 impl Client {
     fn add(&mut self, other: Self) {
         other.statuses.into_iter().for_each(|(status, times)| *self.statuses.entry(status).or_default() += times);
-        self.took.extend(other.took);
+        self.latencies.extend(other.latencies);
         self.unexplained += other.unexplained;
     }
 }
 
-/// Says one thing after the other, each in another room, every eighth to Aria.
-async fn talk(url: String, client: usize, over: Arc<AtomicBool>) -> Client {
+/// Sends one message after the other, each to another room, every eighth to Aria.
+async fn talk(url: String, client: usize, is_over: Arc<AtomicBool>) -> Client {
     let http = reqwest::Client::builder().no_proxy().build().expect("a client");
     let (mut seen, mut pace) = (Client::default(), paced(PACE));
     for number in 0_usize.. {
         pace.tick().await;
-        if over.load(Ordering::Relaxed) {
+        if is_over.load(Ordering::Relaxed) {
             break;
         }
         let at = client * 31 + number * 7;
-        let (room, whom) =
-            if number % 8 == 0 { (addressed_in(at % ADDRESSED_IN), "aria, ") } else { (talked_in(at % TALKED_IN), "") };
-        let text = format!("{whom}{number} {}", "and so on ".repeat(20).trim_end());
+        let (room, address) =
+            if number % 8 == 0 { (address_room(at % ADDRESS_ROOMS), "aria, ") } else { (talk_room(at % TALK_ROOMS), "") };
+        let text = format!("{address}{number} {}", "and so on ".repeat(20).trim_end());
         let began = Instant::now();
         let sent =
             http.post(format!("{url}/api/rooms/{room}/messages")).json(&json!({ "from": format!("P{client}"), "text": text }));
         let response = sent.send().await.expect("every request is answered");
-        seen.took.push(began.elapsed());
+        seen.latencies.push(began.elapsed());
         *seen.statuses.entry(response.status().as_u16()).or_default() += 1;
         let is_explained = response.status() == StatusCode::ACCEPTED || response.headers().contains_key("retry-after");
         seen.unexplained += usize::from(!is_explained);
@@ -216,39 +233,39 @@ async fn talk(url: String, client: usize, over: Arc<AtomicBool>) -> Client {
     seen
 }
 
-/// How the calm room fares.
+/// Measurements in the calm room.
 #[derive(Default)]
 struct Calm {
-    /// How long each message took to be accepted.
-    took: Vec<Duration>,
-    /// How long each address took to be answered.
+    /// The time until each message was accepted.
+    latencies: Vec<Duration>,
+    /// The time until each message to Aria was answered.
     answered: Vec<Duration>,
 }
 
 impl Calm {
-    /// Something is said there a hundred times, and then Aria is addressed; so often.
-    async fn watched(server: &Server, times: usize) -> Self {
+    /// Sends a hundred messages and then one to Aria, `times` times.
+    async fn measure(server: &Server, times: usize) -> Self {
         let (mut calm, mut pace) = (Self::default(), paced(CALM_PACE));
         for _ in 0..times {
             for number in 0..100 {
                 pace.tick().await;
                 let began = Instant::now();
                 server.say("calm", "Ana", &format!("number {number}")).await;
-                calm.took.push(began.elapsed());
+                calm.latencies.push(began.elapsed());
             }
-            calm.answered.push(answered(server, "calm").await);
+            calm.answered.push(time_to_answer(server, "calm").await);
         }
         calm
     }
 
     fn add(&mut self, other: Self) {
-        self.took.extend(other.took);
+        self.latencies.extend(other.latencies);
         self.answered.extend(other.answered);
     }
 }
 
-/// Addresses Aria in a room: how long until she has said something to it.
-async fn answered(server: &Server, room: &str) -> Duration {
+/// Addresses Aria in a room. Returns the time until her statement.
+async fn time_to_answer(server: &Server, room: &str) -> Duration {
     let mut watch = server.watch(room, None).await;
     let began = Instant::now();
     let seq = server.say(room, "Ana", "aria, what do you say?").await;
@@ -258,7 +275,7 @@ async fn answered(server: &Server, room: &str) -> Duration {
     began.elapsed()
 }
 
-/// Questions of this priority that were shed.
+/// The number of questions of this priority that were shed.
 async fn shed(server: &Server, priority: &str) -> f64 {
     let counted = server.measured("tertulia_pool_shed_total").await;
     let label = format!("pool_priority=\"{priority}\"");
