@@ -1,4 +1,4 @@
-//! When channels and writers ended, whatever ended them: killed, panicked, taken along, begun anew, asleep.
+//! When channels and writers ended, for whatever reason: killed, panicked, ended with a parent, restarted, asleep.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -11,14 +11,13 @@ use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
 use crate::domain::id::ChannelId;
 use crate::ports::backend::room::RoomId;
 
-/// Who was there, and when it ended.
+/// The actors that were seen, and when each ended.
 #[derive(Default)]
 pub(super) struct Ends {
     known: Mutex<BTreeSet<ActorId>>,
     ended: Arc<Mutex<Vec<End>>>,
 }
 
-/// Somebody's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct End {
     pub(super) at: Duration,
@@ -26,7 +25,6 @@ pub(super) struct End {
     pub(super) who: Who,
 }
 
-/// Whose end is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Who {
     Writer,
@@ -34,8 +32,8 @@ pub(super) enum Who {
 }
 
 impl Ends {
-    /// Waits for the end of everybody who is there and was not seen before. No channel makes anything before it has read its record:
-    /// whoever calls this whenever the store is read sees all that matter.
+    /// Watches for the end of every running actor that was not seen before. No channel makes anything before it has read its record.
+    /// So a caller that does this on every read of the store misses no actor that matters.
     pub(super) fn look(&self, stage: &Arc<Stage>) {
         let Some(present) = stage.present() else { return };
         if let Some(writer) = present.directory.find(&WriterKey()) {
@@ -55,7 +53,7 @@ impl Ends {
         }
         let (stage, ended) = (stage.clone(), self.ended.clone());
         tokio::spawn(async move {
-            // Without a limit there is none to pass.
+            // A wait without a time limit cannot time out.
             let _ = actor.wait(None).await;
             lock(&ended).push(End { at: stage.now(), life: stage.life(), who });
         });

@@ -1,4 +1,4 @@
-//! Models that answer what the weather brings: late, wrong, malformed, not at all; and that see whether a guild's words stay in it.
+//! Models whose answers depend on the planned weather: late, wrong, malformed or missing. They check that a guild's words stay in it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -17,18 +17,18 @@ use crate::domain::id::{CompanionId, GuildId};
 use crate::domain::question_context::{Purpose, QuestionContext};
 use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, ModelRole, NoAnswer, Request, Usage};
 
-/// Longer than anybody waits.
+/// Longer than any caller waits.
 const FOR_EVER: Duration = Duration::from_secs(86_400);
 
 pub(super) struct SimModel {
     stage: Arc<Stage>,
     identity: Identity,
-    /// How often the same was asked.
+    /// How often the same question was asked.
     asked: Mutex<BTreeMap<u64, u64>>,
     under_way: Arc<AtomicI64>,
 }
 
-/// A call under way.
+/// A call in flight.
 struct UnderWay(Arc<AtomicI64>);
 
 impl Drop for UnderWay {
@@ -43,12 +43,12 @@ impl SimModel {
         Arc::new(Self { stage, identity, asked: Mutex::default(), under_way: Arc::default() })
     }
 
-    /// How many calls are under way.
+    /// The number of calls in flight.
     pub(super) fn under_way(&self) -> i64 {
         self.under_way.load(Ordering::Relaxed)
     }
 
-    /// By what is asked, and how often it was, so that it does not matter who asks first.
+    /// The random numbers depend on the question and how often it was asked, so that the order of callers does not matter.
     fn dice(&self, request: &Request) -> Dice {
         let whose = request.companion.as_ref().map_or("", |companion| companion.id.as_str());
         let what = hash(format!("{} {whose} {:?} {}", request.guild, context(request).purpose, request.user()).as_bytes());
@@ -70,7 +70,7 @@ impl SimModel {
         }
     }
 
-    /// Of the main model alone: questions may go without an answer.
+    /// Notes a fault of the main model alone: questions to the side model may stay unanswered.
     fn note(&self, request: &Request, what: impl FnOnce(GuildId, Option<CompanionId>) -> What) {
         if request.role == ModelRole::Main {
             let companion = request.companion.as_ref().map(|companion| companion.id.clone());
@@ -158,12 +158,12 @@ impl LanguageModel for SimModel {
             let (now, life) = (self.stage.now(), self.stage.life());
             self.stage.notes().panicked.push((now, life, request.role.as_str()));
             self.note(request, |guild, companion| What::Failed { code: "unreachable", guild, companion });
-            std::panic::resume_unwind(Box::new("a call panics, as the simulation wants it"));
+            std::panic::resume_unwind(Box::new("a call panics, as the simulation planned"));
         }
         self.stage.beat(Beat::Answered);
         if !is_calm && dice.chance(weather.model_errors) {
             self.stage.reach("model error");
-            let (endpoint, detail) = (self.identity.endpoint.clone(), "as the simulation wants it".to_owned());
+            let (endpoint, detail) = (self.identity.endpoint.clone(), "as the simulation planned".to_owned());
             let error = match dice.below(4) {
                 0 => NoAnswer::Unreachable { endpoint, detail },
                 1 => NoAnswer::Refused { endpoint, detail },
@@ -185,5 +185,5 @@ impl LanguageModel for SimModel {
 }
 
 fn context(request: &Request) -> &QuestionContext {
-    request.extensions.get().expect("every question says what it is about")
+    request.extensions.get().expect("every question has a context")
 }
