@@ -1,8 +1,8 @@
-//! What telling costs: the decision path without export, with export, and with a collector that hangs or is down, side by side in one run;
-//! then the memory that ten million decisions' spans take while nobody collects them.
+//! Measures the cost of telemetry: the decision path without export, with export, and with a collector that hangs or is down, side by side in one
+//! run; then the memory of the spans of ten million decisions while no collector takes them.
 //!
-//! `cargo bench --bench telemetry -- [ROUNDS] [MILLIONS]`: 5 rounds and 10 million decisions unless told otherwise. A round measures every
-//! way once, in another order each time, so that what else the machine does meets them alike.
+//! `cargo bench --bench telemetry -- [ROUNDS] [MILLIONS]`: 5 rounds and 10 million decisions by default. A round measures every way once, in a
+//! different order each time, so that other load on the machine affects them alike.
 
 #[path = "shared/system.rs"]
 mod system;
@@ -36,18 +36,18 @@ use tertulia::telemetry::turns::{self, TurnFacts};
 use tertulia::telemetry::{self, Telemetry};
 use tokio::time::Instant;
 
-/// Decisions that are told in one go when only the telling is measured.
+/// Decisions that are recorded in one go when only the recording is measured.
 const TOLD: u64 = 100_000;
-/// Messages that are decided about when the whole path is measured, one after the other.
+/// Messages that are decided one after the other when the whole path is measured.
 const DECIDED: usize = 2_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Collector {
     /// Nothing is exported.
     None,
-    /// Takes everything at once.
+    /// Accepts everything at once.
     Quick,
-    /// Takes the connection and never answers.
+    /// Accepts the connection and never answers.
     Hangs,
     /// Refuses the connection.
     Down,
@@ -66,7 +66,7 @@ impl Collector {
     }
 }
 
-/// Where the collectors are.
+/// The addresses of the collectors.
 struct Collectors {
     quick: SocketAddr,
     hangs: SocketAddr,
@@ -79,7 +79,7 @@ impl Collectors {
         let (quick, hangs, down) = (bound()?, bound()?, bound()?.local_addr()?);
         let here = Self { quick: quick.local_addr()?, hangs: hangs.local_addr()?, down };
         std::thread::spawn(move || collect(quick));
-        // The system takes the connections of a listener that nobody asks.
+        // The system accepts the connections of a listener that no task polls.
         std::mem::forget(hangs);
         Ok(here)
     }
@@ -108,7 +108,7 @@ fn collect(listener: TcpListener) {
     });
 }
 
-/// Tells of decisions, each with its turn: nanoseconds a decision.
+/// Records decisions, each with its turn. Returns nanoseconds per decision.
 fn telling(recorder: &Recorder, decisions: u64) -> f64 {
     let (guild, channel, companion) = (GuildId::from("home"), ChannelId::from("console:lobby"), CompanionId::from("aria"));
     let began = Instant::now();
@@ -151,7 +151,7 @@ fn telling(recorder: &Recorder, decisions: u64) -> f64 {
     began.elapsed().as_secs_f64() * 1e9 / decisions as f64
 }
 
-/// Has a companion decide about one message after the other, through the whole system: from what is said to the decision on record.
+/// A companion decides about one message after the other, through the whole system: from the message to the decision on record.
 async fn deciding(recorder: Recorder) -> anyhow::Result<Vec<Duration>> {
     let store = Arc::new(MemoryStore::new());
     let context = context(store.clone(), recorder)?;
@@ -175,13 +175,13 @@ async fn deciding(recorder: Recorder) -> anyhow::Result<Vec<Duration>> {
     Ok(took)
 }
 
-/// The middle of what was measured, the least and the most.
+/// The median, the least and the most.
 fn spread(mut measured: Vec<f64>) -> (f64, f64, f64) {
     measured.sort_by(f64::total_cmp);
     (measured[measured.len() / 2], measured[0], measured[measured.len() - 1])
 }
 
-/// Memory that the process really occupies, in MiB, where Linux tells.
+/// The resident memory of the process in MiB, on Linux.
 fn resident_mib() -> f64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     statm.split_whitespace().nth(1).and_then(|pages| pages.parse::<f64>().ok()).unwrap_or(f64::NAN) * 4_096.0 / f64::from(1 << 20)
@@ -192,7 +192,7 @@ fn main() -> anyhow::Result<()> {
     let rounds = asked.first().copied().unwrap_or(5);
     let millions = asked.get(1).copied().unwrap_or(10);
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    // Lines are written as ever, to nowhere.
+    // Lines are written as usual, to nowhere.
     tracing::subscriber::set_global_default(tracing_subscriber::fmt().with_writer(io::sink).finish())?;
     let collectors = Collectors::start()?;
     let runtime = tokio::runtime::Runtime::new()?;

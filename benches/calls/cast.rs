@@ -1,4 +1,4 @@
-//! The companions of the measurement, and the built-in model that plays them and is counted.
+//! The companions of the measurement, and the built-in model that plays and counts them.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -22,7 +22,7 @@ use tertulia::replay::{Answer, Question, Responder};
 use tertulia::settings::Settings;
 use tertulia::settings::companion::{Companion, CompanionFile};
 
-/// The three that come along, as they are, and five that have nothing but a name.
+/// The three default companions, and five with nothing but a name.
 const CAST: [(&str, &str); 8] = [
     ("aria", include_str!("../../config/companions/aria.toml")),
     ("bruno", include_str!("../../config/companions/bruno.toml")),
@@ -34,12 +34,12 @@ const CAST: [(&str, &str); 8] = [
     ("hana", ""),
 ];
 
-/// How long a quick side model takes.
+/// The time that a quick side model takes.
 const DECISION: Duration = Duration::from_millis(650);
-/// How long a quick main model takes.
+/// The time that a quick main model takes.
 const STATEMENT: Duration = Duration::from_millis(2_250);
 
-/// The first so many companions.
+/// The first `size` companions.
 pub fn cast(size: usize, settings: &Settings) -> anyhow::Result<BTreeMap<CompanionId, Companion>> {
     let mut cast = BTreeMap::new();
     for (stem, text) in &CAST[..size] {
@@ -51,10 +51,9 @@ pub fn cast(size: usize, settings: &Settings) -> anyhow::Result<BTreeMap<Compani
     Ok(cast)
 }
 
-/// Calls of one role, and what they used.
+/// Calls of one role, and their usage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
-    /// How many.
     pub count: u64,
     /// Tokens, as the built-in model estimates them: four characters each.
     pub usage: Usage,
@@ -67,7 +66,7 @@ impl AddAssign for Calls {
     }
 }
 
-/// The built-in model in the place of all models: the same words for the same question.
+/// The built-in model in the place of all models: the same answer to the same question.
 pub struct Rehearsed<'a> {
     model: Rehearsal,
     cast: &'a BTreeMap<CompanionId, Companion>,
@@ -80,7 +79,6 @@ pub struct Rehearsed<'a> {
 }
 
 impl<'a> Rehearsed<'a> {
-    /// Plays this cast.
     pub fn new(cast: &'a BTreeMap<CompanionId, Companion>, settings: &'a Settings, asks_everyone: bool) -> Self {
         let at_once = tertulia::settings::models::Rehearsal { pace: 0.0, ..settings.models.rehearsal.clone() };
         let model = Rehearsal::new(&at_once);
@@ -88,7 +86,7 @@ impl<'a> Rehearsed<'a> {
     }
 
     fn ask(&mut self, request: &Request) -> Result<String, String> {
-        // At pace 0 it waits for nothing.
+        // At pace 0 it does not wait.
         let answer = self.model.ask(request, None).now_or_never().ok_or("the built-in model did not answer at once")?;
         let answer = answer.map_err(|error| error.to_string())?;
         let calls = if request.role == ModelRole::Main { &mut self.main } else { &mut self.side };
@@ -148,7 +146,7 @@ impl<'a> Rehearsed<'a> {
         Some(request(ModelRole::Main, purpose, Some(companion), worded, recent.iter().chain(&snapshot).copied()))
     }
 
-    /// What they are told when they go round in circles.
+    /// The warning to companions that repeat each other.
     fn warning(&self, conversation: &Conversation) -> Vec<&str> {
         let warning = Some(self.settings.prompt.repetition.as_str());
         warning.filter(|warning| conversation.tally().detections > 0 && !warning.is_empty()).into_iter().collect()

@@ -1,4 +1,4 @@
-//! What people say in the measurement: the human side of the recorded talks, and evenings of a group chat made up by a seed.
+//! The people's messages in the measurement: the human side of the recorded talks, and evenings of a group chat made up from a seed.
 
 use std::fs;
 use std::path::Path;
@@ -8,20 +8,20 @@ use tertulia::domain::message::Modality;
 use tertulia::domain::moment::Moment;
 use tertulia::replay::{Action, Script, ScriptedEvent, ScriptedMessage};
 
-/// One evening after the other, each a conversation of its own.
+/// The number of evenings, each a conversation of its own.
 pub const EVENINGS: u64 = 24;
 /// Messages of an evening.
 const MESSAGES: usize = 25;
 
-/// Gaps between messages that are longer than ten seconds: 70 to 72 of a hundred in public logs.
+/// The share of gaps between messages that are longer than ten seconds: 70 to 72 of a hundred in public logs.
 const LONG_GAPS: f64 = 0.71;
-/// One who wrote goes on writing: 27 to 53 of a hundred messages go on with the author's own.
+/// The share of authors who write again: 27 to 53 of a hundred messages are followed by one of the same author.
 const GOES_ON: f64 = 0.35;
-/// A person who is addressed answers: 54 to 65 times of a hundred.
+/// The share of addressed people who answer: 54 to 65 of a hundred.
 const ANSWERS: f64 = 0.6;
-/// Messages meant for one person, by a mention or as a reply. Not measured: chosen.
+/// The share of messages to one person, by a mention or as a reply. Not measured: chosen.
 const FOR_A_PERSON: f64 = 0.35;
-/// Messages that name a companion, and of them those that name a second one. Not measured: chosen.
+/// The share of messages that name a companion, and of them those that name a second one. Not measured: chosen.
 const FOR_A_COMPANION: f64 = 0.15;
 const FOR_TWO: f64 = 0.15;
 
@@ -94,12 +94,12 @@ pub fn recorded() -> anyhow::Result<Vec<Script>> {
     paths.iter().map(|path| human_side(path)).collect()
 }
 
-/// Evenings of a group chat in which so many companions are present.
+/// Evenings of a group chat with this number of companions.
 pub fn evenings(present: usize) -> anyhow::Result<Vec<Script>> {
     (0..EVENINGS).map(|evening| scripted(Evening::new(evening, present).messages())).collect()
 }
 
-/// The proportions that came of it, in words.
+/// The resulting proportions, in words.
 pub fn proportions(evenings: &[Script]) -> String {
     let (mut gaps, mut long, mut went_on, mut personal, mut answered, mut called) = (0, 0, 0, 0, 0, 0);
     for evening in evenings {
@@ -128,7 +128,7 @@ pub fn proportions(evenings: &[Script]) -> String {
     )
 }
 
-/// When somebody says something, and what.
+/// The time and the message of a script's event, if it is a message.
 pub fn saying_of(event: &ScriptedEvent) -> Option<(Moment, &ScriptedMessage)> {
     match &event.action {
         Action::Say(saying) => Some((event.at, saying)),
@@ -141,7 +141,7 @@ fn scripted(events: Vec<ScriptedEvent>) -> anyhow::Result<Script> {
     Ok(Script { events, ..empty })
 }
 
-/// One evening in the making.
+/// An evening that is being made up.
 struct Evening<'a> {
     dice: Dice,
     companions: &'a [&'a str],
@@ -157,10 +157,10 @@ impl Evening<'_> {
     fn messages(mut self) -> Vec<ScriptedEvent> {
         let mut said: Vec<ScriptedEvent> = Vec::new();
         let mut last = PEOPLE[0];
-        // Who was meant by the last message, by whom.
+        // The addressee and the author of the last message.
         let mut asked: Option<(&str, &str)> = None;
         while said.len() < MESSAGES {
-            // Each message takes the same numbers whatever comes of them, so that other casts hear the same chat.
+            // Each message draws the same random numbers whatever comes of them, so that every cast receives the same chat.
             let [gap, length, answers, who, whom, aim, form, companion, second, text] = [(); 10].map(|()| self.dice.fraction());
             self.secs += if gap < LONG_GAPS { 10.0 - 35.0 * (1.0 - length).ln() } else { 1.0 + 9.0 * length };
             let answering = asked.take().filter(|_| answers < ANSWERS);

@@ -1,9 +1,9 @@
-//! Measures what deciding costs: calls and tokens per hundred messages by people, with one, three and eight companions in a room,
-//! decided as the seeds have it, as we do without skipping what is meant for others, and as we do.
+//! Measures the cost of deciding: calls and tokens per hundred messages by people, with one, three and eight companions in a room. Compares three
+//! ways: as the seed projects do it, as we do it without skipping messages to others, and as we do it.
 //!
-//! `cargo bench --bench calls` prints two Markdown tables, the same at every run: for the human side of the recorded talks, and for
-//! evenings of a group chat made up in the proportions that were measured in public ones. All models are the built-in rehearsal, the
-//! time is virtual, tokens are estimated at four characters each, and no budget stands in the way.
+//! `cargo bench --bench calls` prints two Markdown tables, the same at every run: for the human side of the recorded talks, and for evenings of a
+//! group chat made up in the proportions that were measured in public chats. All models are the built-in rehearsal, the time is virtual, tokens are
+//! estimated at four characters each, and no budget applies.
 
 mod cast;
 mod chat;
@@ -15,19 +15,19 @@ use chat::saying_of;
 use tertulia::domain::id::CompanionId;
 use tertulia::replay::{ReplayEvent, ReplayEventKind, Script, run_with};
 
-/// How many companions are present.
+/// The numbers of companions.
 const SIZES: [usize; 3] = [1, 3, 8];
-/// Conversations whose first difference is told, for each comparison.
+/// For each comparison, the number of conversations whose first difference is printed.
 const EXAMPLES: usize = 3;
 
-/// How it is decided who is asked.
+/// The way to decide which companions are asked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// In every round every companion present is asked (as aikyo does, docs/design/turn-taking.md T-3), and what is meant for others, too.
+    /// In every round every member is asked (as aikyo does, docs/design/turn-taking.md T-3), also about messages to others.
     Seeds,
-    /// Who has a reason of its own to speak is asked.
+    /// Companions with a reason of their own to speak are asked.
     WithoutSkipping,
-    /// The same, but not about what is meant for others.
+    /// The same, without messages to others.
     Ours,
 }
 
@@ -43,7 +43,7 @@ impl Way {
     }
 }
 
-/// What one way of deciding cost, and what was said.
+/// The cost of one way, and its statements.
 #[derive(Default)]
 struct Bill {
     people: u64,
@@ -52,14 +52,14 @@ struct Bill {
     said: BTreeMap<ChannelRef, Said>,
 }
 
-/// Which conversation; how many messages people had said in it; who spoke then, and for which time since.
+/// The conversation, the number of human messages in it so far, the speaker, and the number of its statements since then.
 type ChannelRef = (usize, usize, CompanionId, usize);
 
 /// A statement, and the human words before it.
 #[derive(Clone)]
 struct Said {
     after: String,
-    /// That was a message for one person, by a mention or as a reply.
+    /// Those words were a message to one person, by a mention or as a reply.
     is_for_a_person: bool,
     text: String,
 }
@@ -162,8 +162,8 @@ fn print_row(size: usize, way: Way, bill: &Bill, seeds: &Bill) {
     );
 }
 
-/// What was said at a spot in one way and not in the other. What differs first in a conversation differs because of the way; much of
-/// the rest differs because of that.
+/// Statements that were made at a spot in one way and not in the other. The first difference in a conversation is caused by the way. Many of the
+/// later ones are caused by the first.
 fn compare(size: usize, (one_way, one): (Way, &Bill), (other_way, other): (Way, &Bill)) -> String {
     let only_in = |some: &Bill, others: &Bill, when| -> Vec<(ChannelRef, Said, &'static str)> {
         let missing = some.said.iter().filter(|(channel_ref, _)| !others.said.contains_key(channel_ref));

@@ -1,4 +1,4 @@
-//! What stands beside deciding: handing a message to a channel's actor, and having it on disk.
+//! Costs to compare deciding with: handing a message to a channel's actor, and committing it to disk.
 
 use std::fs::File;
 
@@ -8,10 +8,10 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 
-/// Messages that are handed over before it is waited for the last to be handled.
+/// Messages that are handed over before the benchmark waits for the last one.
 const BURST: usize = 1_000;
 
-/// Counts down, and tells when it is done.
+/// Counts down, and signals when it is done.
 struct Counter;
 
 enum Counted {
@@ -37,7 +37,7 @@ impl Actor for Counter {
     }
 }
 
-/// Handing messages to an actor, which handles them.
+/// Hands messages to an actor, which handles them.
 #[divan::bench]
 fn beside_handing_over_to_an_actor(bencher: Bencher<'_, '_>) {
     let runtime = Runtime::new().expect("a runtime");
@@ -53,7 +53,7 @@ fn beside_handing_over_to_an_actor(bencher: Bencher<'_, '_>) {
     actor.stop(None);
 }
 
-/// Handing them to a task.
+/// Hands messages to a task.
 #[divan::bench]
 fn beside_handing_over_to_a_task(bencher: Bencher<'_, '_>) {
     let runtime = Runtime::new().expect("a runtime");
@@ -75,7 +75,7 @@ fn beside_handing_over_to_a_task(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// Handing one to an actor and waiting until it is handled: a channel that slept in the meantime.
+/// Hands one message to an actor and waits until it is handled: a channel that slept in the meantime.
 #[divan::bench]
 fn beside_calling_an_actor(bencher: Bencher<'_, '_>) {
     let runtime = Runtime::new().expect("a runtime");
@@ -88,7 +88,7 @@ fn beside_calling_an_actor(bencher: Bencher<'_, '_>) {
     actor.stop(None);
 }
 
-/// Committing one record to sled so that it survives power loss, as the writer does for a group.
+/// Commits one record to sled so that it survives power loss, as the writer does for a group.
 #[divan::bench(sample_count = 50)]
 fn beside_a_commit(bencher: Bencher<'_, '_>) {
     let folder = tempfile::tempdir().expect("a folder");

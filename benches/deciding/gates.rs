@@ -6,14 +6,14 @@ use tertulia::domain::names::Names;
 
 use super::room::Room;
 
-/// So many messages are a sample: of a few only the common ones would count, and not those about which somebody is asked.
+/// Messages in a sample. A small sample would have only common messages, and none of those that lead to a question.
 const MANY: u32 = 10_000;
 const SAMPLES: u32 = 30;
 
-/// Messages until the first check, as the tiers have it.
+/// Messages until the first check, by level.
 const TIERS: [(&str, u64); 5] = [("very_quiet", 15), ("quiet", 12), ("average", 9), ("eager", 6), ("very_eager", 3)];
 
-/// From a message to what is decided about it, by one companion of each tier: names are matched, nobody is called, all interjections are
+/// From a message to its decision, by one companion of each level: names are matched, no companion is addressed, and all interjections are
 /// declined.
 #[divan::bench(sample_size = MANY, sample_count = SAMPLES, args = ["very_quiet", "quiet", "average", "eager", "very_eager"])]
 fn gate(bencher: Bencher<'_, '_>, tier: &str) {
@@ -22,8 +22,8 @@ fn gate(bencher: Bencher<'_, '_>, tier: &str) {
     bencher.counter(ItemsCount::new(1_u32)).bench_local(|| room.hear(None));
 }
 
-/// The same where one message in ten calls the companion, and is all that it is asked about. (In `gate` it comes to be asked about every third,
-/// because each check that is declined brings the next one nearer.)
+/// The same where one message in ten addresses the companion, and nothing else is asked about. (In `gate` it is asked about every third message,
+/// because each declined check brings the next one nearer.)
 #[divan::bench(sample_size = MANY, sample_count = SAMPLES)]
 fn gate_called_by_one_in_ten(bencher: Bencher<'_, '_>) {
     let mut room = Room::new(1, 15);
@@ -35,7 +35,7 @@ fn gate_called_by_one_in_ten(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// The same, with names to be matched in each text of 80 characters.
+/// The same, with names to match in each text of 80 characters.
 #[divan::bench(sample_size = MANY, sample_count = SAMPLES, args = [1, 10, 1_000])]
 fn gate_with_names(bencher: Bencher<'_, '_>, names: usize) {
     let names = all_names(names);
@@ -49,7 +49,7 @@ fn gate_with_names(bencher: Bencher<'_, '_>, names: usize) {
     });
 }
 
-/// Names alone, in texts of 80 characters of which one in ten holds one.
+/// Names alone, in texts of 80 characters. One text in ten contains a name.
 #[divan::bench(sample_size = MANY, sample_count = SAMPLES, args = [1, 10, 1_000])]
 fn names(bencher: Bencher<'_, '_>, names: usize) {
     let names = all_names(names);
@@ -61,7 +61,7 @@ fn names(bencher: Bencher<'_, '_>, names: usize) {
     });
 }
 
-/// The same in a text that is no ASCII.
+/// The same in texts with characters outside ASCII.
 #[divan::bench(sample_size = MANY, sample_count = SAMPLES, args = [1, 10, 1_000])]
 fn names_beyond_ascii(bencher: Bencher<'_, '_>, names: usize) {
     let names = all_names(names);
@@ -73,8 +73,7 @@ fn names_beyond_ascii(bencher: Bencher<'_, '_>, names: usize) {
     });
 }
 
-/// From a message to what is decided about it in a room of several: one message in ten calls one of them; rounds are held, and answered
-/// with NO.
+/// From a message to its decision in a room of several companions. One message in ten addresses one of them. Rounds are held, and answered with NO.
 #[divan::bench(sample_size = MANY, sample_count = SAMPLES, args = [1, 3, 8])]
 fn conversation(bencher: Bencher<'_, '_>, companions: usize) {
     let mut room = Room::new(companions, 9);
@@ -92,7 +91,7 @@ fn all_names(count: usize) -> Names {
     Names::new(ids.iter().map(|id| (id.as_str().into(), [id.as_str()]))).expect("no two share a name")
 }
 
-/// Texts of about 80 characters; if asked for, one in ten has a name.
+/// Texts of about 80 characters; if `named`, one in ten contains a name.
 fn texts(named: bool) -> Vec<String> {
     (0..50)
         .map(|number| match number % 10 {

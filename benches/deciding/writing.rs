@@ -1,4 +1,4 @@
-//! Wording questions, and writing and reading records.
+//! Building prompts, and writing and reading records.
 
 use divan::Bencher;
 use divan::counter::BytesCount;
@@ -17,7 +17,7 @@ use super::room::{Room, message};
 
 const TEXT: &str = "I thought that the bread would be done by now, but nobody opened the oven since then";
 
-/// The question whether to speak, about so many messages.
+/// Builds the prompt of a decision about this number of messages.
 #[divan::bench(args = [1, 10, 200])]
 fn wording_a_decision(bencher: Bencher<'_, '_>, messages: usize) {
     let (id, settings) = (CompanionId::from("aria"), settings());
@@ -38,7 +38,7 @@ fn wording_a_decision(bencher: Bencher<'_, '_>, messages: usize) {
     });
 }
 
-/// The question what to say.
+/// Builds the prompt of a statement.
 #[divan::bench(args = [1, 10, 200])]
 fn wording_a_statement(bencher: Bencher<'_, '_>, messages: usize) {
     let (id, settings) = (CompanionId::from("aria"), settings());
@@ -76,7 +76,7 @@ fn decoding_a_message(bencher: Bencher<'_, '_>) {
     bencher.counter(BytesCount::new(value.len())).bench(|| decode_event(&key, &value));
 }
 
-/// A conversation of so many companions, between two messages, as a snapshot has it.
+/// A conversation of this number of companions, between two messages, as a snapshot stores it.
 #[divan::bench(args = [1, 3, 8])]
 fn encoding_a_snapshot(bencher: Bencher<'_, '_>, companions: usize) {
     let room = talked(companions);

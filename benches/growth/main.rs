@@ -1,11 +1,10 @@
-//! How everything grows: what a channel takes, asleep and awake; how long a start takes with much on record; and time per message, memory,
+//! Measures how costs grow: the memory of a channel, asleep and awake; the duration of a start with much on record; and time per message, memory,
 //! start, disk and `/metrics` by the number of channels, guilds and companions, and by the length of histories.
 //!
-//! `cargo bench --bench growth -- [memory] [start] [channels] [guilds] [companions] [history] [--to LIMIT]`: all of it unless told
-//! otherwise. `--to 10000` leaves out what is larger than that.
+//! `cargo bench --bench growth -- [memory] [start] [channels] [guilds] [companions] [history] [--to LIMIT]`: all of them by default. `--to 10000`
+//! leaves out larger sizes.
 //!
-//! Channels are put on record without being run: what they have lived through is the same for all, and is written to the store as the
-//! writer would have written it.
+//! Channels are not run to get their records. All have the same past, which is written to the store as the writer would have written it.
 
 mod memory;
 #[path = "../deciding/room.rs"]
@@ -21,7 +20,7 @@ mod world;
 
 use std::alloc::System;
 
-// What is allocated is told to the byte.
+// Allocations are counted to the byte.
 #[global_allocator]
 static ALLOCATED: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
 

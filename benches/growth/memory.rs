@@ -1,8 +1,8 @@
-//! What a channel takes: asleep, awake, and asleep again; and a guild.
+//! The memory of a channel: asleep, awake, and asleep again; and of a guild.
 //!
-//! Time is paused and goes on by itself when nothing is left to do, and the store is in memory, so that all of it is the same every time.
-//! What is counted is what the system lets go when it ends: what is stored stays, and does not count. Of two systems, one of which has ten
-//! times as many channels, the difference is taken: what there is only once does not count either.
+//! Time is paused and advances on its own when no task can run, and the store is in memory, so the results are the same every time. The benchmark
+//! counts the memory that the system releases when it ends. The contents of the store stay, and do not count. The result is the difference between
+//! two systems, one of which has ten times as many channels, so memory that exists only once does not count either.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,21 +18,21 @@ use super::allocated;
 use super::stock::Stock;
 use super::world::World;
 
-/// Channels that are counted: no more than may wait for a model, so that whatever was asked is answered.
+/// Channels that are measured: no more than may wait for a model, so that every question is answered.
 const CHANNELS: usize = 1_000;
-/// After so long it is looked whether all of them sleep.
+/// The pause between two checks whether all channels sleep.
 const NAP: Duration = Duration::from_secs(60);
-/// After so long whatever was asked is answered, and no lull is over yet.
+/// After this time every question is answered, and no lull has ended yet.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Guilds that are counted.
+/// Guilds that are measured.
 const GUILDS: usize = 1_000;
 
-/// When it is counted.
+/// When the memory is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
-    /// When the last message is handled: what was asked meanwhile still waits for its turn, prompts and all.
+    /// When the last message is handled. Questions still wait in the queue, with their prompts.
     AtOnce,
-    /// When all that was asked is answered.
+    /// When every question is answered.
     Answered,
     /// When all channels sleep.
     Asleep,
@@ -62,7 +62,7 @@ fn each(stock: Stock, messages: usize, when: When) -> anyhow::Result<f64> {
     Ok(more / (stock.channels - few.channels) as f64)
 }
 
-/// Bytes that a system holds after so many messages were said in each channel.
+/// Bytes that a system holds after this number of messages in each channel.
 fn held(stock: Stock, messages: usize, when: When) -> anyhow::Result<f64> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
     runtime.block_on(async {
@@ -85,7 +85,7 @@ fn held(stock: Stock, messages: usize, when: When) -> anyhow::Result<f64> {
             eprintln!("{awake} of {} channels are awake after {messages} messages, not {expected}", stock.channels);
         }
         world.end().await?;
-        // Whoever is told to stop does so by and by.
+        // Stopped actors end a little later.
         tokio::time::sleep(NAP).await;
         let left = allocated();
         drop(store);
@@ -93,7 +93,7 @@ fn held(stock: Stock, messages: usize, when: When) -> anyhow::Result<f64> {
     })
 }
 
-/// The time of day, as the paused clock has it.
+/// The time of day, by the paused clock.
 struct Apace {
     began: Instant,
     at: Moment,

@@ -1,4 +1,4 @@
-//! How long a start takes with a million messages on record, of which a hundred channels have one that nobody has handled.
+//! Measures a start with a million messages on record. A hundred channels have one unhandled message each.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use tokio::time::Instant;
 use super::stock::Stock;
 use super::world::{World, open};
 
-/// Starts that are measured, after an orderly end, and as after a kill.
+/// The number of measured starts, after a clean stop and as after a kill each.
 const STARTS: usize = 5;
-/// Channels in which somebody waits.
+/// Channels with an unhandled message.
 const PENDING: usize = 100;
-/// Between two looks at how far it is.
+/// The interval between two progress checks.
 const LOOK_EVERY: Duration = Duration::from_micros(500);
 
 pub fn measure(limit: usize) -> anyhow::Result<()> {
@@ -44,7 +44,7 @@ pub fn measure(limit: usize) -> anyhow::Result<()> {
             copy(&data, &killed)
         })?;
         tell("as after a kill", runtime.block_on(start(&killed, stock))?);
-        // It is pending there, too; nobody waits in it for the next start.
+        // It is pending there, too. The next start has nothing to wait for in it.
         runtime.block_on(start(&data, stock))?;
         std::fs::remove_dir_all(&killed)?;
     }
@@ -56,8 +56,8 @@ fn tell(how: &str, [opened, begun, first, all]: [Duration; 4]) {
     println!("{how:<24} {opened:>12.0} {begun:>12.0} {first:>16.0} {all:>16.0}");
 }
 
-/// Starts on what is there: since the beginning, until the store is open, the actors are there, the first decision and the last are on
-/// record.
+/// Starts with the existing store. Returns the times from the beginning until the store is open, the actors run, the first decision is on record, and
+/// the last one is.
 async fn start(data: &Path, stock: Stock) -> anyhow::Result<[Duration; 4]> {
     let began = Instant::now();
     let store = open(data).await?;
@@ -81,7 +81,7 @@ async fn start(data: &Path, stock: Stock) -> anyhow::Result<[Duration; 4]> {
     Ok([opened, begun, first.unwrap_or(all), all])
 }
 
-/// As the folder is at this moment.
+/// Copies the folder as it is at this moment.
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from)? {

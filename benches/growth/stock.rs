@@ -1,4 +1,4 @@
-//! What is on record before anything is measured.
+//! The records that exist before the measurement.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,12 +16,12 @@ use tertulia::ports::store::{Append, Batch, Store, Term, Value, Write};
 
 use super::room::{Room, message};
 
-/// Channels that are put on record together.
+/// Channels that are written together.
 const AT_A_TIME: usize = 64;
-/// Somebody who talks a lot.
+/// The starting interval of the companions.
 const INTERVAL: u64 = 9;
 
-/// Channels that have lived through so much, all of them the same, and are asleep.
+/// Channels with the same past, all asleep.
 #[derive(Clone, Copy, Debug)]
 pub struct Stock {
     pub channels: usize,
@@ -42,12 +42,12 @@ impl Stock {
         RoomId::parse(&format!("room-{number}")).expect("a room's name")
     }
 
-    /// Where a channel is.
+    /// The key of a channel.
     pub fn channel_key(&self, number: usize) -> ChannelKey {
         ChannelKey::new(&format!("guild-{}", number % self.guilds).as_str().into(), &self.room(number).channel())
     }
 
-    /// Where every channel is, and the number that stands for it in its ward.
+    /// The key of every channel, and its number in its ward.
     fn channel_keys(&self) -> impl Iterator<Item = (ChannelKey, ChannelNo)> + '_ {
         let mut next: BTreeMap<Ward, u32> = BTreeMap::new();
         (0..self.channels).map(move |number| {
@@ -58,7 +58,7 @@ impl Stock {
         })
     }
 
-    /// Puts all of it on record, as of so long before this moment as it took.
+    /// Stores all of it. The past ends at `now`.
     pub async fn put(&self, store: &dyn Store, now: Moment) -> anyhow::Result<()> {
         let life = self.life(now);
         let mut terms = Terms { store, held: BTreeMap::new() };
@@ -78,7 +78,7 @@ impl Stock {
         commit(store, group).await
     }
 
-    /// Has somebody call a companion in each of the first so many channels, at this moment: nobody handles it.
+    /// Adds a message to a companion in each of the first `channels` channels, at this moment. It is not handled.
     pub async fn call(&self, store: &dyn Store, channels: usize, now: Moment) -> anyhow::Result<()> {
         let mut terms = Terms { store, held: BTreeMap::new() };
         let mut called = message("Name0, what do you think of it?");
@@ -99,7 +99,7 @@ impl Stock {
         commit(store, group).await
     }
 
-    /// What one of them has lived through.
+    /// The past of one channel.
     fn life(&self, now: Moment) -> Life {
         let span = std::time::Duration::from_secs(self.messages as u64);
         let mut room = Room::on_record(
@@ -149,7 +149,7 @@ impl Stock {
     }
 }
 
-/// What a channel has lived through.
+/// The past of a channel.
 struct Life {
     records: Vec<Value>,
     snapshot: Value,
@@ -158,7 +158,7 @@ struct Life {
     now: Moment,
 }
 
-/// Under which terms wards are held.
+/// The terms of the open wards.
 struct Terms<'a> {
     store: &'a dyn Store,
     held: BTreeMap<Ward, Term>,

@@ -1,4 +1,4 @@
-//! A system at work on what is on record.
+//! A running system with existing records.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,10 +28,9 @@ use tokio::time::Instant;
 use super::stock::Stock;
 use super::system;
 
-/// Messages on their way at a time.
+/// Messages in flight at a time.
 const WIDTH: usize = 64;
 
-/// A system.
 pub struct World {
     pub context: ActorContext,
     pub metrics: Metrics,
@@ -42,7 +41,7 @@ pub struct World {
     tree: tokio::task::JoinHandle<()>,
 }
 
-/// What talking took.
+/// The cost of a run of messages.
 pub struct Took {
     /// Microseconds of the clock, and of processors, for each message.
     pub wall: f64,
@@ -68,7 +67,7 @@ impl World {
         Ok(Self { metrics, stock, backend, inbound: Inbound::new(context.clone()), context, root, tree })
     }
 
-    /// Says a message in each of these channels, in turn, so many times, and waits until all is handled.
+    /// Sends `times` messages to each of these channels, in turn, and waits until all are handled.
     pub async fn talk(&self, channels: std::ops::Range<usize>, times: usize) -> anyhow::Result<Took> {
         let (began, worked) = (Instant::now(), processor_time());
         if times == 0 {
@@ -106,14 +105,14 @@ impl World {
         Ok(())
     }
 
-    /// Stops the actors, and lets everything go.
+    /// Stops the actors, and releases everything.
     pub async fn end(self) -> anyhow::Result<()> {
         let Self { context, backend, inbound, root, tree, .. } = self;
         let store = Arc::downgrade(&context.store);
         root.stop(None);
         tree.await?;
         drop((context, backend, inbound, root));
-        // Whoever is told to stop does so by and by; the store is closed by the last of them.
+        // Stopped actors end a little later. The last of them closes the store.
         let until = Instant::now() + Duration::from_secs(10);
         while store.strong_count() > 0 && Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -132,7 +131,7 @@ pub async fn open(data: &Path) -> anyhow::Result<Arc<SledStore>> {
         new_id: 1,
         instruments: Instruments::unread(),
     };
-    // One that was just let go may still be closing.
+    // A store that was just released may still be closing.
     let until = Instant::now() + Duration::from_secs(60);
     loop {
         match SledStore::open(data, &options) {
@@ -142,7 +141,7 @@ pub async fn open(data: &Path) -> anyhow::Result<Arc<SledStore>> {
     }
 }
 
-/// What all threads of this process have worked.
+/// The processor time of all threads of this process.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())

@@ -1,4 +1,4 @@
-//! Messages put on record by the writer alone, nobody handles them.
+//! Messages that the writer appends alone, without handlers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,19 +23,19 @@ use tokio::time::Instant;
 
 use super::spread;
 
-/// Rooms that the messages are for.
+/// The rooms of the messages.
 const ROOMS: usize = 100;
-/// It is appended for so long each time.
+/// The duration of one measurement.
 const SPAN: Duration = Duration::from_secs(2);
 
-/// A way to keep messages.
+/// A way to append messages.
 #[derive(Clone, Copy)]
 struct Way {
     name: &'static str,
     on_disk: bool,
-    /// Batches in a group at most.
+    /// The largest number of batches in a group.
     group: usize,
-    /// Messages on their way at a time.
+    /// Messages in flight at a time.
     width: usize,
 }
 
@@ -66,7 +66,7 @@ pub async fn measure(rounds: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Messages a second, microseconds that the middle one took, messages in a commit.
+/// Messages per second, the median time of a message in microseconds, and messages per commit.
 async fn append(way: Way) -> anyhow::Result<(f64, f64, f64)> {
     let folder = tempfile::tempdir()?;
     let metrics = Metrics::local();
@@ -133,7 +133,7 @@ async fn accept(writer: &ActorRef<WriterMessage>, channel_key: &ChannelKey) -> R
     };
     let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
     let accept = Accept { channel_key: channel_key.clone(), at: None, event, id: None, reply };
-    // One that is gone drops it, which answers it.
+    // A writer that has ended drops the request, which answers it.
     let _ = writer.cast(WriterMessage::Accept(accept));
     accepted.await.unwrap_or(Err(tertulia::actors::messages::writer::WriteError::Unknown.into()))
 }

@@ -1,5 +1,5 @@
-//! How long a guild takes to accept a message and to decide on it, beside one that lives and beside one that dies again and again, by turns in
-//! one run.
+//! Measures how long a guild takes to accept a message and to decide on it, beside a healthy guild and beside one that dies again and again, by turns
+//! in one run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,12 +13,12 @@ use tokio::time::{Instant, sleep};
 use super::World;
 use super::system::{millis, room};
 
-/// How long is measured at a time, and how often either.
+/// The duration of one phase, and the number of phases of each kind.
 const PHASE: Duration = Duration::from_secs(2);
 const ROUNDS: usize = 5;
-/// The rooms of the guild that dies, talked in all the while.
+/// The rooms of the dying guild. They get messages all the time.
 const DOOMED: [&str; 4] = ["pit", "well", "mine", "cave"];
-/// Between two looks whether there is somebody to be killed.
+/// The interval between two checks for an actor to kill.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 pub(super) async fn measure(on_disk: bool) -> anyhow::Result<()> {
@@ -53,7 +53,7 @@ pub(super) async fn measure(on_disk: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How long messages took, sorted.
+/// The durations of messages, sorted.
 #[derive(Default)]
 struct Took {
     accepted: Vec<Duration>,
@@ -73,8 +73,8 @@ impl Took {
     }
 }
 
-/// Decisions beside a guild that is talked in, and whose channels are killed whenever they are there, if it is to die: how long each took, how
-/// often they were killed, and how often the guild was kept away.
+/// Decisions beside a guild with messages. If `dies`, its channels are killed whenever they run. Returns the durations, the number of kills, and the
+/// number of quarantines.
 async fn beside(on_disk: bool, dies: bool) -> anyhow::Result<(Took, u64, u64)> {
     let mut world = World::new(on_disk).await?;
     for id in DOOMED {
@@ -95,7 +95,7 @@ async fn beside(on_disk: bool, dies: bool) -> anyhow::Result<(Took, u64, u64)> {
                         died.fetch_add(1, Ordering::Relaxed);
                     }
                 }
-                // Kept away it would be no trouble any more: it is let go at once.
+                // A quarantined guild would cause no more load, so it is released at once.
                 if backend.release("doomed").await.is_ok() {
                     kept_away.fetch_add(1, Ordering::Relaxed);
                 }
@@ -109,7 +109,7 @@ async fn beside(on_disk: bool, dies: bool) -> anyhow::Result<(Took, u64, u64)> {
 }
 
 impl World {
-    /// Message after message for a while.
+    /// Sends one message after the other for a while.
     async fn phase(&mut self) -> anyhow::Result<Took> {
         let (began, mut took) = (Instant::now(), Took::default());
         while began.elapsed() < PHASE {

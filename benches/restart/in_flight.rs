@@ -1,4 +1,4 @@
-//! What was in hand: a reply, a delivery or a turn-taking manager is killed in the middle, and the words are waited for.
+//! Work in progress: a reply, a delivery or a turn-taking manager is killed in the middle, and the benchmark waits for the statement.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,20 +22,20 @@ use tokio::time::{Instant, sleep, timeout};
 use super::system::{millis, room, say};
 use super::{MEASURED, PATIENCE, World};
 
-/// How long models and platforms take over what is in hand.
+/// The time that models and platforms take for the work in progress.
 const TAKES: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum InFlight {
     /// The main model writes.
     Reply,
-    /// A platform is being sent the words.
+    /// The statement is being sent to a platform.
     Delivery,
     /// A round is open.
     Manager,
 }
 
-/// Says YES in the room that is measured; the role that is in hand takes its time.
+/// Says YES in the measured room. The role of the work in progress takes its time.
 struct Slow {
     identity: Identity,
     is_slow: bool,
@@ -62,7 +62,7 @@ impl LanguageModel for Slow {
     }
 }
 
-/// A platform in the place of the console that takes its time, and finds what it posted.
+/// A slow platform in the place of the console. It finds what it posted.
 struct SlowPlatform(std::sync::Mutex<Vec<Arc<str>>>);
 
 #[async_trait]
@@ -126,8 +126,8 @@ fn furnish(mut context: ActorContext, in_flight: InFlight) -> anyhow::Result<Act
 }
 
 impl World {
-    /// Addresses Aria, kills what her channel has in hand if it is to be killed, and waits for her words: how long from that moment. None if
-    /// the machine was too busy to look while it was in hand.
+    /// Addresses Aria, kills the work in progress of her channel if `is_killed`, and waits for her statement. Returns the time since then, or `None`
+    /// if the machine was too busy to see the work in progress.
     async fn words(&mut self, text: &str, in_flight: InFlight, is_killed: bool) -> anyhow::Result<Option<Duration>> {
         let whom = if in_flight == InFlight::Manager { "aria and bruno" } else { "aria" };
         say(&self.backend, MEASURED, &format!("{whom}, in hand: {text}")).await?;
@@ -140,7 +140,7 @@ impl World {
             }
             tokio::task::yield_now().await;
         }
-        // While it is in hand a channel has that one child; what came before it took no time.
+        // While the work is in progress the channel has that one child. The steps before it took no time.
         sleep(TAKES / 4).await;
         let Some(child) = channel.get_children().pop() else { return Ok(None) };
         let began = Instant::now();

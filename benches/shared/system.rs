@@ -33,13 +33,13 @@ impl LanguageModel for Instantly {
     }
 }
 
-/// What the actors work with: Aria, no limits to how often she is addressed, and the model.
+/// An actor context with Aria, without limits on addresses, and with the model.
 pub fn context(store: Arc<dyn Store>, recorder: Recorder) -> anyhow::Result<ActorContext> {
-    // Who talks so much would be over budget.
+    // A person who sends so many messages would be over budget.
     kit_of(&["aria".to_owned()], json!({ "gate": { "addresses_per_minute": 1_000_000 } }), store, recorder)
 }
 
-/// What the actors work with: companions of these ids, the default settings but for these, and a model that says NO at once.
+/// An actor context with companions of these ids, the default settings with these changes, and a model that says NO at once.
 pub fn kit_of(
     ids: &[String],
     generous: serde_json::Value,
@@ -75,14 +75,14 @@ pub fn room(id: &str) -> RoomId {
     RoomId::parse(id).expect("a room's name")
 }
 
-/// Has Ana say something.
+/// Sends a message by Ana.
 pub async fn say(backend: &ActorBackend, id: &str, text: &str) -> anyhow::Result<()> {
     let message = serde_json::from_value(json!({ "from": "Ana", "text": text }))?;
     backend.say(&room(id), message).await?;
     Ok(())
 }
 
-/// The value below which so great a part lies, in milliseconds.
+/// The percentile for this part, in milliseconds.
 pub fn millis(sorted: &[std::time::Duration], part: f64) -> f64 {
     let index = (sorted.len() as f64 * part).ceil() as usize;
     sorted.get(index.saturating_sub(1)).map_or(f64::NAN, |span| span.as_secs_f64() * 1e3)
