@@ -174,7 +174,7 @@ impl World {
         let accepted = began.elapsed();
         let is_it = |event: &Value| {
             event["event"] == "decision"
-                && event["messages"].as_array().is_some_and(|texts| texts.iter().any(|told| *told == *text))
+                && event["messages"].as_array().is_some_and(|texts| texts.iter().any(|message| *message == *text))
         };
         while !is_it(&self.event().await?) {}
         Ok((accepted, began.elapsed()))

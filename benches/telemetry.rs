@@ -37,7 +37,7 @@ use tertulia::telemetry::{self, Telemetry};
 use tokio::time::Instant;
 
 /// Decisions that are recorded in one go when only the recording is measured.
-const TOLD: u64 = 100_000;
+const RECORDED: u64 = 100_000;
 /// Messages that are decided one after the other when the whole path is measured.
 const DECIDED: usize = 2_000;
 
@@ -104,12 +104,12 @@ fn collect(listener: TcpListener) {
         listener.set_nonblocking(true).expect("a listener");
         let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
         let router = Router::new().route("/v1/traces", post(async |_: axum::body::Bytes| ()));
-        axum::serve(listener, router).await.expect("it serves");
+        axum::serve(listener, router).await.expect("the collector serves");
     });
 }
 
 /// Records decisions, each with its turn. Returns nanoseconds per decision.
-fn telling(recorder: &Recorder, decisions: u64) -> f64 {
+fn recording_time(recorder: &Recorder, decisions: u64) -> f64 {
     let (guild, channel, companion) = (GuildId::from("home"), ChannelId::from("console:lobby"), CompanionId::from("aria"));
     let began = Instant::now();
     for number in 0..decisions {
@@ -152,7 +152,7 @@ fn telling(recorder: &Recorder, decisions: u64) -> f64 {
 }
 
 /// A companion decides about one message after the other, through the whole system: from the message to the decision on record.
-async fn deciding(recorder: Recorder) -> anyhow::Result<Vec<Duration>> {
+async fn decision_times(recorder: Recorder) -> anyhow::Result<Vec<Duration>> {
     let store = Arc::new(MemoryStore::new());
     let context = context(store.clone(), recorder)?;
     let (root, ended) = Actor::spawn(None, Root, context.clone()).await?;
@@ -197,14 +197,14 @@ fn main() -> anyhow::Result<()> {
     let collectors = Collectors::start()?;
     let runtime = tokio::runtime::Runtime::new()?;
 
-    let mut told: [Vec<f64>; 4] = Default::default();
+    let mut recorded: [Vec<f64>; 4] = Default::default();
     let mut decided: [(Vec<f64>, Vec<f64>); 4] = Default::default();
     for round in 0..rounds as usize {
         for turn in 0..Collector::ALL.len() {
             let way = (round + turn) % Collector::ALL.len();
             let telemetry = collectors.telemetry(Collector::ALL[way])?;
-            told[way].push(telling(&telemetry.recorder(), TOLD));
-            let took = runtime.block_on(deciding(telemetry.recorder()))?;
+            recorded[way].push(recording_time(&telemetry.recorder(), RECORDED));
+            let took = runtime.block_on(decision_times(telemetry.recorder()))?;
             decided[way].0.push(millis(&took, 0.5) * 1e3);
             decided[way].1.push(millis(&took, 0.99) * 1e3);
             telemetry.shutdown();
@@ -218,7 +218,7 @@ fn main() -> anyhow::Result<()> {
             format!("{middle:.0} ({least:.0} – {most:.0})")
         };
         let (half, nearly_all) = &decided[way];
-        println!("{:<16} {:>30} {:>32} {:>32}", collector.name(), show(&told[way]), show(half), show(nearly_all));
+        println!("{:<16} {:>30} {:>32} {:>32}", collector.name(), show(&recorded[way]), show(half), show(nearly_all));
     }
 
     for collector in [Collector::Down, Collector::Hangs] {
@@ -226,7 +226,7 @@ fn main() -> anyhow::Result<()> {
         let before = resident_mib();
         let mut most = before;
         for _ in 0..millions * 10 {
-            telling(&telemetry.recorder(), 100_000);
+            recording_time(&telemetry.recorder(), 100_000);
             most = most.max(resident_mib());
         }
         let (ledger, spans) = (telemetry.ledger(), 2 * millions * 1_000_000);

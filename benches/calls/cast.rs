@@ -96,8 +96,8 @@ impl<'a> Rehearsed<'a> {
 
     fn decision(&self, evaluated: &Evaluated, is_vote: bool, conversation: &Conversation) -> Option<Request> {
         let companion = self.cast.get(&evaluated.companion)?;
-        let recent = said_until(conversation, conversation.gate(&companion.id)?.cursor);
-        let buffer = said(conversation, &evaluated.messages);
+        let recent = messages_until(conversation, conversation.gate(&companion.id)?.cursor);
+        let buffer = messages_of(conversation, &evaluated.messages);
         let parts = DecisionParts {
             character: character(companion),
             trigger: evaluated.trigger,
@@ -124,9 +124,9 @@ impl<'a> Rehearsed<'a> {
         conversation: &Conversation,
     ) -> Option<Request> {
         let companion = self.cast.get(companion)?;
-        let snapshot = said(conversation, messages);
+        let snapshot = messages_of(conversation, messages);
         let before = messages.first().map_or(Seq::NONE, |first| Seq(first.0.saturating_sub(1)));
-        let recent = said_until(conversation, before);
+        let recent = messages_until(conversation, before);
         let closing = conversation.gate(&companion.id).map_or(Stage::None, |gate| gate.stage);
         let mut notes = self.warning(conversation);
         notes.extend(prompt::closing_note(closing, &self.settings.prompt));
@@ -184,11 +184,11 @@ impl Responder for Rehearsed<'_> {
     }
 }
 
-fn said<'a>(conversation: &'a Conversation, messages: &[Seq]) -> Vec<&'a Message> {
+fn messages_of<'a>(conversation: &'a Conversation, messages: &[Seq]) -> Vec<&'a Message> {
     messages.iter().filter_map(|seq| conversation.window().get(*seq)).map(|entry| &*entry.message).collect()
 }
 
-fn said_until(conversation: &Conversation, cursor: Seq) -> Vec<&Message> {
+fn messages_until(conversation: &Conversation, cursor: Seq) -> Vec<&Message> {
     conversation.window().recent(cursor).map(|entry| &*entry.message).collect()
 }
 

@@ -103,9 +103,9 @@ pub fn evenings(present: usize) -> anyhow::Result<Vec<Script>> {
 pub fn proportions(evenings: &[Script]) -> String {
     let (mut gaps, mut long, mut went_on, mut personal, mut answered, mut called) = (0, 0, 0, 0, 0, 0);
     for evening in evenings {
-        let said: Vec<_> = evening.events.iter().filter_map(saying_of).collect();
-        called += said.iter().filter(|(_, saying)| saying.text.starts_with("Aria,")).count();
-        for pair in said.windows(2) {
+        let sayings: Vec<_> = evening.events.iter().filter_map(saying_of).collect();
+        called += sayings.iter().filter(|(_, saying)| saying.text.starts_with("Aria,")).count();
+        for pair in sayings.windows(2) {
             let [(earlier, one), (later, next)] = pair else { continue };
             gaps += 1;
             long += usize::from(later.since(*earlier).as_secs() >= 10);
@@ -155,11 +155,11 @@ impl Evening<'_> {
     }
 
     fn messages(mut self) -> Vec<ScriptedEvent> {
-        let mut said: Vec<ScriptedEvent> = Vec::new();
+        let mut sayings: Vec<ScriptedEvent> = Vec::new();
         let mut last = PEOPLE[0];
         // The addressee and the author of the last message.
         let mut asked: Option<(&str, &str)> = None;
-        while said.len() < MESSAGES {
+        while sayings.len() < MESSAGES {
             // Each message draws the same random numbers whatever comes of them, so that every cast receives the same chat.
             let [gap, length, answers, who, whom, aim, form, companion, second, text] = [(); 10].map(|()| self.dice.fraction());
             self.secs += if gap < LONG_GAPS { 10.0 - 35.0 * (1.0 - length).ln() } else { 1.0 + 9.0 * length };
@@ -195,9 +195,9 @@ impl Evening<'_> {
             }
             last = PEOPLE.into_iter().find(|person| *person == saying.from).unwrap_or(last);
             let at = Moment::from_micros((self.secs * 1e6) as u64);
-            said.push(ScriptedEvent { at, channel: "room".to_owned(), action: Action::Say(saying) });
+            sayings.push(ScriptedEvent { at, channel: "room".to_owned(), action: Action::Say(saying) });
         }
-        said
+        sayings
     }
 }
 

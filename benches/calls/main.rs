@@ -49,7 +49,7 @@ struct Bill {
     people: u64,
     side: Calls,
     main: Calls,
-    said: BTreeMap<ChannelRef, Said>,
+    statements: BTreeMap<ChannelRef, Statement>,
 }
 
 /// The conversation, the number of human messages in it so far, the speaker, and the number of its statements since then.
@@ -57,7 +57,7 @@ type ChannelRef = (usize, usize, CompanionId, usize);
 
 /// A statement, and the human words before it.
 #[derive(Clone)]
-struct Said {
+struct Statement {
     after: String,
     /// Those words were a message to one person, by a mention or as a reply.
     is_for_a_person: bool,
@@ -108,12 +108,12 @@ fn bill(chats: &[Script], size: usize, way: Way) -> anyhow::Result<Bill> {
         bill.people += script.events.iter().filter_map(saying_of).count() as u64;
         bill.side += responder.side;
         bill.main += responder.main;
-        note_statements(place, &script, &happenings, &mut bill.said);
+        note_statements(place, &script, &happenings, &mut bill.statements);
     }
     Ok(bill)
 }
 
-fn note_statements(chat: usize, script: &Script, happenings: &[ReplayEvent], said: &mut BTreeMap<ChannelRef, Said>) {
+fn note_statements(chat: usize, script: &Script, happenings: &[ReplayEvent], statements: &mut BTreeMap<ChannelRef, Statement>) {
     let mut events: Vec<_> = script.events.iter().collect();
     events.sort_by_key(|event| (event.at, &event.channel));
     let mut human = events.into_iter().filter_map(saying_of);
@@ -122,9 +122,9 @@ fn note_statements(chat: usize, script: &Script, happenings: &[ReplayEvent], sai
         match &happening.kind {
             ReplayEventKind::Statement { companion, text } => {
                 is_statement = true;
-                let earlier = said.keys().filter(|(c, p, who, _)| (*c, *p, who) == (chat, people, companion)).count();
-                let words = Said { after: after.clone(), is_for_a_person, text: text.clone() };
-                said.insert((chat, people, companion.clone(), earlier), words);
+                let earlier = statements.keys().filter(|(c, p, who, _)| (*c, *p, who) == (chat, people, companion)).count();
+                let statement = Statement { after: after.clone(), is_for_a_person, text: text.clone() };
+                statements.insert((chat, people, companion.clone(), earlier), statement);
             }
             ReplayEventKind::Message { .. } if is_statement => is_statement = false,
             ReplayEventKind::Message { from, text, .. } => {
@@ -165,19 +165,20 @@ fn print_row(size: usize, way: Way, bill: &Bill, seeds: &Bill) {
 /// Statements that were made at a spot in one way and not in the other. The first difference in a conversation is caused by the way. Many of the
 /// later ones are caused by the first.
 fn compare(size: usize, (one_way, one): (Way, &Bill), (other_way, other): (Way, &Bill)) -> String {
-    let only_in = |some: &Bill, others: &Bill, when| -> Vec<(ChannelRef, Said, &'static str)> {
-        let missing = some.said.iter().filter(|(channel_ref, _)| !others.said.contains_key(channel_ref));
-        missing.map(|(channel_ref, said)| (channel_ref.clone(), said.clone(), when)).collect()
+    let only_in = |some: &Bill, others: &Bill, when| -> Vec<(ChannelRef, Statement, &'static str)> {
+        let missing = some.statements.iter().filter(|(channel_ref, _)| !others.statements.contains_key(channel_ref));
+        missing.map(|(channel_ref, statement)| (channel_ref.clone(), statement.clone(), when)).collect()
     };
     let before = only_in(one, other, "only before");
     let after = only_in(other, one, "only after");
-    let for_a_person = |some: &[(ChannelRef, Said, &str)]| some.iter().filter(|(_, said, _)| said.is_for_a_person).count();
-    let mut told = format!(
+    let for_a_person =
+        |some: &[(ChannelRef, Statement, &str)]| some.iter().filter(|(_, statement, _)| statement.is_for_a_person).count();
+    let mut summary = format!(
         "* {size} present, from \"{}\" to \"{}\": {} statements by the same companion after the same message; {} only before, {} of them \
          after a message for one person; {} only after, {} of them after such a message.\n",
         one_way.name(),
         other_way.name(),
-        one.said.len() - before.len(),
+        one.statements.len() - before.len(),
         before.len(),
         for_a_person(&before),
         after.len(),
@@ -186,11 +187,11 @@ fn compare(size: usize, (one_way, one): (Way, &Bill), (other_way, other): (Way, 
     let mut first = BTreeMap::new();
     let mut differing: Vec<_> = before.into_iter().chain(after).collect();
     differing.sort_by(|(channel_ref, ..), (other, ..)| channel_ref.cmp(other));
-    for (channel_ref, said, when) in differing {
-        first.entry(channel_ref.0).or_insert((channel_ref.2, said, when));
+    for (channel_ref, statement, when) in differing {
+        first.entry(channel_ref.0).or_insert((channel_ref.2, statement, when));
     }
-    for (companion, said, when) in first.into_values().take(EXAMPLES) {
-        told += &format!("  * after “{}”, {when}: {companion}: “{}”\n", said.after, said.text);
+    for (companion, statement, when) in first.into_values().take(EXAMPLES) {
+        summary += &format!("  * after “{}”, {when}: {companion}: “{}”\n", statement.after, statement.text);
     }
-    told
+    summary
 }

@@ -30,8 +30,8 @@ impl Actor for Counter {
 
     async fn handle(&self, _: ActorRef<Counted>, message: Counted, count: &mut u64) -> Result<(), ActorProcessingErr> {
         *count += 1;
-        if let Counted::Last(told) = message {
-            let _ = told.send(());
+        if let Counted::Last(done) = message {
+            let _ = done.send(());
         }
         Ok(())
     }
@@ -46,9 +46,9 @@ fn beside_handing_over_to_an_actor(bencher: Bencher<'_, '_>) {
         for _ in 1..BURST {
             let _ = actor.cast(Counted::One);
         }
-        let (tell, told) = oneshot::channel();
-        let _ = actor.cast(Counted::Last(tell));
-        runtime.block_on(told)
+        let (signal, done) = oneshot::channel();
+        let _ = actor.cast(Counted::Last(signal));
+        runtime.block_on(done)
     });
     actor.stop(None);
 }
@@ -60,8 +60,8 @@ fn beside_handing_over_to_a_task(bencher: Bencher<'_, '_>) {
     let (task, mut tasks) = mpsc::unbounded_channel();
     runtime.spawn(async move {
         while let Some(message) = tasks.recv().await {
-            if let Counted::Last(told) = message {
-                let _ = told.send(());
+            if let Counted::Last(done) = message {
+                let _ = done.send(());
             }
         }
     });
@@ -69,9 +69,9 @@ fn beside_handing_over_to_a_task(bencher: Bencher<'_, '_>) {
         for _ in 1..BURST {
             let _ = task.send(Counted::One);
         }
-        let (tell, told) = oneshot::channel();
-        let _ = task.send(Counted::Last(tell));
-        runtime.block_on(told)
+        let (signal, done) = oneshot::channel();
+        let _ = task.send(Counted::Last(signal));
+        runtime.block_on(done)
     });
 }
 
@@ -81,9 +81,9 @@ fn beside_calling_an_actor(bencher: Bencher<'_, '_>) {
     let runtime = Runtime::new().expect("a runtime");
     let (actor, _) = runtime.block_on(Actor::spawn(None, Counter, ())).expect("an actor");
     bencher.counter(ItemsCount::new(1_u32)).bench_local(|| {
-        let (tell, told) = oneshot::channel();
-        let _ = actor.cast(Counted::Last(tell));
-        runtime.block_on(told)
+        let (signal, done) = oneshot::channel();
+        let _ = actor.cast(Counted::Last(signal));
+        runtime.block_on(done)
     });
     actor.stop(None);
 }
@@ -97,8 +97,8 @@ fn beside_a_commit(bencher: Bencher<'_, '_>) {
     let mut key = 0_u64;
     bencher.counter(ItemsCount::new(1_u32)).bench_local(|| {
         key += 1;
-        db.insert(key.to_be_bytes(), &[7_u8; 200][..]).expect("it is written");
-        db.flush().expect("it is flushed");
-        file.sync_data().expect("it is synced");
+        db.insert(key.to_be_bytes(), &[7_u8; 200][..]).expect("the record is written");
+        db.flush().expect("the store is flushed");
+        file.sync_data().expect("the file is synced");
     });
 }

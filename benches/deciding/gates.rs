@@ -19,7 +19,7 @@ const TIERS: [(&str, u64); 5] = [("very_quiet", 15), ("quiet", 12), ("average", 
 fn gate(bencher: Bencher<'_, '_>, tier: &str) {
     let interval = TIERS.iter().find(|(name, _)| *name == tier).map_or(9, |(_, interval)| *interval);
     let mut room = Room::new(1, interval);
-    bencher.counter(ItemsCount::new(1_u32)).bench_local(|| room.hear(None));
+    bencher.counter(ItemsCount::new(1_u32)).bench_local(|| room.receive(None));
 }
 
 /// The same where one message in ten addresses the companion, and nothing else is asked about. (In `gate` it is asked about every third message,
@@ -31,7 +31,7 @@ fn gate_called_by_one_in_ten(bencher: Bencher<'_, '_>) {
     let mut turn = 0;
     bencher.counter(ItemsCount::new(1_u32)).bench_local(|| {
         turn += 1;
-        room.hear((turn % 10 == 0).then_some(&called))
+        room.receive((turn % 10 == 0).then_some(&called))
     });
 }
 
@@ -45,7 +45,7 @@ fn gate_with_names(bencher: Bencher<'_, '_>, names: usize) {
     bencher.counter(ItemsCount::new(1_u32)).bench_local(|| {
         turn += 1;
         let found = names.find(&texts[turn % texts.len()]);
-        room.hear(found.first())
+        room.receive(found.first())
     });
 }
 
@@ -81,14 +81,14 @@ fn conversation(bencher: Bencher<'_, '_>, companions: usize) {
     bencher.counter(ItemsCount::new(1_u32)).bench_local(|| {
         turn += 1;
         let called = (turn % 10 == 0).then(|| room.companion(turn / 10));
-        room.hear(called.as_ref())
+        room.receive(called.as_ref())
     });
 }
 
 /// Companions named `name7`, each in the guild.
 fn all_names(count: usize) -> Names {
     let ids: Vec<String> = (0..count).map(|number| format!("name{number}")).collect();
-    Names::new(ids.iter().map(|id| (id.as_str().into(), [id.as_str()]))).expect("no two share a name")
+    Names::new(ids.iter().map(|id| (id.as_str().into(), [id.as_str()]))).expect("unique names")
 }
 
 /// Texts of about 80 characters; if `named`, one in ten contains a name.

@@ -52,7 +52,7 @@ impl Room {
         let ids: Vec<CompanionId> = (0..companions).map(|number| format!("name{number}").into()).collect();
         let mut room = Self {
             conversation: Conversation::default(),
-            settings: Settings::overlay(generous).expect("these settings are fine"),
+            settings: Settings::overlay(generous).expect("valid settings"),
             channel: "console:bench".into(),
             policies: ids.iter().map(|id| (id.clone(), policy)).collect(),
             ledger: Ledger::default(),
@@ -69,11 +69,11 @@ impl Room {
 
     /// One of the companions.
     pub fn companion(&self, number: usize) -> CompanionId {
-        self.policies.keys().nth(number % self.policies.len()).cloned().expect("somebody is there")
+        self.policies.keys().nth(number % self.policies.len()).cloned().expect("a companion")
     }
 
     /// Receives a message, and declines every question about it at once. Returns the number of decisions.
-    pub fn hear(&mut self, called: Option<&CompanionId>) -> usize {
+    pub fn receive(&mut self, called: Option<&CompanionId>) -> usize {
         let mut message = self.template.clone();
         message.address = Address { companions: called.into_iter().cloned().collect(), others: false };
         // Fast enough that no lull comes in between, and slow enough that the windows of budgets move.

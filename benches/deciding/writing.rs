@@ -21,8 +21,8 @@ const TEXT: &str = "I thought that the bread would be done by now, but nobody op
 #[divan::bench(args = [1, 10, 200])]
 fn wording_a_decision(bencher: Bencher<'_, '_>, messages: usize) {
     let (id, settings) = (CompanionId::from("aria"), settings());
-    let said = vec![message(TEXT); messages];
-    let (recent, buffer): (Vec<&Message>, Vec<&Message>) = (said.iter().take(5).collect(), said.iter().collect());
+    let sent = vec![message(TEXT); messages];
+    let (recent, buffer): (Vec<&Message>, Vec<&Message>) = (sent.iter().take(5).collect(), sent.iter().collect());
     bencher.bench(|| {
         let parts = DecisionParts {
             character: character(&id, &settings),
@@ -42,8 +42,8 @@ fn wording_a_decision(bencher: Bencher<'_, '_>, messages: usize) {
 #[divan::bench(args = [1, 10, 200])]
 fn wording_a_statement(bencher: Bencher<'_, '_>, messages: usize) {
     let (id, settings) = (CompanionId::from("aria"), settings());
-    let said = vec![message(TEXT); messages];
-    let (recent, snapshot): (Vec<&Message>, Vec<&Message>) = (said.iter().take(5).collect(), said.iter().collect());
+    let sent = vec![message(TEXT); messages];
+    let (recent, snapshot): (Vec<&Message>, Vec<&Message>) = (sent.iter().take(5).collect(), sent.iter().collect());
     bencher.bench(|| {
         let parts = StatementParts {
             character: character(&id, &settings),
@@ -63,7 +63,7 @@ fn wording_a_statement(bencher: Bencher<'_, '_>, messages: usize) {
 /// A message as it is stored.
 #[divan::bench]
 fn encoding_a_message(bencher: Bencher<'_, '_>) {
-    let recorded = said();
+    let recorded = recorded_message();
     let bytes = encode_event(&recorded).len();
     bencher.counter(BytesCount::new(bytes)).bench(|| encode_event(&recorded));
 }
@@ -72,14 +72,14 @@ fn encoding_a_message(bencher: Bencher<'_, '_>) {
 #[divan::bench]
 fn decoding_a_message(bencher: Bencher<'_, '_>) {
     let key = Key::event(Ward(7), ChannelNo(3), Seq(1_000));
-    let value = encode_event(&said());
+    let value = encode_event(&recorded_message());
     bencher.counter(BytesCount::new(value.len())).bench(|| decode_event(&key, &value));
 }
 
 /// A conversation of this number of companions, between two messages, as a snapshot stores it.
 #[divan::bench(args = [1, 3, 8])]
 fn encoding_a_snapshot(bencher: Bencher<'_, '_>, companions: usize) {
-    let room = talked(companions);
+    let room = room_after_talk(companions);
     let bytes = encode_snapshot(Seq(1), &room.conversation).len();
     bencher.counter(BytesCount::new(bytes)).bench(|| encode_snapshot(Seq(1), &room.conversation));
 }
@@ -88,25 +88,25 @@ fn encoding_a_snapshot(bencher: Bencher<'_, '_>, companions: usize) {
 #[divan::bench(args = [1, 3, 8])]
 fn decoding_a_snapshot(bencher: Bencher<'_, '_>, companions: usize) {
     let key = key::snapshot(Ward(7), ChannelNo(3));
-    let value = encode_snapshot(Seq(1), &talked(companions).conversation);
+    let value = encode_snapshot(Seq(1), &room_after_talk(companions).conversation);
     bencher.counter(BytesCount::new(value.len())).bench(|| decode::<SnapshotRecord>(&key, &value));
 }
 
-fn talked(companions: usize) -> Room {
+fn room_after_talk(companions: usize) -> Room {
     let mut room = Room::new(companions, 9);
     for _ in 0..50 {
-        room.hear(None);
+        room.receive(None);
     }
     room
 }
 
-fn said() -> Recorded {
+fn recorded_message() -> Recorded {
     let event = Event::Said { message: message(TEXT), reply_to: None, reply: None, said_at: None };
     Recorded { seq: Seq(1_000), at: Moment::from_micros(1_790_000_000_000_000), handled: Seq(1_000), turn: None, event }
 }
 
 fn settings() -> Settings {
-    Settings::overlay(serde_json::json!({})).expect("the defaults are fine")
+    Settings::overlay(serde_json::json!({})).expect("valid default settings")
 }
 
 fn character<'a>(id: &'a CompanionId, settings: &'a Settings) -> Character<'a> {

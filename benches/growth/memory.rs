@@ -58,15 +58,15 @@ pub fn measure(limit: usize) -> anyhow::Result<()> {
 /// Bytes for each channel, with its part of its guild.
 fn each(stock: Stock, messages: usize, when: When) -> anyhow::Result<f64> {
     let few = Stock { channels: stock.channels / 10, guilds: (stock.guilds / 10).max(1), ..stock };
-    let more = held(stock, messages, when)? - held(few, messages, when)?;
+    let more = bytes_held(stock, messages, when)? - bytes_held(few, messages, when)?;
     Ok(more / (stock.channels - few.channels) as f64)
 }
 
 /// Bytes that a system holds after this number of messages in each channel.
-fn held(stock: Stock, messages: usize, when: When) -> anyhow::Result<f64> {
+fn bytes_held(stock: Stock, messages: usize, when: When) -> anyhow::Result<f64> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
     runtime.block_on(async {
-        let clock: Arc<dyn Clock> = Arc::new(Apace { began: Instant::now(), at: SystemClock.now() });
+        let clock: Arc<dyn Clock> = Arc::new(AdvancingClock { began: Instant::now(), at: SystemClock.now() });
         let store = Arc::new(MemoryStore::new());
         stock.put(&*store, clock.now()).await?;
         let world = World::on(store.clone(), stock, Some(clock)).await?;
@@ -77,7 +77,7 @@ fn held(stock: Stock, messages: usize, when: When) -> anyhow::Result<f64> {
         while when == When::Asleep && world.context.directory.alive().any(|(sort, count)| sort == Sort::Channel && count > 0) {
             tokio::time::sleep(NAP).await;
         }
-        let held = allocated();
+        let bytes_held = allocated();
         let awake =
             world.context.directory.alive().filter(|(sort, _)| *sort == Sort::Channel).map(|(_, count)| count).sum::<usize>();
         let expected = if messages > 0 && when != When::Asleep { stock.channels } else { 0 };
@@ -89,17 +89,17 @@ fn held(stock: Stock, messages: usize, when: When) -> anyhow::Result<f64> {
         tokio::time::sleep(NAP).await;
         let left = allocated();
         drop(store);
-        Ok(held - left)
+        Ok(bytes_held - left)
     })
 }
 
 /// The time of day, by the paused clock.
-struct Apace {
+struct AdvancingClock {
     began: Instant,
     at: Moment,
 }
 
-impl Clock for Apace {
+impl Clock for AdvancingClock {
     fn now(&self) -> Moment {
         self.at + self.began.elapsed()
     }

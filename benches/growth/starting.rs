@@ -34,7 +34,7 @@ pub fn measure(limit: usize) -> anyhow::Result<()> {
     println!("{:<24} {:>12} {:>12} {:>16} {:>16}", "", "store open", "actors there", "first decision", "all decisions");
     for _ in 0..STARTS {
         runtime.block_on(async { stock.call(&*open(&data).await?, PENDING, SystemClock.now()).await })?;
-        tell("after an orderly end", runtime.block_on(start(&data, stock))?);
+        print("after an orderly end", runtime.block_on(start(&data, stock))?);
     }
     for _ in 0..STARTS {
         let killed = folder.path().join("killed");
@@ -43,7 +43,7 @@ pub fn measure(limit: usize) -> anyhow::Result<()> {
             stock.call(&*store, PENDING, SystemClock.now()).await?;
             copy(&data, &killed)
         })?;
-        tell("as after a kill", runtime.block_on(start(&killed, stock))?);
+        print("as after a kill", runtime.block_on(start(&killed, stock))?);
         // It is pending there, too. The next start has nothing to wait for in it.
         runtime.block_on(start(&data, stock))?;
         std::fs::remove_dir_all(&killed)?;
@@ -51,7 +51,7 @@ pub fn measure(limit: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn tell(how: &str, [opened, begun, first, all]: [Duration; 4]) {
+fn print(how: &str, [opened, begun, first, all]: [Duration; 4]) {
     let [opened, begun, first, all] = [opened, begun, first, all].map(|span| span.as_secs_f64() * 1e3);
     println!("{how:<24} {opened:>12.0} {begun:>12.0} {first:>16.0} {all:>16.0}");
 }

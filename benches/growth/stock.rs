@@ -60,13 +60,13 @@ impl Stock {
 
     /// Stores all of it. The past ends at `now`.
     pub async fn put(&self, store: &dyn Store, now: Moment) -> anyhow::Result<()> {
-        let life = self.life(now);
-        let mut terms = Terms { store, held: BTreeMap::new() };
+        let past = self.past(now);
+        let mut terms = Terms { store, opened: BTreeMap::new() };
         let mut group = Vec::new();
         let mut counts: BTreeMap<Ward, u32> = BTreeMap::new();
         for (channel_key, no) in self.channel_keys() {
             counts.insert(channel_key.ward(), no.0 + 1);
-            group.extend(self.lived(&channel_key, no, &life, &mut terms).await?);
+            group.extend(self.records_of(&channel_key, no, &past, &mut terms).await?);
             if group.len() >= AT_A_TIME {
                 commit(store, std::mem::take(&mut group)).await?;
             }
@@ -80,7 +80,7 @@ impl Stock {
 
     /// Adds a message to a companion in each of the first `channels` channels, at this moment. It is not handled.
     pub async fn call(&self, store: &dyn Store, channels: usize, now: Moment) -> anyhow::Result<()> {
-        let mut terms = Terms { store, held: BTreeMap::new() };
+        let mut terms = Terms { store, opened: BTreeMap::new() };
         let mut called = message("Name0, what do you think of it?");
         called.address = Address { companions: vec!["name0".into()], others: false };
         let event = Event::Said { message: called, reply_to: None, reply: None, said_at: None };
@@ -100,7 +100,7 @@ impl Stock {
     }
 
     /// The past of one channel.
-    fn life(&self, now: Moment) -> Life {
+    fn past(&self, now: Moment) -> Past {
         let span = std::time::Duration::from_secs(self.messages as u64);
         let mut room = Room::on_record(
             self.companions,
@@ -109,13 +109,13 @@ impl Stock {
         );
         for number in 0..self.messages {
             let called = (number % 10 == 9).then(|| room.companion(number / 10));
-            room.hear(called.as_ref());
+            room.receive(called.as_ref());
         }
         let record = room.record.as_deref().unwrap_or_default();
         let newest = record.last().map_or(Seq::NONE, |recorded| recorded.seq);
-        let said = record.iter().filter(|recorded| matches!(recorded.event, Event::Said { .. })).map(|recorded| recorded.seq);
-        Life {
-            said: said.collect(),
+        let sent = record.iter().filter(|recorded| matches!(recorded.event, Event::Said { .. })).map(|recorded| recorded.seq);
+        Past {
+            sent: sent.collect(),
             records: record.iter().map(encode_event).collect(),
             snapshot: encode_snapshot(newest, &room.conversation),
             companions: self.cast().iter().map(|id| CompanionId::from(id.as_str())).collect(),
@@ -123,26 +123,26 @@ impl Stock {
         }
     }
 
-    async fn lived(
+    async fn records_of(
         &self,
         channel_key: &ChannelKey,
         no: ChannelNo,
-        life: &Life,
+        past: &Past,
         terms: &mut Terms<'_>,
     ) -> anyhow::Result<[Batch; 2]> {
         let (ward, ana) = (channel_key.ward(), PersonId::from("Ana"));
         let record = ChannelRecord { guild: channel_key.guild.clone(), channel: channel_key.channel.clone() };
         let membership =
-            Membership { companions: life.companions.clone(), ..Membership::empty(channel_key.guild.clone(), life.now) };
-        let room = RoomRecord { room: channel_key.channel.clone(), guild: channel_key.guild.clone(), created_at: life.now };
+            Membership { companions: past.companions.clone(), ..Membership::empty(channel_key.guild.clone(), past.now) };
+        let room = RoomRecord { room: channel_key.channel.clone(), guild: channel_key.guild.clone(), created_at: past.now };
         let mut writes = vec![
             Write::Put(key::channel_name(channel_key), encode(&no.0)),
             Write::Put(key::channel_of(ward, no), encode(&record)),
-            Write::Put(key::snapshot(ward, no), life.snapshot.clone()),
+            Write::Put(key::snapshot(ward, no), past.snapshot.clone()),
             Write::Put(membership::key(channel_key), encode(&membership)),
         ];
-        writes.extend(life.said.iter().map(|seq| Write::Put(key::person(&channel_key.guild, &ana, no, *seq), encode(&()))));
-        let append = Some(Append { channel: no, after: Seq::NONE, records: life.records.clone() });
+        writes.extend(past.sent.iter().map(|seq| Write::Put(key::person(&channel_key.guild, &ana, no, *seq), encode(&()))));
+        let append = Some(Append { channel: no, after: Seq::NONE, records: past.records.clone() });
         let whole = Batch { ward, term: terms.of(ward).await?, append, fresh: Vec::new(), writes };
         let writes = vec![Write::Put(key::room(&channel_key.channel), encode(&room))];
         Ok([whole, Batch { ward: Ward(0), term: terms.of(Ward(0)).await?, append: None, fresh: Vec::new(), writes }])
@@ -150,10 +150,10 @@ impl Stock {
 }
 
 /// The past of a channel.
-struct Life {
+struct Past {
     records: Vec<Value>,
     snapshot: Value,
-    said: Vec<Seq>,
+    sent: Vec<Seq>,
     companions: BTreeSet<CompanionId>,
     now: Moment,
 }
@@ -161,16 +161,16 @@ struct Life {
 /// The terms of the open wards.
 struct Terms<'a> {
     store: &'a dyn Store,
-    held: BTreeMap<Ward, Term>,
+    opened: BTreeMap<Ward, Term>,
 }
 
 impl Terms<'_> {
     async fn of(&mut self, ward: Ward) -> anyhow::Result<Term> {
-        if let Some(term) = self.held.get(&ward) {
+        if let Some(term) = self.opened.get(&ward) {
             return Ok(*term);
         }
         let term = self.store.take(ward).await?;
-        self.held.insert(ward, term);
+        self.opened.insert(ward, term);
         Ok(term)
     }
 }

@@ -71,9 +71,9 @@ pub fn measure(table: &str, limit: usize) -> anyhow::Result<()> {
 /// Runs a child process, and returns its output.
 fn ask(folder: &Path, asked: [&str; 3]) -> anyhow::Result<String> {
     let mut process = Command::new(std::env::current_exe()?);
-    let told = process.args(asked).current_dir(folder).stderr(Stdio::inherit()).output()?;
-    anyhow::ensure!(told.status.success(), "{} failed", asked.join(" "));
-    Ok(String::from_utf8(told.stdout)?)
+    let output = process.args(asked).current_dir(folder).stderr(Stdio::inherit()).output()?;
+    anyhow::ensure!(output.status.success(), "{} failed", asked.join(" "));
+    Ok(String::from_utf8(output.stdout)?)
 }
 
 /// Stores the records of a row, in this folder.

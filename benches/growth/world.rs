@@ -56,7 +56,7 @@ impl World {
             "addresses_per_minute": u32::MAX, "evaluations_per_hour": u32::MAX, "guild_evaluations_per_hour": u32::MAX,
         } });
         let recorder = Recorder::new(None, false, metrics.instruments());
-        let mut context = system::kit_of(&stock.cast(), generous, store.clone(), recorder)?;
+        let mut context = system::context_with(&stock.cast(), generous, store.clone(), recorder)?;
         if let Some(clock) = clock {
             context.clock = clock;
         }
@@ -75,9 +75,9 @@ impl World {
         }
         let numbers = (0..times).flat_map(|time| channels.clone().map(move |number| (time, number)));
         let saying = stream::iter(numbers).map(|(time, number)| self.say(time, number)).buffer_unordered(WIDTH);
-        let said: Vec<_> = saying.collect().await;
-        let count = said.len() as f64;
-        said.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+        let outcomes: Vec<_> = saying.collect().await;
+        let count = outcomes.len() as f64;
+        outcomes.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
         let looking = stream::iter(channels).map(|number| async move { self.backend.state(&self.stock.room(number)).await });
         let looked: Vec<_> = looking.buffer_unordered(WIDTH).collect().await;
         looked.into_iter().collect::<Result<Vec<_>, _>>()?;

@@ -31,16 +31,16 @@ pub(super) async fn measure(on_disk: bool) -> anyhow::Result<()> {
     let (mut deaths, mut quarantines) = (0, 0);
     for _ in 0..ROUNDS {
         let (living, ..) = beside(on_disk, false).await?;
-        let (dying, died, kept_away) = beside(on_disk, true).await?;
+        let (dying, died, quarantined) = beside(on_disk, true).await?;
         let part = |took: &Took, part| millis(&took.decided, part);
         ratios.push([0.5, 0.99].map(|at| part(&dying, at) / part(&living, at)));
         beside_living.extend(living);
         beside_dying.extend(dying);
         deaths += died;
-        quarantines += kept_away;
+        quarantines += quarantined;
     }
-    tell("lives", beside_living, (0, 0));
-    tell("dies and dies", beside_dying, (deaths, quarantines));
+    print("lives", beside_living, (0, 0));
+    print("dies and dies", beside_dying, (deaths, quarantines));
     let [half, most] = [0, 1].map(|which| {
         let mut ratios: Vec<f64> = ratios.iter().map(|ratio| ratio[which]).collect();
         ratios.sort_unstable_by(f64::total_cmp);
@@ -85,7 +85,7 @@ async fn beside(on_disk: bool, dies: bool) -> anyhow::Result<(Took, u64, u64)> {
     sleep(PHASE / 8).await;
     let (deaths, quarantines) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
     let (backend, directory) = (world.backend.clone(), world.context.directory.clone());
-    let (died, kept_away) = (deaths.clone(), quarantines.clone());
+    let (died, quarantined) = (deaths.clone(), quarantines.clone());
     if dies {
         world.busy.spawn(async move {
             loop {
@@ -97,7 +97,7 @@ async fn beside(on_disk: bool, dies: bool) -> anyhow::Result<(Took, u64, u64)> {
                 }
                 // A quarantined guild would cause no more load, so it is released at once.
                 if backend.release("doomed").await.is_ok() {
-                    kept_away.fetch_add(1, Ordering::Relaxed);
+                    quarantined.fetch_add(1, Ordering::Relaxed);
                 }
                 sleep(LOOK_AGAIN).await;
             }
@@ -122,7 +122,7 @@ impl World {
     }
 }
 
-fn tell(name: &str, took: Took, (deaths, quarantines): (u64, u64)) {
+fn print(name: &str, took: Took, (deaths, quarantines): (u64, u64)) {
     let [a, b, c] = [0.5, 0.99, 1.0].map(|part| millis(&took.accepted, part));
     let [d, e, f] = [0.5, 0.99, 1.0].map(|part| millis(&took.decided, part));
     println!(

@@ -128,14 +128,14 @@ fn furnish(mut context: ActorContext, in_flight: InFlight) -> anyhow::Result<Act
 impl World {
     /// Addresses Aria, kills the work in progress of her channel if `is_killed`, and waits for her statement. Returns the time since then, or `None`
     /// if the machine was too busy to see the work in progress.
-    async fn words(&mut self, text: &str, in_flight: InFlight, is_killed: bool) -> anyhow::Result<Option<Duration>> {
+    async fn time_to_statement(&mut self, text: &str, in_flight: InFlight, is_killed: bool) -> anyhow::Result<Option<Duration>> {
         let whom = if in_flight == InFlight::Manager { "aria and bruno" } else { "aria" };
         say(&self.backend, MEASURED, &format!("{whom}, in hand: {text}")).await?;
         let channel = self.context.directory.find(&ChannelActorKey(room(MEASURED).channel()));
         let channel = channel.ok_or_else(|| anyhow::anyhow!("the room is not awake"))?;
-        let said = Instant::now();
+        let sent_at = Instant::now();
         while channel.get_children().is_empty() {
-            if said.elapsed() > 10 * TAKES {
+            if sent_at.elapsed() > 10 * TAKES {
                 return Ok(None);
             }
             tokio::task::yield_now().await;
@@ -169,7 +169,7 @@ pub(super) async fn measure(kills: usize, on_disk: bool) -> anyhow::Result<()> {
                 let companions: &[&str] = if in_flight == InFlight::Manager { &["aria", "bruno"] } else { &["aria"] };
                 let mut world = World::with(on_disk, |context| furnish(context, in_flight), companions).await?;
                 sleep(Duration::from_millis(20)).await;
-                match timeout(PATIENCE, world.words(&kill.to_string(), in_flight, is_killed)).await {
+                match timeout(PATIENCE, world.time_to_statement(&kill.to_string(), in_flight, is_killed)).await {
                     Ok(took) => match took? {
                         Some(took) => if is_killed { &mut killed } else { &mut left }.push(took),
                         None => missed += 1,

@@ -36,11 +36,11 @@ impl LanguageModel for Instantly {
 /// An actor context with Aria, without limits on addresses, and with the model.
 pub fn context(store: Arc<dyn Store>, recorder: Recorder) -> anyhow::Result<ActorContext> {
     // A person who sends so many messages would be over budget.
-    kit_of(&["aria".to_owned()], json!({ "gate": { "addresses_per_minute": 1_000_000 } }), store, recorder)
+    context_with(&["aria".to_owned()], json!({ "gate": { "addresses_per_minute": 1_000_000 } }), store, recorder)
 }
 
 /// An actor context with companions of these ids, the default settings with these changes, and a model that says NO at once.
-pub fn kit_of(
+pub fn context_with(
     ids: &[String],
     generous: serde_json::Value,
     store: Arc<dyn Store>,

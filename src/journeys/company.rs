@@ -231,7 +231,7 @@ async fn an_external_companion_that_was_not_asked_is_told_so_even_after_a_crash(
         world.say("lobby", &format!("and {number}")).await;
     }
 
-    let stranger = vote(&world, ballot("vera")).await;
+    let not_asked = vote(&world, ballot("vera")).await;
     let first = vote(&world, ballot("zed")).await;
     let second = vote(&world, ballot("zed")).await;
     let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
@@ -239,13 +239,13 @@ async fn an_external_companion_that_was_not_asked_is_told_so_even_after_a_crash(
     let world = world.crash().await;
     world.side.set_delay_for("aria", std::time::Duration::from_secs(9));
     world.pass(0.5).await;
-    let still_a_stranger = vote(&world, ballot("vera")).await;
+    let still_not_asked = vote(&world, ballot("vera")).await;
     let third = vote(&world, ballot("zed")).await;
 
     first.unwrap();
     assert!(restored.snapshot.is_some_and(|snapshot| snapshot.conversation.round().is_some()), "no snapshot within the round");
     assert_eq!(restored.asked, ["aria".into(), "zed".into()]);
-    for refused in [stranger, still_a_stranger] {
+    for refused in [not_asked, still_not_asked] {
         assert!(conflict(refused).contains("vera is not asked in this round"));
     }
     for refused in [second, third] {

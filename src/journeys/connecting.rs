@@ -92,7 +92,7 @@ async fn a_connection_that_never_lasts_is_run_less_and_less_often() {
         gateway.ends(0, End::Returns(not_now(Some(0))));
     }
     world.pass(60.0).await;
-    let by_what_was_asked_for = gateway.lived(0);
+    let with_requested_delay = gateway.lived(0);
 
     let (gateway, world) = connected(1).await;
     for _ in 0..1_000 {
@@ -100,7 +100,7 @@ async fn a_connection_that_never_lasts_is_run_less_and_less_often() {
     }
     world.pass(600.0).await;
 
-    assert!((50..=62).contains(&by_what_was_asked_for), "{by_what_was_asked_for}");
+    assert!((50..=62).contains(&with_requested_delay), "{with_requested_delay}");
     assert!((8..=16).contains(&gateway.lived(0)), "{}", gateway.lived(0));
 }
 

@@ -67,8 +67,8 @@ async fn a_guild_that_floods_the_models_sheds_its_own_calls_and_others_are_answe
     world.pass(4.0).await;
 
     for number in 0..3 {
-        let lines = world.history(&format!("calm-{number}")).await;
-        assert_eq!(lines, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]), "calm-{number}");
+        let history = world.history(&format!("calm-{number}")).await;
+        assert_eq!(history, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]), "calm-{number}");
     }
     let shed = world.spans.metrics().total("tertulia_pool_shed_total", &[("pool_priority", "direct_address")]);
     assert!(shed >= 40.0, "{shed}");

@@ -93,7 +93,7 @@ async fn the_state_is_sending_from_the_words_until_the_platform_has_them() {
 
     let took = |name: &str| {
         let spans = world.spans.named(name);
-        let [span] = &spans[..] else { panic!("not one {name}") };
+        let [span] = &spans[..] else { panic!("expected one span {name}") };
         span.end_time.duration_since(span.start_time).unwrap().as_millis()
     };
     assert_eq!((took("invoke_agent Aria"), took("send console")), (1_000, 3 * TAKES.as_millis()));

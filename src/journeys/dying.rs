@@ -245,11 +245,11 @@ async fn a_channel_with_a_damaged_record_stays_stopped_and_affects_no_other() {
 
     let world = world.crash().await;
     world.side.answers([Ok("They mean me.\nYES")]);
-    let kept = world.say("lobby", "two").await;
+    let later_message = world.say("lobby", "two").await;
     world.say("den", "Bruno?").await;
     world.pass(60.0).await;
 
-    assert!(kept > seq);
+    assert!(later_message > seq);
     assert_eq!(world.history("den").await, lines(&[("Ana", "Bruno?"), ("bruno", "Hello!")]));
     assert_eq!(world.spans.named("actor.restart").len(), 0);
 }

@@ -68,9 +68,9 @@ async fn a_guild_that_keeps_failing_is_quarantined_and_others_are_not_affected()
         world.pass(3.5).await;
     }
 
-    let away = world.backend.quarantine().await.unwrap().guilds;
-    assert_eq!(away.iter().map(|guild| guild.id.as_str()).collect::<Vec<_>>(), ["home"]);
-    assert!(away[0].detail.contains("console:lobby"), "{}", away[0].detail);
+    let quarantined = world.backend.quarantine().await.unwrap().guilds;
+    assert_eq!(quarantined.iter().map(|guild| guild.id.as_str()).collect::<Vec<_>>(), ["home"]);
+    assert!(quarantined[0].detail.contains("console:lobby"), "{}", quarantined[0].detail);
     assert_eq!(total(&world, "tertulia_guilds_quarantined", &[]), 1);
     assert_eq!(total(&world, "tertulia_guild_quarantines_total", &[]), 1);
     assert_eq!(total(&world, "tertulia_supervisor_escalations_total", &[("actor_sort", "guild")]), 1);
@@ -80,13 +80,13 @@ async fn a_guild_that_keeps_failing_is_quarantined_and_others_are_not_affected()
     assert_eq!(answers, calm.len(), "every message was answered");
 
     // Messages that arrive meanwhile are stored, and handled once the operator releases the guild.
-    let kept = world.say("lobby", "Ari, at last?").await;
+    let later_message = world.say("lobby", "Ari, at last?").await;
     world.pass(60.0).await;
     assert!(world.context.directory.find(&GuildKey("home".into())).is_none());
     world.backend.release("home").await.unwrap();
     world.pass(60.0).await;
 
-    assert!(world.decisions("lobby").await.iter().any(|decision| decision["seq"].as_u64() > Some(kept.0)));
+    assert!(world.decisions("lobby").await.iter().any(|decision| decision["seq"].as_u64() > Some(later_message.0)));
     assert_eq!(world.history("lobby").await.last().map(|(from, _)| from.as_str()), Some("aria"));
     assert_eq!(total(&world, "tertulia_guilds_quarantined", &[]), 0);
     assert_eq!(world.backend.quarantine().await.unwrap().guilds, []);
@@ -141,8 +141,8 @@ async fn a_guild_is_not_affected_by_a_dying_writer() {
     assert_eq!(total(&world, "tertulia_supervisor_escalations_total", &[]), 0);
     assert_eq!(world.backend.quarantine().await.unwrap().guilds, []);
     for id in &rooms {
-        let lines = world.history(id).await;
-        assert_eq!(lines, lines(&[("Ana", "Ari?"), ("aria", "Hello!"), ("Ana", "Ari?"), ("aria", "Hello!")]), "{id}");
+        let history = world.history(id).await;
+        assert_eq!(history, lines(&[("Ana", "Ari?"), ("aria", "Hello!"), ("Ana", "Ari?"), ("aria", "Hello!")]), "{id}");
     }
 }
 
@@ -199,8 +199,8 @@ async fn a_platform_that_never_answers_holds_up_its_channel_for_a_limited_time()
     world.pass(60.0).await;
 
     assert_eq!(platform.posted(), lines(&[("Aria", "Hello!"), ("Aria", "Hello!")]), "each once");
-    let lines = [("Ana", "Ari, one"), ("aria", "Hello!"), ("Ana", "Ari, two"), ("aria", "Hello!")];
-    assert_eq!(world.history("lobby").await, lines(&lines));
+    let expected = [("Ana", "Ari, one"), ("aria", "Hello!"), ("Ana", "Ari, two"), ("aria", "Hello!")];
+    assert_eq!(world.history("lobby").await, lines(&expected));
 }
 
 #[tokio::test(start_paused = true)]
@@ -213,8 +213,8 @@ async fn a_statement_whose_sending_panics_is_sent_once_and_kills_no_other_actor(
 
     // The world checks on drop that the channel did not die of it.
     assert_eq!(platform.posted(), lines(&[("Aria", "Hello!"), ("Aria", "Hello!")]), "each once");
-    let lines = [("Ana", "Ari, one"), ("aria", "Hello!"), ("Ana", "Ari, two"), ("aria", "Hello!")];
-    assert_eq!(world.history("lobby").await, lines(&lines));
+    let expected = [("Ana", "Ari, one"), ("aria", "Hello!"), ("Ana", "Ari, two"), ("aria", "Hello!")];
+    assert_eq!(world.history("lobby").await, lines(&expected));
 }
 
 async fn sending(fate: Fate) -> (Arc<FakePlatform>, World) {

@@ -31,10 +31,10 @@ use crate::ports::store::{Value, Write};
 async fn a_forgotten_person_stays_listed_beside_an_unreadable_entry_and_that_is_reported() {
     let world = World::with_lobby().await;
     let damaged = sent_by_ana(&world, 3).await[1];
-    let sound = put(&world, damaged, b"?".to_vec()).await;
+    let intact = put(&world, damaged, b"?".to_vec()).await;
 
     let first = world.backend.forget(forget()).await;
-    let left = everything(&world).await;
+    let remaining = everything(&world).await;
     let again = world.backend.forget(forget()).await;
 
     for refused in [first, again] {
@@ -42,11 +42,11 @@ async fn a_forgotten_person_stays_listed_beside_an_unreadable_entry_and_that_is_
         assert!(detail.starts_with("1 entry cannot be read and may be theirs"), "{detail}");
         assert!(detail.contains("console:lobby") && detail.contains("all that can be read is forgotten"), "{detail}");
     }
-    assert!(!left.contains("zebra-0") && !left.contains("zebra-2"), "everything readable is forgotten: {left}");
+    assert!(!remaining.contains("zebra-0") && !remaining.contains("zebra-2"), "everything readable is forgotten: {remaining}");
     assert_eq!(listed(&world).await, 1, "the unreadable entry is found again");
 
     // As a backup would.
-    put(&world, damaged, sound).await;
+    put(&world, damaged, intact).await;
     let forgotten = world.backend.forget(forget()).await.unwrap();
 
     assert_eq!(forgotten.messages, 1);
@@ -58,14 +58,14 @@ async fn a_forgotten_person_stays_listed_beside_an_unreadable_entry_and_that_is_
 async fn a_person_who_deletes_all_but_an_unreadable_entry_stays_listed() {
     let world = World::with_lobby().await;
     let sent = sent_by_ana(&world, 2).await;
-    let sound = put(&world, sent[1], b"?".to_vec()).await;
+    let intact = put(&world, sent[1], b"?".to_vec()).await;
     let other = world.say("lobby", "so it goes").await;
 
     world.backend.delete_message(&room("lobby"), sent[0]).await.unwrap();
     world.backend.delete_message(&room("lobby"), other).await.unwrap();
 
     assert_eq!(listed(&world).await, 1);
-    put(&world, sent[1], sound).await;
+    put(&world, sent[1], intact).await;
     world.backend.forget(forget()).await.unwrap();
     assert!(!everything(&world).await.contains("zebra"));
 }
@@ -118,14 +118,14 @@ async fn everything_readable_before_an_unreadable_last_entry_is_forgotten() {
         let world = if is_restarted { world.crash().await } else { world };
 
         let first = world.backend.forget(forget()).await;
-        let left = everything(&world).await;
+        let remaining = everything(&world).await;
         let again = world.backend.forget(forget()).await;
 
         for refused in [first, again] {
             let Err(Refused::Damaged(detail)) = refused else { panic!("no error is reported: {refused:?}") };
             assert!(detail.starts_with("1 entry cannot be read and may be theirs"), "{detail}");
         }
-        assert!(!left.contains("zebra"), "restarted: {is_restarted}: {left}");
+        assert!(!remaining.contains("zebra"), "restarted: {is_restarted}: {remaining}");
         assert_eq!(listed(&world).await, 1, "the unreadable entry is found again");
     }
 }
@@ -238,14 +238,14 @@ async fn a_deletion_on_a_platform_works_beside_an_unreadable_id() {
     }
     world.pass(60.0).await;
     let (channel_key, reader) = (ChannelKey::new(&general().guild, &general().channel), Reader::new(&*world.context.store));
-    let sound = reader.message(&channel_key, "100").await.unwrap().unwrap();
+    let intact = reader.message(&channel_key, "100").await.unwrap().unwrap();
     let no = reader.channel_no(&channel_key).await.unwrap().unwrap();
     world.store.damage(key::message_id(channel_key.ward(), no, "101"));
 
     let deleted = Inbound::new(world.context.clone()).deleted(&general(), &["101".into(), "100".into()]).await;
 
     assert!(matches!(deleted, Err(InboundError::Broken(_))), "the error is reported: {deleted:?}");
-    let Some(Event::Said { message, .. }) = reader.event(&channel_key, sound).await.unwrap().map(|recorded| recorded.event)
+    let Some(Event::Said { message, .. }) = reader.event(&channel_key, intact).await.unwrap().map(|recorded| recorded.event)
     else {
         panic!("it exists")
     };
@@ -323,8 +323,8 @@ async fn a_person_who_deletes_what_follows_an_unreadable_part_stays_listed() {
     let deleted = world.backend.delete_message(&room("lobby"), sent[2]).await;
 
     assert_eq!(deleted, Ok(sent[2]));
-    let left = Reader::new(&*world.store).event(&lobby, sent[2]).await.unwrap().unwrap();
-    assert!(matches!(&left.event, Event::Said { message, .. } if message.text.is_empty()), "{left:?}");
+    let remaining = Reader::new(&*world.store).event(&lobby, sent[2]).await.unwrap().unwrap();
+    assert!(matches!(&remaining.event, Event::Said { message, .. } if message.text.is_empty()), "{remaining:?}");
     assert_eq!(listed(&world).await, 1, "the unreadable part may be theirs");
 }
 

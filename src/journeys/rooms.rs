@@ -43,8 +43,8 @@ async fn invalid_rooms_are_refused() {
     let namesake = world.backend.put_room(&room("study"), namesake).await;
     let elsewhere = plan(json!({ "guild": "away", "companions": [{ "id": "zed", "external": true, "aliases": ["ARIA"] }] }));
     let elsewhere = world.backend.put_room(&room("attic"), elsewhere).await;
-    let misnamed = external(json!({ "id": "zed", "external": true, "aliases": vec!["z"; 17] }));
-    let misnamed = world.backend.put_room(&room("study"), misnamed).await;
+    let too_many_aliases = external(json!({ "id": "zed", "external": true, "aliases": vec!["z"; 17] }));
+    let too_many_aliases = world.backend.put_room(&room("study"), too_many_aliases).await;
 
     assert!(matches!(another_guild, Err(Refused::Conflict(_))));
     assert!(matches!(unknown, Err(Refused::Invalid { field, .. }) if field == "companions[0]"));
@@ -54,7 +54,7 @@ async fn invalid_rooms_are_refused() {
     for namesake in [namesake, elsewhere] {
         assert!(matches!(namesake, Err(Refused::Conflict(detail)) if detail.contains("aria") && detail.contains("zed")));
     }
-    assert!(matches!(misnamed, Err(Refused::Invalid { field, .. }) if field == "companions[0].aliases"));
+    assert!(matches!(too_many_aliases, Err(Refused::Invalid { field, .. }) if field == "companions[0].aliases"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -68,7 +68,7 @@ async fn a_channel_with_an_unreadable_record_is_suspended_and_returns_once_it_is
     let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
     let no = Reader::new(&*world.context.store).channel_no(&channel_key).await.unwrap().unwrap();
     let key = Key::event(channel_key.ward(), no, seq);
-    let sound = world.context.store.get(key.clone()).await.unwrap().unwrap();
+    let intact = world.context.store.get(key.clone()).await.unwrap().unwrap();
     put(&world, channel_key.ward(), key.clone(), b"\x01not what it was".to_vec()).await;
     let world = world.crash().await;
     world.side.answers([Ok("They mean me.\nYES")]);
@@ -92,7 +92,7 @@ async fn a_channel_with_an_unreadable_record_is_suspended_and_returns_once_it_is
     assert!(again.since.0 > alone.since.0, "it was retried");
 
     // As a backup would.
-    put(&world, channel_key.ward(), key, sound).await;
+    put(&world, channel_key.ward(), key, intact).await;
     world.pass(again.until.0.since(world.context.clock.now()).as_secs_f64() + 20.0).await;
     assert!(world.history("lobby").await.ends_with(&lines(&[("Ana", "Ari?"), ("aria", "Hello!")])));
     assert_eq!(world.backend.quarantine().await.unwrap().channels, []);

@@ -175,8 +175,8 @@ fn check_questions(world: &World) {
     let asked: Vec<Request> = [&world.side, &world.main].iter().flat_map(|model| model.asked.lock().unwrap().clone()).collect();
     for request in &asked {
         let own = BTreeSet::from([word(request.guild.as_str())]);
-        let held = words(&format!("{request:?}"));
-        assert!(held.is_subset(&own), "{:?} of {} holds {held:?}", purpose(request), request.guild);
+        let found = words(&format!("{request:?}"));
+        assert!(found.is_subset(&own), "{:?} of {} holds {found:?}", purpose(request), request.guild);
     }
     // Its export and its counts contain no words.
     assert!(words(&format!("{:?}", world.spans.spans())).is_empty());

@@ -133,7 +133,7 @@ pub(super) fn planned(
             6..8 => Act::DeleteMessage(message),
             8 => Act::Forget { guild: home.guild, person: dice.pick::<&str>(&PEOPLE), answers: false },
             9..11 => Act::Clear(room),
-            11..14 if home.opens_by_itself() => Act::ReadAll(room),
+            11..14 if home.opens_with_first_message() => Act::ReadAll(room),
             11..14 => {
                 let mut companions: Vec<_> = CAST.iter().map(|(id, _)| *id).filter(|_| dice.chance(0.5)).collect();
                 if companions.is_empty() {
@@ -153,7 +153,7 @@ pub(super) fn planned(
             24 | 25 => {
                 let (companions, has_external) = (home.companions.clone(), home.has_external);
                 let deleted_at = dice.millis(0, until);
-                if !home.opens_by_itself() && dice.chance(0.7) {
+                if !home.opens_with_first_message() && dice.chance(0.7) {
                     let again_at = deleted_at + dice.millis(10, 20_000);
                     acts.push((again_at, Act::SetMembers { room, companions, has_external }));
                 }

@@ -22,11 +22,11 @@ pub(super) struct Ends {
 pub(super) struct End {
     pub(super) at: Duration,
     pub(super) life: u64,
-    pub(super) who: Who,
+    pub(super) who: Watched,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Who {
+pub(super) enum Watched {
     Writer,
     Channel(ChannelId),
 }
@@ -37,17 +37,17 @@ impl Ends {
     pub(super) fn look(&self, stage: &Arc<Stage>) {
         let Some(present) = stage.present() else { return };
         if let Some(writer) = present.directory.find(&WriterKey()) {
-            self.wait(stage, writer.get_cell(), Who::Writer);
+            self.wait(stage, writer.get_cell(), Watched::Writer);
         }
         for room in &stage.plan.rooms {
             let Some(room) = RoomId::parse(&room.id) else { continue };
             if let Some(channel) = present.directory.find(&ChannelActorKey(room.channel())) {
-                self.wait(stage, channel.get_cell(), Who::Channel(room.channel()));
+                self.wait(stage, channel.get_cell(), Watched::Channel(room.channel()));
             }
         }
     }
 
-    fn wait(&self, stage: &Arc<Stage>, actor: ActorCell, who: Who) {
+    fn wait(&self, stage: &Arc<Stage>, actor: ActorCell, who: Watched) {
         if !lock(&self.known).insert(actor.get_id()) {
             return;
         }

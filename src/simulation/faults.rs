@@ -8,11 +8,11 @@ use crate::domain::id::{CompanionId, GuildId};
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
     pub(super) at: Duration,
-    pub(super) what: What,
+    pub(super) what: FaultKind,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum What {
+pub(super) enum FaultKind {
     /// The main model was called, and takes this long.
     Called(Duration),
     /// The main model failed with this code for a companion.
@@ -28,7 +28,7 @@ pub(super) enum What {
 }
 
 impl Stage {
-    pub(super) fn note_fault(&self, what: What) {
+    pub(super) fn note_fault(&self, what: FaultKind) {
         let at = self.now();
         self.notes().faults.push(Fault { at, what });
     }

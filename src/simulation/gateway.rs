@@ -120,7 +120,7 @@ impl Wire {
         self.lines.iter().map(|line| lock(line).runs).collect()
     }
 
-    fn rolls<T>(&self, roll: impl FnOnce(&mut Dice) -> T) -> T {
+    fn draw<T>(&self, roll: impl FnOnce(&mut Dice) -> T) -> T {
         roll(&mut lock(&self.dice))
     }
 }
@@ -164,7 +164,7 @@ impl Gateway for SimGateway {
 
     async fn shards(&self) -> Result<NonZeroU32, Disconnected> {
         self.stage().alive().await;
-        self.stage().pass(self.wire().rolls(|dice| dice.millis(1, 800))).await;
+        self.stage().pass(self.wire().draw(|dice| dice.millis(1, 800))).await;
         if self.goes_wrong(self.wire().weather.uncounted) {
             self.stage().reach("connections not counted");
             return Err(self.later());
@@ -176,7 +176,7 @@ impl Gateway for SimGateway {
         let (stage, wire) = (self.stage(), self.wire());
         let _running = self.enter(shard);
         loop {
-            stage.pass(wire.rolls(|dice| dice.millis(1, 2_000))).await;
+            stage.pass(wire.draw(|dice| dice.millis(1, 2_000))).await;
             if self.goes_wrong(wire.weather.refused) {
                 stage.reach("connection refused");
                 return self.later();
@@ -193,7 +193,7 @@ impl Gateway for SimGateway {
                 stage.reach("connection panics");
                 std::panic::resume_unwind(Box::new("a connection panics, as the simulation planned".to_owned()));
             }
-            if wire.rolls(|dice| dice.chance(0.4)) {
+            if wire.draw(|dice| dice.chance(0.4)) {
                 return self.later();
             }
         }
@@ -235,19 +235,19 @@ impl SimGateway {
     }
 
     fn goes_wrong(&self, share: f64) -> bool {
-        let goes_wrong = self.wire().rolls(|dice| dice.chance(share));
+        let goes_wrong = self.wire().draw(|dice| dice.chance(share));
         goes_wrong && !self.stage().is_calm()
     }
 
     fn later(&self) -> Disconnected {
-        let after = self.wire().rolls(|dice| dice.chance(0.5).then(|| dice.millis(1, 20_000)));
+        let after = self.wire().draw(|dice| dice.chance(0.5).then(|| dice.millis(1, 20_000)));
         Disconnected::Later { after, detail: "as the simulation planned".into() }
     }
 
     /// Returns when the connection is lost. It is not lost any more once faults are over.
     async fn lost(&self) {
         let Some(most) = self.wire().weather.lasts_millis else { return std::future::pending().await };
-        self.stage().pass(self.wire().rolls(|dice| dice.millis(1, most))).await;
+        self.stage().pass(self.wire().draw(|dice| dice.millis(1, most))).await;
         if self.stage().is_calm() {
             std::future::pending::<()>().await;
         }
@@ -271,7 +271,7 @@ impl SimGateway {
                 continue;
             };
             next = which + 1;
-            self.stage().pass(self.wire().rolls(|dice| Duration::from_millis(*dice.pick(&[0, 0, 1, 5, 50])))).await;
+            self.stage().pass(self.wire().draw(|dice| Duration::from_millis(*dice.pick(&[0, 0, 1, 5, 50])))).await;
             self.hand_over(shard, delivery).await;
             self.line(shard).take(which, self.stage().now(), self.wire().weather.noted_every);
         }

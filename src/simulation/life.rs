@@ -8,11 +8,11 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 
 use super::dice::Dice;
-use super::faults::What;
+use super::faults::FaultKind;
 use super::gateway::{SimGateway, Wire};
 use super::models::SimModel;
 use super::people::People;
-use super::plan::{CAST, Plan, patience};
+use super::plan::{CAST, Plan, lull_timeout};
 use super::platform::SimPlatform;
 use super::stage::{Ending, Present, Stage, lock};
 use super::store::SimStore;
@@ -83,7 +83,7 @@ impl Props {
             self.stage.reach("companions changed between two lives");
             lock(&self.cast).clone_from(cast);
         }
-        self.stage.note_fault(What::CompanionSet(lock(&self.cast).clone()));
+        self.stage.note_fault(FaultKind::CompanionSet(lock(&self.cast).clone()));
         self.settings.1.clone()
     }
 
@@ -95,7 +95,7 @@ impl Props {
         let configured = lock(&self.cast).clone();
         let companion = |(id, alias): &(&str, &str)| {
             let tier = ["very_quiet", "quiet", "average", "eager", "very_eager"][id.len() % 5];
-            let file = json!({ "id": id, "aliases": [alias], "interjection": tier, "text_lull_timeout": patience(id).map(|quiet| quiet.as_secs_f64()) });
+            let file = json!({ "id": id, "aliases": [alias], "interjection": tier, "text_lull_timeout": lull_timeout(id).map(|quiet| quiet.as_secs_f64()) });
             let file: CompanionFile = serde_json::from_value(file).expect("a companion's file");
             let companion = Companion::from_file(file, None, &self.settings.0.companion_defaults).expect("a good companion");
             (companion.id.clone(), companion)
@@ -167,7 +167,7 @@ impl Life {
     /// Replaces the configured companions, as a reload does.
     pub(super) fn reload_companions(&self, ids: &[&'static str]) {
         *lock(&self.props.cast) = ids.to_vec();
-        self.props.stage.note_fault(What::CompanionSet(ids.to_vec()));
+        self.props.stage.note_fault(FaultKind::CompanionSet(ids.to_vec()));
         if let Err(error) = rooms::reload_companions(&self.context, self.props.cast()) {
             self.props.stage.violate(format!("these companions cannot be loaded: {error}"));
         }

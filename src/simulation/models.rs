@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::dice::{Dice, hash};
-use super::faults::What;
+use super::faults::FaultKind;
 use super::plan::{Beat, CAST};
 use super::stage::{Stage, lock};
 use crate::domain::id::{CompanionId, GuildId};
@@ -71,7 +71,7 @@ impl SimModel {
     }
 
     /// Notes a fault of the main model alone: questions to the side model may stay unanswered.
-    fn note(&self, request: &Request, what: impl FnOnce(GuildId, Option<CompanionId>) -> What) {
+    fn note(&self, request: &Request, what: impl FnOnce(GuildId, Option<CompanionId>) -> FaultKind) {
         if request.role == ModelRole::Main {
             let companion = request.companion.as_ref().map(|companion| companion.id.clone());
             self.stage.note_fault(what(request.guild.clone(), companion));
@@ -84,7 +84,7 @@ impl SimModel {
         let is_calm = self.stage.is_calm();
         if !is_calm && dice.chance(weather.malformed) {
             self.stage.reach("malformed answer");
-            self.note(request, |guild, companion| What::Wordless { guild, companion });
+            self.note(request, |guild, companion| FaultKind::Wordless { guild, companion });
             return dice
                 .pick(&[
                     "",
@@ -151,13 +151,13 @@ impl LanguageModel for SimModel {
             self.stage.reach("model hangs or is late");
             takes = if dice.chance(0.5) { FOR_EVER } else { Duration::from_secs(dice.between(5, 130)) };
         }
-        self.note(request, |_, _| What::Called(takes));
+        self.note(request, |_, _| FaultKind::Called(takes));
         self.stage.pass(takes).await;
         if !is_calm && dice.chance(weather.model_panics) {
             self.stage.reach("model panics");
             let (now, life) = (self.stage.now(), self.stage.life());
             self.stage.notes().panicked.push((now, life, request.role.as_str()));
-            self.note(request, |guild, companion| What::Failed { code: "unreachable", guild, companion });
+            self.note(request, |guild, companion| FaultKind::Failed { code: "unreachable", guild, companion });
             std::panic::resume_unwind(Box::new("a call panics, as the simulation planned"));
         }
         self.stage.beat(Beat::Answered);
@@ -170,7 +170,7 @@ impl LanguageModel for SimModel {
                 2 => NoAnswer::Overloaded { endpoint, detail, retry_after: None },
                 _ => NoAnswer::Overloaded { endpoint, detail, retry_after: Some(dice.millis(1, 30_000)) },
             };
-            self.note(request, |guild, companion| What::Failed { code: error.code(), guild, companion });
+            self.note(request, |guild, companion| FaultKind::Failed { code: error.code(), guild, companion });
             return Err(error);
         }
         let text = self.words(request, &mut dice);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ractor::ActorCell;
 
-use super::faults::What;
+use super::faults::FaultKind;
 use super::gateway::PLATFORM;
 use super::plan::{Strike, Target};
 use super::stage::{Ending, Stage};
@@ -31,7 +31,7 @@ pub(super) fn strike_after_steps(stage: Arc<Stage>, strike: Strike) {
             step().await;
         }
         if !stage.is_calm() && !stage.is_dead() {
-            deal(&stage, &strike.target).await;
+            strike_target(&stage, &strike.target).await;
         }
     });
 }
@@ -49,7 +49,7 @@ async fn step() {
     .await;
 }
 
-async fn deal(stage: &Arc<Stage>, target: &Target) {
+async fn strike_target(stage: &Arc<Stage>, target: &Target) {
     let plan = &stage.plan;
     let channel = |room: usize| RoomId::parse(&plan.rooms[room].id).expect("a room name is valid").channel();
     let guild = |guild: usize| plan.guilds[guild].id.as_str().into();
@@ -162,7 +162,7 @@ fn strike(stage: &Arc<Stage>, sort: &'static str, actor: &ActorCell) {
     if !matches!(sort, "connections" | "connection") {
         stage.disturb();
         stage.notes().killed.insert((stage.life(), sort));
-        stage.note_fault(What::Killed(sort));
+        stage.note_fault(FaultKind::Killed(sort));
     }
     // An actor that restarted just now may not have been seen yet.
     if let Some(present) = stage.present() {

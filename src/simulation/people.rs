@@ -134,7 +134,7 @@ impl Life {
             companions.retain(|companion| self.props.is_configured(companion));
             let has_external = rooms[room].has_external;
             // If no companion is left to be admitted, a platform has no room to create.
-            let is_left_alone = rooms[room].opens_by_itself() || companions.is_empty() && rooms[room].is_on_platform;
+            let is_left_alone = rooms[room].opens_with_first_message() || companions.is_empty() && rooms[room].is_on_platform;
             if is_left_alone {
                 lock(&people.unmade).insert(room);
             }

@@ -16,7 +16,7 @@ pub(super) const CAST: [(&str, &str); 5] =
 /// The companion that a program outside plays.
 pub(super) const EXTERNAL: &str = "zed";
 /// How long the channel must be quiet before a companion considers speaking. Unknown for the external companion.
-pub(super) fn patience(companion: &str) -> Option<Duration> {
+pub(super) fn lull_timeout(companion: &str) -> Option<Duration> {
     (companion != EXTERNAL).then(|| Duration::from_secs(4 + companion.len() as u64))
 }
 
@@ -73,7 +73,7 @@ pub(super) struct Room {
 
 impl Room {
     /// Whether a message in it makes it a room.
-    pub(super) const fn opens_by_itself(&self) -> bool {
+    pub(super) const fn opens_with_first_message(&self) -> bool {
         self.within.is_some() || self.is_direct
     }
 }
@@ -262,7 +262,7 @@ impl Plan {
     }
 
     /// Whether the configured companions change at some time.
-    pub(super) fn is_recast(&self) -> bool {
+    pub(super) fn changes_companions(&self) -> bool {
         self.cast_later.is_some() || self.acts.iter().any(|(_, act)| matches!(act, Act::SetCompanions(_)))
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::dice::Dice;
-use super::faults::What;
+use super::faults::FaultKind;
 use super::gateway::PLATFORM;
 use super::plan::Beat;
 use super::stage::{Stage, lock};
@@ -91,7 +91,7 @@ impl SimPlatform {
         board
     }
 
-    fn rolls<T>(&self, roll: impl FnOnce(&mut Dice) -> T) -> T {
+    fn draw<T>(&self, roll: impl FnOnce(&mut Dice) -> T) -> T {
         roll(&mut lock(&self.dice))
     }
 }
@@ -136,31 +136,31 @@ impl ChatPlatform for SimPlatform {
         self.stage.beat(Beat::Left);
         let weather = &self.stage.plan.weather;
         let is_calm = self.stage.is_calm();
-        let (arrives, answers) = self.rolls(|dice| (dice.millis(5, 700), dice.millis(5, 700)));
-        if !is_calm && self.rolls(|dice| dice.chance(weather.platform_later)) {
+        let (arrives, answers) = self.draw(|dice| (dice.millis(5, 700), dice.millis(5, 700)));
+        if !is_calm && self.draw(|dice| dice.chance(weather.platform_later)) {
             self.stage.reach("platform asks to retry later");
-            self.stage.note_fault(What::Platform(part.guild.clone()));
+            self.stage.note_fault(FaultKind::Platform(part.guild.clone()));
             self.stage.pass(arrives).await;
-            let after = self.rolls(|dice| dice.chance(0.6).then(|| dice.millis(100, 40_000)));
+            let after = self.draw(|dice| dice.chance(0.6).then(|| dice.millis(100, 40_000)));
             return Err(NotSent::Later { after, detail: "as the simulation planned".into() });
         }
-        if !is_calm && self.rolls(|dice| dice.chance(weather.platform_refuses)) {
+        if !is_calm && self.draw(|dice| dice.chance(weather.platform_refuses)) {
             self.stage.reach("platform refuses");
-            self.stage.note_fault(What::Platform(part.guild.clone()));
+            self.stage.note_fault(FaultKind::Platform(part.guild.clone()));
             let until = self.stage.now() + UNPOSTABLE_FOR;
             self.stage.pass(arrives).await;
             lock(&self.board).unpostable_until.insert(part.channel.clone(), until);
             return Err(NotSent::Unpostable("as the simulation planned".into()));
         }
-        let is_unknown = !is_calm && self.rolls(|dice| dice.chance(weather.platform_unknown));
-        let never_arrives = is_unknown && self.rolls(|dice| dice.chance(0.4));
+        let is_unknown = !is_calm && self.draw(|dice| dice.chance(weather.platform_unknown));
+        let never_arrives = is_unknown && self.draw(|dice| dice.chance(0.4));
         if never_arrives {
             self.stage.reach("platform loses a request");
         }
-        let arrives = match is_unknown && self.rolls(|dice| dice.chance(0.3)) {
+        let arrives = match is_unknown && self.draw(|dice| dice.chance(0.3)) {
             true => {
                 self.stage.reach("request arrives late, after others");
-                self.rolls(|dice| dice.millis(1_000, REQUEST_TIMEOUT.as_millis() as u64 - 1))
+                self.draw(|dice| dice.millis(1_000, REQUEST_TIMEOUT.as_millis() as u64 - 1))
             }
             false => arrives,
         };
@@ -176,8 +176,8 @@ impl ChatPlatform for SimPlatform {
         };
         if is_unknown {
             self.stage.reach("platform's answer lost");
-            self.stage.note_fault(What::Platform(part.guild.clone()));
-            self.stage.pass(self.rolls(|dice| dice.millis(1, 9_999))).await;
+            self.stage.note_fault(FaultKind::Platform(part.guild.clone()));
+            self.stage.pass(self.draw(|dice| dice.millis(1, 9_999))).await;
             return Err(NotSent::Unknown { detail: "as the simulation planned".into(), within: REQUEST_TIMEOUT });
         }
         self.stage.pass(arrives).await;
@@ -191,9 +191,9 @@ impl ChatPlatform for SimPlatform {
     async fn find(&self, part: &Part, after: Option<&str>, taken: &BTreeSet<Arc<str>>) -> Result<Option<Arc<str>>, NotRead> {
         self.stage.alive().await;
         self.stage.reach("part looked up");
-        self.stage.pass(self.rolls(|dice| dice.millis(5, 700))).await;
-        if !self.stage.is_calm() && self.rolls(|dice| dice.chance(self.stage.plan.weather.unreadable)) {
-            if self.rolls(|dice| dice.chance(0.3)) {
+        self.stage.pass(self.draw(|dice| dice.millis(5, 700))).await;
+        if !self.stage.is_calm() && self.draw(|dice| dice.chance(self.stage.plan.weather.unreadable)) {
+            if self.draw(|dice| dice.chance(0.3)) {
                 self.stage.reach("platform cannot be read");
                 return Err(NotRead::Never("as the simulation planned".into()));
             }

@@ -137,7 +137,7 @@ impl SimStore {
         lock(&self.names).get(&(ward, channel)).cloned()
     }
 
-    fn rolls<T>(&self, roll: impl FnOnce(&mut Dice) -> T) -> T {
+    fn draw<T>(&self, roll: impl FnOnce(&mut Dice) -> T) -> T {
         roll(&mut lock(&self.dice))
     }
 
@@ -276,9 +276,9 @@ impl Store for SimStore {
         let takes = match self.is_within(self.stage.plan.slow) {
             true => {
                 self.stage.reach("slow commit");
-                self.rolls(|dice| dice.millis(200, 3_000))
+                self.draw(|dice| dice.millis(200, 3_000))
             }
-            false => self.rolls(|dice| dice.millis(0, most)),
+            false => self.draw(|dice| dice.millis(0, most)),
         };
         self.stage.pass(takes).await;
         for synced in std::mem::take(&mut *lock(&self.unsynced)) {
@@ -306,7 +306,7 @@ impl SimStore {
         self.stage.alive().await;
         let share = self.stage.plan.weather.slow_reads;
         if share > 0.0
-            && let Some(span) = self.rolls(|dice| dice.chance(share).then(|| dice.millis(1, 20)))
+            && let Some(span) = self.draw(|dice| dice.chance(share).then(|| dice.millis(1, 20)))
         {
             self.stage.pass(span).await;
         }

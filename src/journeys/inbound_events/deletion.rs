@@ -64,8 +64,8 @@ async fn a_deleted_message_leaves_no_word_in_the_store() {
     assert_eq!(world.history("discord:10").await, lines(&[("Ana", "kept")]));
     assert_eq!(world.recorded("discord:10", "deleted").await.len(), 1, "a bulk is one event");
     let query = ExportQuery { room: Some(room("discord:10")), form: ExportForm::Json };
-    let kept: Vec<_> = world.backend.export(query).await.unwrap().map(|line| line.unwrap()).collect().await;
-    assert!(!kept.join("\n").contains("zebra"), "{kept:?}");
+    let exported: Vec<_> = world.backend.export(query).await.unwrap().map(|line| line.unwrap()).collect().await;
+    assert!(!exported.join("\n").contains("zebra"), "{exported:?}");
     let channel_key = ChannelKey::new(&general().guild, &general().channel);
     let snapshot = Reader::new(&*world.store).restore(&channel_key).await.unwrap().snapshot.expect("the channel went to sleep");
     assert!(!serde_json::to_string(&snapshot).unwrap().contains("zebra"));

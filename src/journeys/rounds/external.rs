@@ -138,13 +138,13 @@ async fn invalid_votes_are_answered_with_the_reason() {
 
     let other_round = submit(&world, state("zed", "1", 9.0)).await;
     let not_external = submit(&world, state("bruno", &seq, 9.0)).await;
-    let stranger = submit(&world, state("vera", &seq, 9.0)).await;
+    let not_a_member = submit(&world, state("vera", &seq, 9.0)).await;
     let first = submit(&world, state("zed", &seq, 1.0)).await;
     let second = submit(&world, state("zed", &seq, 9.0)).await;
 
     assert_eq!(other_round, Err(VoteError::OtherRound { given: "1".into(), open: seq.clone() }));
     assert_eq!(not_external, Err(VoteError::NotExternal { from: "bruno".into() }));
-    assert!(matches!(stranger, Err(VoteError::NotExternal { .. } | VoteError::NotAsked { .. })));
+    assert!(matches!(not_a_member, Err(VoteError::NotExternal { .. } | VoteError::NotAsked { .. })));
     assert_eq!((first, second), (Ok(()), Err(VoteError::Twice { from: "zed".into() })));
     world.pass(60.0).await;
     assert_eq!(world.history("inn").await, lines(&[("Ana", CALL), ("bruno", "As I said.")]));

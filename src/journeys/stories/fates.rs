@@ -68,14 +68,14 @@ async fn a_message_that_waits_shows_for_what() {
 #[tokio::test(start_paused = true)]
 async fn a_message_that_was_deleted_or_cleared_first_says_so() {
     let world = World::with_lobby().await;
-    let gone = world.say("lobby", "never mind").await;
+    let deleted_message = world.say("lobby", "never mind").await;
     let stays = world.say("lobby", "hello").await;
-    world.backend.delete_message(&room("lobby"), gone).await.unwrap();
+    world.backend.delete_message(&room("lobby"), deleted_message).await.unwrap();
     world.rest().await;
     world.backend.clear(&room("lobby")).await.unwrap();
     world.pass(60.0).await;
 
-    let deleted = ask(&world, "lobby", None, Some(WhyAt::Message(gone.to_string().into()))).await.unwrap();
+    let deleted = ask(&world, "lobby", None, Some(WhyAt::Message(deleted_message.to_string().into()))).await.unwrap();
     let cleared = fates(&world, "lobby", &stays.to_string()).await;
 
     assert_eq!(outcomes(&deleted.companions), [("aria", Outcome::Deleted)]);

@@ -41,7 +41,7 @@ async fn check(life: &Life, room: usize) {
     {
         return;
     }
-    let newest = newest_heard(life, room, now.saturating_sub(SOON));
+    let newest = newest_inbound(life, room, now.saturating_sub(SOON));
     let handled = look(&life.context, &channel_key.channel).await.map(|look| look.conversation.handled());
     // A channel that is still reading its record has handled nothing yet.
     if let Some(handled) = handled.filter(|handled| *handled != Seq::NONE && *handled < newest) {
@@ -49,7 +49,7 @@ async fn check(life: &Life, room: usize) {
     }
 }
 
-fn newest_heard(life: &Life, room: usize, until: Duration) -> Seq {
+fn newest_inbound(life: &Life, room: usize, until: Duration) -> Seq {
     let channel_key = channel_key_of(&life.props, room);
     let committed = lock(&life.props.store.committed);
     let is_old = |entry: &&Committed| entry.channel_key == channel_key && entry.at <= until && entry.recorded.event.is_inbound();

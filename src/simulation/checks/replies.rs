@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::super::faults::{Fault, What};
+use super::super::faults::{Fault, FaultKind};
 use super::super::life::Props;
 use super::super::plan::EXTERNAL;
 use super::super::platform::UNPOSTABLE_FOR;
@@ -15,7 +15,7 @@ use crate::domain::id::CompanionId;
 use crate::journal::channel_key::ChannelKey;
 
 /// The circuit breaker of a failed endpoint stays open for a while: twice as long as the endpoint asks for, or as the default.
-const TROUBLE_LASTS: Duration = Duration::from_secs(60);
+const BREAKER_OPEN_FOR: Duration = Duration::from_secs(60);
 /// A reply that was not made, and the time from which it could have been made.
 struct Failure<'a> {
     channel_key: &'a ChannelKey,
@@ -108,9 +108,9 @@ impl Failure<'_> {
         let is_its = |guild: &crate::domain::id::GuildId, companion: &Option<CompanionId>| {
             *guild == self.channel_key.guild && companion.as_ref().is_none_or(|companion| companion == self.companion)
         };
-        let has_failed = |what: &What| matches!(what, What::Failed { code, guild, companion } if *code == self.error && is_its(guild, companion));
-        let is_platforms = |what: &What| matches!(what, What::Platform(guild) if *guild == self.channel_key.guild);
-        let is_making = |what: &What| matches!(what, What::Killed("reply or delivery"));
+        let has_failed = |what: &FaultKind| matches!(what, FaultKind::Failed { code, guild, companion } if *code == self.error && is_its(guild, companion));
+        let is_platforms = |what: &FaultKind| matches!(what, FaultKind::Platform(guild) if *guild == self.channel_key.guild);
+        let is_making = |what: &FaultKind| matches!(what, FaultKind::Killed("reply or delivery"));
         match self.error {
             // No reply times out sooner.
             "timeout" if self.companion.as_str() == EXTERNAL => {
@@ -118,24 +118,25 @@ impl Failure<'_> {
             }
             "timeout" => {
                 let least = Duration::from_secs_f64(stage.plan.rules.main_timeouts.least);
-                let is_slow = |what: &What| match what {
-                    What::Called(takes) => *takes > least / 8,
-                    What::Killed(sort) => *sort == "pool",
-                    What::Failed { .. } => true,
+                let is_slow = |what: &FaultKind| match what {
+                    FaultKind::Called(takes) => *takes > least / 8,
+                    FaultKind::Killed(sort) => *sort == "pool",
+                    FaultKind::Failed { .. } => true,
                     _ => false,
                 };
                 // It may have waited for the call of another reply.
-                self.until - self.since >= least && within(TROUBLE_LASTS).any(is_slow)
+                self.until - self.since >= least && within(BREAKER_OPEN_FOR).any(is_slow)
             }
-            "empty" => meanwhile.any(|what| matches!(what, What::Wordless { guild, companion } if is_its(guild, companion))),
+            "empty" => meanwhile.any(|what| matches!(what, FaultKind::Wordless { guild, companion } if is_its(guild, companion))),
             // If a post was refused lately, no statement is written.
             "refused" => meanwhile.any(has_failed) || within(UNPOSTABLE_FOR).any(is_platforms),
             "unreachable" => meanwhile.any(|what| has_failed(what) || is_platforms(what) || is_making(what)),
             // A call is shed only if the queue is full of others.
             "overloaded" => self.rivals >= stage.plan.rules.least_queue || meanwhile.any(has_failed),
-            "left_alone" => within(TROUBLE_LASTS).any(|what| matches!(what, What::Failed { .. } | What::Called(_))),
+            "left_alone" => within(BREAKER_OPEN_FOR).any(|what| matches!(what, FaultKind::Failed { .. } | FaultKind::Called(_))),
             "absent" => {
-                let is_gone = |what: &What| matches!(what, What::CompanionSet(cast) if !cast.contains(&self.companion.as_str()));
+                let is_gone =
+                    |what: &FaultKind| matches!(what, FaultKind::CompanionSet(cast) if !cast.contains(&self.companion.as_str()));
                 // The companion may have been removed before.
                 within(self.since).any(is_gone)
             }

@@ -160,15 +160,15 @@ impl<'a> Record<'a> {
             self.since = self.since.max(now);
         }
         self.clock = self.clock.max(recorded.at);
-        self.stays_in_its_turn(recorded);
+        self.check_turn(recorded);
         match &recorded.event {
             Event::Said { message, reply, said_at, .. } => {
                 self.note_received(recorded.seq, message, *said_at);
                 self.said(recorded.seq, message, *reply);
             }
             Event::Edited { .. } | Event::CaughtUp { .. } | Event::JitterDrawn { .. } | Event::AddressRefused { .. } => {}
-            Event::LullFired { companions } => self.fires_after_quiet(recorded, companions),
-            Event::BackOffEnded { companions } => self.ends_back_offs(recorded, companions),
+            Event::LullFired { companions } => self.lull_fired(recorded, companions),
+            Event::BackOffEnded { companions } => self.back_off_ended(recorded, companions),
             Event::DeadlinesExtended { round, floor } => self.extended(recorded, *round, *floor),
             Event::Deleted { messages } => self.deleted(messages),
             Event::Joined { companion, external } => self.seats.entry(companion.clone()).or_default().is_external = *external,
@@ -198,7 +198,7 @@ impl<'a> Record<'a> {
     }
 
     /// A question or a reply belongs to a turn, and its outcome belongs to the same turn.
-    fn stays_in_its_turn(&mut self, recorded: &Recorded) {
+    fn check_turn(&mut self, recorded: &Recorded) {
         match &recorded.event {
             Event::Evaluated(Evaluated { ticket, .. }) | Event::ReplyOwed { ticket, .. } => match recorded.turn {
                 Some(turn) => drop(self.turns.insert(*ticket, turn)),
@@ -319,7 +319,7 @@ impl<'a> Record<'a> {
             round.voters.remove(companion);
         }
         self.candidates.retain(|candidate| candidate != companion);
-        self.no_turn_of(|due| due == companion);
+        self.drop_turns_of(|due| due == companion);
         self.dropped.extend(self.floor.take_if(|floor| floor.companion == *companion).map(|floor| floor.ticket));
     }
 
@@ -331,7 +331,7 @@ impl<'a> Record<'a> {
             }
         }
         if paused {
-            self.no_turn_of(|due| only.is_none_or(|only| only == due));
+            self.drop_turns_of(|due| only.is_none_or(|only| only == due));
         }
         self.alone = None;
     }
@@ -340,7 +340,7 @@ impl<'a> Record<'a> {
         for seat in self.seats.values_mut() {
             *seat = Seat { paused: seat.paused, is_external: seat.is_external, ..Seat::default() };
         }
-        self.no_turn_of(|_| true);
+        self.drop_turns_of(|_| true);
         self.is_being_judged = false;
         self.round = None;
         self.candidates.clear();
@@ -350,7 +350,7 @@ impl<'a> Record<'a> {
     }
 
     /// The companions concerned neither take their turn nor are asked for the message that called them.
-    fn no_turn_of(&mut self, concerns: impl Fn(&CompanionId) -> bool) {
+    fn drop_turns_of(&mut self, concerns: impl Fn(&CompanionId) -> bool) {
         self.calls.clear();
         if self.due.iter().any(concerns) {
             self.due.clear();
@@ -372,8 +372,8 @@ impl<'a> Record<'a> {
             _ => "asked: lull",
         });
         self.new_ticket(evaluated.ticket);
-        self.asked_in_time(recorded, evaluated);
-        self.considered(recorded, &evaluated.companion, evaluated.upto, evaluated.trigger);
+        self.check_time_to_ask(recorded, evaluated);
+        self.check_addresses(recorded, &evaluated.companion, evaluated.upto, evaluated.trigger);
         if !self.due.is_empty() {
             self.violate(format_args!("{:?} must speak first: {recorded:?}", self.due));
         }

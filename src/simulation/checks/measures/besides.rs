@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::super::super::book::CountedKind;
-use super::super::super::ends::Who;
-use super::super::super::faults::What;
+use super::super::super::ends::Watched;
+use super::super::super::faults::FaultKind;
 use super::super::super::life::Props;
 use super::super::super::stage::lock;
 use super::Counted;
@@ -63,7 +63,7 @@ pub(super) fn expect(props: &Props, witness: &Witness, expected: &mut Expected) 
         let mut soon = committed.iter().filter(|entry| witness.is_of(entry) && (at..=at + SOON).contains(&entry.at));
         soon.any(|entry| is_timeout(&entry.recorded.event, role))
     };
-    let is_pool_killed = |at| notes.faults.iter().any(|fault| fault.at == at && matches!(fault.what, What::Killed("pool")));
+    let is_pool_killed = |at| notes.faults.iter().any(|fault| fault.at == at && matches!(fault.what, FaultKind::Killed("pool")));
     for (at, _, role) in notes.panicked.iter().filter(|(_, life, _)| *life == witness.life) {
         let is_certain = witness.was_alive(*at) && !is_pool_killed(*at) && !is_given_up(*at, role);
         expected.count(format!("tertulia_pool_panics_total{{model_role={role}}}"), 1, is_certain);
@@ -89,7 +89,7 @@ pub(super) fn check(props: &Props, witness: &Witness, measured: &Counted) {
         let [restarts, escalations] = ["tertulia_actor_restarts_total", "tertulia_supervisor_escalations_total"];
         sum(measured, restarts, &label) + sum(measured, escalations, &label)
     };
-    let ends: Vec<_> = witness.ends_of(&Who::Writer).collect();
+    let ends: Vec<_> = witness.ends_of(&Watched::Writer).collect();
     let least = ends.iter().filter(|at| witness.was_alive(**at)).count() as u64;
     if !(least..=ends.len() as u64).contains(&restarts("scribe")) {
         stage.violate(format!("the writer ended {} times and restarted {}", ends.len(), restarts("scribe")));
@@ -97,7 +97,7 @@ pub(super) fn check(props: &Props, witness: &Witness, measured: &Counted) {
     let from = stage.notes().lives.last().copied().unwrap_or_default();
     let faults = stage.notes().faults.clone();
     let killed_at = |sort: &str| -> BTreeSet<_> {
-        let of_it = faults.iter().filter(|fault| matches!(fault.what, What::Killed(killed) if killed == sort));
+        let of_it = faults.iter().filter(|fault| matches!(fault.what, FaultKind::Killed(killed) if killed == sort));
         of_it.map(|fault| fault.at).filter(|at| *at >= from && witness.was_alive(*at)).collect()
     };
     for (sort, label, above) in KILLED {

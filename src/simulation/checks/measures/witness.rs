@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::super::super::book::{CountedWrite, InFlight};
-use super::super::super::ends::{End, Who};
+use super::super::super::ends::{End, Watched};
 use super::super::super::life::Props;
 use super::super::super::store::Committed;
 use crate::journal::channel_key::ChannelKey;
@@ -39,7 +39,7 @@ impl Witness {
 
     /// The writer that passed it to the store lived to count it.
     pub(super) fn has_writer_counted(&self, at: Duration, in_flight: InFlight) -> bool {
-        self.was_alive(at) && !self.has_ended(&Who::Writer, in_flight.asked, at)
+        self.was_alive(at) && !self.has_ended(&Watched::Writer, in_flight.asked, at)
     }
 
     /// The channel that made it lived to count it. A delivery ends with its channel.
@@ -49,7 +49,7 @@ impl Witness {
 
     /// The channel did not end in this time.
     pub(super) fn survived(&self, channel_key: &ChannelKey, from: Duration, to: Duration) -> bool {
-        !self.has_ended(&Who::Channel(channel_key.channel.clone()), from, to)
+        !self.has_ended(&Watched::Channel(channel_key.channel.clone()), from, to)
     }
 
     /// The process was still alive at this moment.
@@ -57,11 +57,11 @@ impl Witness {
         self.over.is_none_or(|over| at < over)
     }
 
-    pub(super) fn ends_of<'a>(&'a self, who: &'a Who) -> impl Iterator<Item = Duration> + 'a {
+    pub(super) fn ends_of<'a>(&'a self, who: &'a Watched) -> impl Iterator<Item = Duration> + 'a {
         self.ends.iter().filter(move |end| end.who == *who).map(|end| end.at)
     }
 
-    fn has_ended(&self, who: &Who, from: Duration, to: Duration) -> bool {
+    fn has_ended(&self, who: &Watched, from: Duration, to: Duration) -> bool {
         self.ends_of(who).any(|at| from <= at && at <= to)
     }
 }

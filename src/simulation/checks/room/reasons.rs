@@ -14,9 +14,9 @@ impl Record<'_> {
         if decided.reason == Reason::LoopGuard && self.longest_streak < least_streak {
             self.violate(format_args!("the loop guard trips after {} of {least_streak}: {recorded:?}", self.longest_streak));
         }
-        self.has_its_form(recorded, decided);
+        self.check_form(recorded, decided);
         for companion in &decided.companions {
-            self.has_its_reason(recorded, decided, companion);
+            self.check_reason(recorded, decided, companion);
             let Some(seat) = self.seats.get_mut(companion) else {
                 self.violate(format_args!("{companion} is not present: {recorded:?}"));
                 continue;
@@ -76,7 +76,7 @@ impl Record<'_> {
     }
 
     /// What a decision for this reason says, and what it cannot say.
-    fn has_its_form(&self, recorded: &Recorded, decided: &Decided) {
+    fn check_form(&self, recorded: &Recorded, decided: &Decided) {
         let (is_yes, is_answer) = (decided.decision == Decision::Yes, decided.ticket.is_some());
         let is_its = match decided.reason {
             Reason::ModelYes => is_yes && is_answer,
@@ -104,9 +104,9 @@ impl Record<'_> {
     }
 
     /// Whether the reason holds for this companion, as far as the record shows.
-    fn has_its_reason(&mut self, recorded: &Recorded, decided: &Decided, companion: &CompanionId) {
+    fn check_reason(&mut self, recorded: &Recorded, decided: &Decided, companion: &CompanionId) {
         if decided.ticket.is_none() && decided.settles_by_cursor() && !decided.reason.leaves_counters_alone() {
-            self.considered(recorded, companion, decided.upto, decided.trigger);
+            self.check_addresses(recorded, companion, decided.upto, decided.trigger);
         }
         let Some(seat) = self.seats.get(companion) else { return };
         let rules = &self.stage.plan.rules;

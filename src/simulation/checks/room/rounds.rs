@@ -73,7 +73,7 @@ impl Record<'_> {
     }
 
     /// The time to wait for the statement of an external companion.
-    fn is_waited_for(&self, recorded: &Recorded, companion: &CompanionId, due_at: Option<Moment>) {
+    fn check_deadline(&self, recorded: &Recorded, companion: &CompanionId, due_at: Option<Moment>) {
         let patience = self.stage.plan.rules.external_patience;
         let is_its = |at: Moment| (patience.least..=patience.most).contains(&at.since(recorded.at).as_secs_f64());
         let is_external = self.seats.get(companion).is_some_and(|seat| seat.is_external);
@@ -120,7 +120,7 @@ impl Record<'_> {
         due_at: Option<Moment>,
     ) {
         self.new_ticket(ticket);
-        self.is_waited_for(recorded, companion, due_at);
+        self.check_deadline(recorded, companion, due_at);
         if self.floor.is_some() || self.round.is_some() {
             self.violate(format_args!("the floor is not free: {recorded:?}"));
         }
@@ -128,7 +128,7 @@ impl Record<'_> {
             self.violate(format_args!("{:?} is to speak: {recorded:?}", self.due));
         }
         self.due.clear();
-        self.speaks_in_time(recorded);
+        self.check_time_to_speak(recorded);
         let selected_at = match self.alone.take() {
             Some(alone) if alone == *companion => recorded.handled,
             _ => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::super::super::plan::{EXTERNAL, patience};
+use super::super::super::plan::{EXTERNAL, lull_timeout};
 use super::super::times::Lateness;
 use super::{Record, Seat};
 use crate::domain::event::{Evaluated, Recorded};
@@ -56,13 +56,15 @@ impl Record<'_> {
     }
 
     /// Whether triggers follow from the record alone: the companions do not change, and there is no dead letter.
-    pub(super) fn is_plain(&self) -> bool {
-        self.skipped.is_empty() && !self.stage.plan.is_recast() && !self.stage.plan.is_poisoned(self.channel_key.guild.as_str())
+    pub(super) fn is_undisturbed(&self) -> bool {
+        self.skipped.is_empty()
+            && !self.stage.plan.changes_companions()
+            && !self.stage.plan.is_poisoned(self.channel_key.guild.as_str())
     }
 
     /// Whether deadlines follow from it, too.
     fn keeps_time(&self) -> bool {
-        self.is_plain() && !self.stage.plan.weather.has_jumps
+        self.is_undisturbed() && !self.stage.plan.weather.has_jumps
     }
 
     /// Nothing is in progress that a companion would have to wait for.
@@ -77,7 +79,7 @@ impl Record<'_> {
             return;
         }
         for (companion, seat) in self.seats.iter().filter(|(_, seat)| !seat.is_silent() && !seat.unsettled.is_empty()) {
-            let Some(quiet) = patience(companion.as_str()) else { continue };
+            let Some(quiet) = lull_timeout(companion.as_str()) else { continue };
             let due = seat.pause.map_or(self.since, |pause| pause.due.max(self.since)) + quiet;
             if self.watch.lateness.is_late(self.channel_key, self.since, now, due - self.since) {
                 let waited = (now - self.since).as_secs_f64();
@@ -107,7 +109,7 @@ impl Record<'_> {
     }
 
     /// A decision covers all that a companion has not settled, up to `upto`. With an address among it, it is a direct address and does not wait.
-    pub(super) fn considered(&mut self, recorded: &Recorded, companion: &CompanionId, upto: Seq, trigger: Trigger) {
+    pub(super) fn check_addresses(&mut self, recorded: &Recorded, companion: &CompanionId, upto: Seq, trigger: Trigger) {
         let now = self.when(recorded.seq);
         let (calls, others) =
             std::mem::take(&mut self.calls).into_iter().partition(|(who, seq, _)| who == companion && *seq <= upto);
@@ -119,7 +121,7 @@ impl Record<'_> {
                 self.violate(format_args!("{seq} addresses {companion}, which is asked after {waited:.1} s: {recorded:?}"));
             }
         }
-        if trigger == Trigger::DirectAddress || !self.is_plain() {
+        if trigger == Trigger::DirectAddress || !self.is_undisturbed() {
             return;
         }
         let Some(seat) = self.seats.get(companion).filter(|seat| !seat.is_unsure) else { return };
@@ -133,12 +135,12 @@ impl Record<'_> {
     }
 
     /// No question is asked before its lull timeout is over, nor before the end of the last back-off.
-    pub(super) fn asked_in_time(&self, recorded: &Recorded, evaluated: &Evaluated) {
-        if !self.is_plain() {
+    pub(super) fn check_time_to_ask(&self, recorded: &Recorded, evaluated: &Evaluated) {
+        if !self.is_undisturbed() {
             return;
         }
         let companion = &evaluated.companion;
-        let (Some(seat), Some(quiet)) = (self.seats.get(companion), patience(companion.as_str())) else { return };
+        let (Some(seat), Some(quiet)) = (self.seats.get(companion), lull_timeout(companion.as_str())) else { return };
         if evaluated.trigger == Trigger::Lull
             && let Some(received) = self.received.get(&evaluated.message)
             && recorded.at < received.at + quiet
@@ -158,7 +160,7 @@ impl Record<'_> {
     }
 
     /// A lull timer fires for a member, not before it was quiet for long enough, and once.
-    pub(super) fn fires_after_quiet(&mut self, recorded: &Recorded, companions: &[CompanionId]) {
+    pub(super) fn lull_fired(&mut self, recorded: &Recorded, companions: &[CompanionId]) {
         self.stage.reach("lull fired");
         for companion in companions {
             let Some(seat) = self.seats.get(companion) else {
@@ -166,8 +168,8 @@ impl Record<'_> {
                 continue;
             };
             let newest = seat.unsettled.last().and_then(|seq| self.received.get(seq));
-            if let (Some(received), Some(quiet)) = (newest, patience(companion.as_str()))
-                && self.is_plain()
+            if let (Some(received), Some(quiet)) = (newest, lull_timeout(companion.as_str()))
+                && self.is_undisturbed()
                 && recorded.at < received.at + quiet
             {
                 self.violate(format_args!("{companion} was not quiet for {} s: {recorded:?}", quiet.as_secs()));
@@ -185,7 +187,7 @@ impl Record<'_> {
     }
 
     /// A back-off ends in time, or because a person addresses the waiting companion, and once.
-    pub(super) fn ends_back_offs(&mut self, recorded: &Recorded, companions: &[CompanionId]) {
+    pub(super) fn back_off_ended(&mut self, recorded: &Recorded, companions: &[CompanionId]) {
         for companion in companions {
             let Some(seat) = self.seats.get(companion) else {
                 self.violate(format_args!("{companion} is not present: {recorded:?}"));
@@ -200,7 +202,7 @@ impl Record<'_> {
                     self.violate(format_args!("{companion} does not wait any more: {recorded:?}"))
                 }
                 Some(pause) if recorded.at >= pause.until => self.stage.reach("back-off ended in time"),
-                Some(_) if seat.unsettled.iter().any(is_urgent) || seat.is_unsure || !self.is_plain() => {
+                Some(_) if seat.unsettled.iter().any(is_urgent) || seat.is_unsure || !self.is_undisturbed() => {
                     self.stage.reach("back-off cut short");
                 }
                 Some(pause) => self.violate(format_args!("{companion} was to wait until {:?}: {recorded:?}", pause.until)),
@@ -229,7 +231,7 @@ impl Record<'_> {
 
     /// A question was not answered: the back-off is twice the one before it.
     pub(super) fn unanswered(&mut self, recorded: &Recorded, companion: &CompanionId, ticket: Ticket, back_off: Duration) {
-        let (now, until, is_plain) = (self.when(recorded.seq), self.clock + back_off, self.is_plain());
+        let (now, until, is_undisturbed) = (self.when(recorded.seq), self.clock + back_off, self.is_undisturbed());
         let seat = self.seats.get_mut(companion);
         let Some((seat, (_, upto))) = seat.and_then(|seat| {
             let asked = seat.asked.take_if(|(asked, _)| *asked == ticket)?;
@@ -240,15 +242,15 @@ impl Record<'_> {
         seat.tried = seat.tried.max(upto);
         seat.pause = Some(Pause { until, due: now + back_off, is_over: false });
         let before = seat.back_off.replace(back_off);
-        let first = patience(companion.as_str()).map(|quiet| quiet.max(SHORTEST_BACK_OFF));
+        let first = lull_timeout(companion.as_str()).map(|quiet| quiet.max(SHORTEST_BACK_OFF));
         let expected = before.map(|before| before * 2).or(first).map(|pause| pause.min(LONGEST_BACK_OFF));
-        if is_plain && companion.as_str() != EXTERNAL && expected != Some(back_off) {
+        if is_undisturbed && companion.as_str() != EXTERNAL && expected != Some(back_off) {
             self.violate(format_args!("after {before:?} a back-off of {expected:?} was expected: {recorded:?}"));
         }
     }
 
     /// The selected companion speaks when its turn has come, and not long after.
-    pub(super) fn speaks_in_time(&mut self, recorded: &Recorded) {
+    pub(super) fn check_time_to_speak(&mut self, recorded: &Recorded) {
         let Some((speak_at, since)) = self.speak_at.take() else { return };
         if recorded.at < speak_at {
             self.violate(format_args!("it may speak only at {speak_at:?}: {recorded:?}"));
