@@ -32,17 +32,14 @@ pub struct Stock {
 }
 
 impl Stock {
-    /// The ids of its companions.
     pub fn cast(&self) -> Vec<String> {
         (0..self.companions).map(|number| format!("name{number}")).collect()
     }
 
-    /// The id of a channel's room.
     pub fn room(&self, number: usize) -> RoomId {
         RoomId::parse(&format!("room-{number}")).expect("a room's name")
     }
 
-    /// The key of a channel.
     pub fn channel_key(&self, number: usize) -> ChannelKey {
         ChannelKey::new(&format!("guild-{}", number % self.guilds).as_str().into(), &self.room(number).channel())
     }

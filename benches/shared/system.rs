@@ -18,7 +18,7 @@ use tertulia::settings::companion::{Companion, CompanionFile};
 use tertulia::telemetry::recorder::Recorder;
 use tokio::sync::mpsc;
 
-/// Says NO, at once.
+/// A model that says NO at once.
 struct Instantly(Identity);
 
 #[async_trait]
@@ -70,7 +70,6 @@ pub fn context_with(
     })
 }
 
-/// A room's id.
 pub fn room(id: &str) -> RoomId {
     RoomId::parse(id).expect("a room's name")
 }

@@ -55,7 +55,6 @@ fn came(moves: &[(&str, &str)]) -> Vec<(String, String)> {
     moves.iter().map(|(what, who)| ((*what).to_owned(), (*who).to_owned())).collect()
 }
 
-/// Ana sends a message.
 async fn say(world: &World, channel_ref: &ChannelRef, id: &str, text: &str) {
     Inbound::new(world.context.clone()).said(channel_ref, ana(world, id, text)).await.unwrap();
     world.rest().await;

@@ -45,7 +45,7 @@ async fn a_forgotten_person_stays_listed_beside_an_unreadable_entry_and_that_is_
     assert!(!remaining.contains("zebra-0") && !remaining.contains("zebra-2"), "everything readable is forgotten: {remaining}");
     assert_eq!(listed(&world).await, 1, "the unreadable entry is found again");
 
-    // As a backup would.
+    // Restores the value, as a backup would.
     put(&world, damaged, intact).await;
     let forgotten = world.backend.forget(forget()).await.unwrap();
 

@@ -49,7 +49,7 @@ async fn a_channel_that_dies_of_its_snapshot_is_suspended_shown_and_affects_no_o
     assert_eq!((again.len(), messages), (1, Vec::new()), "messages that arrived meanwhile are not blamed");
     assert!(again[0].since.0 > alone.since.0, "it was retried");
 
-    // As a backup would.
+    // Restores the value, as a backup would.
     put(&world, channel_key.ward(), key::snapshot(channel_key.ward(), no), harmless).await;
     let until = again[0].until.0.since(world.context.clock.now());
     world.pass(until.as_secs_f64() - 1.0).await;
@@ -91,7 +91,7 @@ async fn a_channel_with_an_unreadable_record_is_suspended_and_returns_once_it_is
     let again = world.backend.quarantine().await.unwrap().channels.remove(0);
     assert!(again.since.0 > alone.since.0, "it was retried");
 
-    // As a backup would.
+    // Restores the value, as a backup would.
     put(&world, channel_key.ward(), key, intact).await;
     world.pass(again.until.0.since(world.context.clock.now()).as_secs_f64() + 20.0).await;
     assert!(world.history("lobby").await.ends_with(&lines(&[("Ana", "Ari?"), ("aria", "Hello!")])));

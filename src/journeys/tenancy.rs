@@ -32,13 +32,11 @@ const PLACES: [(&str, &str); 6] = [
     ("home", "lobby"),
 ];
 
-/// The word of a guild.
 fn word(guild: &str) -> String {
     let number = PLACES.iter().position(|(one, _)| *one == guild).expect("a known guild");
     format!("zq{number}qz")
 }
 
-/// The words in a text.
 fn words(text: &str) -> BTreeSet<String> {
     let found = text.match_indices("zq").filter_map(|(at, _)| text.get(at..at + 5)).filter(|word| word.ends_with("qz"));
     found.map(str::to_owned).collect()

@@ -375,7 +375,6 @@ impl World {
         self.killed = usize::MAX;
     }
 
-    /// The root actor.
     pub(super) fn root(&self) -> ractor::ActorCell {
         self.root.get_cell()
     }
@@ -443,7 +442,6 @@ impl Drop for World {
     }
 }
 
-/// A watcher of a room.
 pub(super) struct Watching {
     stream: LiveStream,
     is_over: bool,

@@ -74,10 +74,10 @@ pub(super) fn run(seed: u64) -> Outcome {
 async fn live(props: &Arc<Props>, at: Duration) -> Result<String, Ending> {
     let stage = &props.stage;
     stage.begin(at);
-    let begun = Mutex::new(None);
+    let started = Mutex::new(None);
     let course = async {
         let (life, tree) = Life::begin(props.clone()).await?;
-        *lock(&begun) = Some(life.clone());
+        *lock(&started) = Some(life.clone());
         let play = async {
             strike_by_time(&life);
             life.play_externals();
@@ -102,7 +102,7 @@ async fn live(props: &Arc<Props>, at: Duration) -> Result<String, Ending> {
         Err(why) => Err(why),
     };
     if measured.is_err()
-        && let Some(life) = lock(&begun).take()
+        && let Some(life) = lock(&started).take()
     {
         checks::of_ended(&life);
     }

@@ -34,7 +34,7 @@ pub(super) enum Watched {
 impl Ends {
     /// Watches for the end of every running actor that was not seen before. No channel makes anything before it has read its record.
     /// So a caller that does this on every read of the store misses no actor that matters.
-    pub(super) fn look(&self, stage: &Arc<Stage>) {
+    pub(super) fn watch_new(&self, stage: &Arc<Stage>) {
         let Some(present) = stage.present() else { return };
         if let Some(writer) = present.directory.find(&WriterKey()) {
             self.wait(stage, writer.get_cell(), Watched::Writer);

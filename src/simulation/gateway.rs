@@ -26,7 +26,7 @@ pub(super) struct Wire {
     weather: Weather,
     lines: Vec<Mutex<Line>>,
     /// Notified when a message is sent, by room.
-    news: Vec<Notify>,
+    arrivals: Vec<Notify>,
 }
 
 /// How unreliable the connections are.
@@ -65,7 +65,7 @@ struct Line {
 pub(super) struct Delivery {
     pub(super) number: usize,
     /// It is resent, with other words.
-    pub(super) is_again: bool,
+    pub(super) is_resend: bool,
 }
 
 impl Wire {
@@ -85,7 +85,7 @@ impl Wire {
             dice: Mutex::new(dice),
             weather,
             lines: (0..shards).map(|_| Mutex::default()).collect(),
-            news: plan.rooms.iter().map(|_| Notify::new()).collect(),
+            arrivals: plan.rooms.iter().map(|_| Notify::new()).collect(),
         }
     }
 
@@ -101,7 +101,7 @@ impl Wire {
     /// Sends a message, or resends one.
     pub(super) fn deliver(&self, plan: &Plan, room: usize, delivery: Delivery) {
         lock(&self.lines[self.line_of(plan, room)]).deliveries.push(delivery);
-        self.news[room].notify_one();
+        self.arrivals[room].notify_one();
     }
 
     /// The messages of each connection.
@@ -165,7 +165,7 @@ impl Gateway for SimGateway {
     async fn shards(&self) -> Result<NonZeroU32, Disconnected> {
         self.stage().alive().await;
         self.stage().pass(self.wire().draw(|dice| dice.millis(1, 800))).await;
-        if self.goes_wrong(self.wire().weather.uncounted) {
+        if self.occurs(self.wire().weather.uncounted) {
             self.stage().reach("connections not counted");
             return Err(self.later());
         }
@@ -177,7 +177,7 @@ impl Gateway for SimGateway {
         let _running = self.enter(shard);
         loop {
             stage.pass(wire.draw(|dice| dice.millis(1, 2_000))).await;
-            if self.goes_wrong(wire.weather.refused) {
+            if self.occurs(wire.weather.refused) {
                 stage.reach("connection refused");
                 return self.later();
             }
@@ -189,7 +189,7 @@ impl Gateway for SimGateway {
             }
             stage.reach("connection lost");
             stage.log(format!("connection {} is lost", shard.number));
-            if self.goes_wrong(wire.weather.panics) {
+            if self.occurs(wire.weather.panics) {
                 stage.reach("connection panics");
                 std::panic::resume_unwind(Box::new("a connection panics, as the simulation planned".to_owned()));
             }
@@ -234,9 +234,9 @@ impl SimGateway {
         Running(&self.wire().lines[shard.number as usize])
     }
 
-    fn goes_wrong(&self, share: f64) -> bool {
-        let goes_wrong = self.wire().draw(|dice| dice.chance(share));
-        goes_wrong && !self.stage().is_calm()
+    fn occurs(&self, share: f64) -> bool {
+        let occurs = self.wire().draw(|dice| dice.chance(share));
+        occurs && !self.stage().is_calm()
     }
 
     fn later(&self) -> Disconnected {
@@ -267,7 +267,7 @@ impl SimGateway {
         let mut next = self.line(shard).reached;
         loop {
             let Some((which, delivery)) = self.next_delivery(shard, room, next) else {
-                self.wire().news[room].notified().await;
+                self.wire().arrivals[room].notified().await;
                 continue;
             };
             next = which + 1;
@@ -289,7 +289,7 @@ impl SimGateway {
         let (stage, people) = (self.stage(), &self.0.people);
         let Some(sent) = lock(&people.sent).get(&delivery.number).cloned() else { return };
         let (channel_ref, inbound_message) =
-            (self.0.channel_ref(sent.say.room), self.0.inbound_message(&sent, delivery.is_again));
+            (self.0.channel_ref(sent.say.room), self.0.inbound_message(&sent, delivery.is_resend));
         loop {
             stage.alive().await;
             let Some(present) = stage.present() else { return std::future::pending().await };

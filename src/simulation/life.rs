@@ -105,7 +105,6 @@ impl Props {
     }
 }
 
-/// A running process.
 #[derive(Clone)]
 pub(super) struct Life {
     pub(super) props: Arc<Props>,

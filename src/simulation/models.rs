@@ -25,13 +25,12 @@ pub(super) struct SimModel {
     identity: Identity,
     /// How often the same question was asked.
     asked: Mutex<BTreeMap<u64, u64>>,
-    under_way: Arc<AtomicI64>,
+    calls_in_flight: Arc<AtomicI64>,
 }
 
-/// A call in flight.
-struct UnderWay(Arc<AtomicI64>);
+struct CallInFlight(Arc<AtomicI64>);
 
-impl Drop for UnderWay {
+impl Drop for CallInFlight {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -40,18 +39,18 @@ impl Drop for UnderWay {
 impl SimModel {
     pub(super) fn new(stage: Arc<Stage>, name: &str) -> Arc<Self> {
         let identity = Identity { provider: "simulated".into(), model: name.into(), endpoint: name.into() };
-        Arc::new(Self { stage, identity, asked: Mutex::default(), under_way: Arc::default() })
+        Arc::new(Self { stage, identity, asked: Mutex::default(), calls_in_flight: Arc::default() })
     }
 
     /// The number of calls in flight.
-    pub(super) fn under_way(&self) -> i64 {
-        self.under_way.load(Ordering::Relaxed)
+    pub(super) fn calls_in_flight(&self) -> i64 {
+        self.calls_in_flight.load(Ordering::Relaxed)
     }
 
     /// The random numbers depend on the question and how often it was asked, so that the order of callers does not matter.
     fn dice(&self, request: &Request) -> Dice {
-        let whose = request.companion.as_ref().map_or("", |companion| companion.id.as_str());
-        let what = hash(format!("{} {whose} {:?} {}", request.guild, context(request).purpose, request.user()).as_bytes());
+        let companion_id = request.companion.as_ref().map_or("", |companion| companion.id.as_str());
+        let what = hash(format!("{} {companion_id} {:?} {}", request.guild, context(request).purpose, request.user()).as_bytes());
         let mut asked = lock(&self.asked);
         let times = asked.entry(what).or_default();
         *times += 1;
@@ -139,8 +138,8 @@ impl LanguageModel for SimModel {
     async fn ask(&self, request: &Request, drafts: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
         *self.stage.notes().asked.entry((self.stage.life(), request.role.as_str())).or_default() += 1;
         self.stage.alive().await;
-        self.under_way.fetch_add(1, Ordering::Relaxed);
-        let _under_way = UnderWay(self.under_way.clone());
+        self.calls_in_flight.fetch_add(1, Ordering::Relaxed);
+        let _under_way = CallInFlight(self.calls_in_flight.clone());
         self.check(request);
         self.stage.beat(Beat::Asked);
         let mut dice = self.dice(request);

@@ -75,7 +75,7 @@ async fn strike_target(stage: &Arc<Stage>, target: &Target) {
         Target::Pool => kill_actor(stage, "pool", &PoolKey()),
         Target::Switchboard => kill_actor(stage, "switchboard", &SwitchboardKey()),
         Target::Manager(room) => kill_actor(stage, "manager", &TurnTakingManagerKey(channel(*room))),
-        Target::Making(room) => {
+        Target::ReplyOrDelivery(room) => {
             let Some(present) = stage.present() else { return };
             let manager = present.directory.find(&TurnTakingManagerKey(channel(*room))).map(|manager| manager.get_id());
             let Some(room) = present.directory.find(&ChannelActorKey(channel(*room))) else { return };
@@ -166,7 +166,7 @@ fn strike(stage: &Arc<Stage>, sort: &'static str, actor: &ActorCell) {
     }
     // An actor that restarted just now may not have been seen yet.
     if let Some(present) = stage.present() {
-        present.store.ends.look(stage);
+        present.store.ends.watch_new(stage);
     }
     kill_tree(actor);
 }

@@ -81,7 +81,7 @@ pub(super) struct People {
 /// Messages whose deletion was requested. Answers are found only together with what they answer.
 #[derive(Default)]
 pub(super) struct Deletions {
-    begun: BTreeSet<usize>,
+    started: BTreeSet<usize>,
     /// They are deleted together with their answers, and in no other way.
     with_answers: BTreeSet<usize>,
     /// The deletion of these with their answers was acknowledged.
@@ -91,11 +91,11 @@ pub(super) struct Deletions {
 impl Deletions {
     pub(super) fn begin(&mut self, messages: &BTreeSet<usize>, with_answers: bool) {
         if with_answers {
-            self.with_answers.extend(messages - &self.begun);
+            self.with_answers.extend(messages - &self.started);
         } else {
             self.with_answers.retain(|number| !messages.contains(number));
         }
-        self.begun.extend(messages);
+        self.started.extend(messages);
     }
 
     pub(super) fn end_with_answers(&mut self, messages: &BTreeSet<usize>) {
@@ -188,7 +188,7 @@ impl Life {
         let Some(Sent { say, id, .. }) = lock(&self.props.people.sent).get(&number).cloned() else { return };
         stage.beat(Beat::Sent);
         if stage.plan.rooms[say.room].is_on_platform {
-            return self.props.wire.deliver(&stage.plan, say.room, Delivery { number, is_again: false });
+            return self.props.wire.deliver(&stage.plan, say.room, Delivery { number, is_resend: false });
         }
         loop {
             let fate = match self.hand_over(&say, id.as_deref()).await {
@@ -254,7 +254,7 @@ impl Life {
             sent.is_changed |= !matches!(sent.fate, Fate::Accepted(_));
         }
         if stage.plan.rooms[sent.say.room].is_on_platform {
-            return self.props.wire.deliver(&stage.plan, sent.say.room, Delivery { number, is_again: true });
+            return self.props.wire.deliver(&stage.plan, sent.say.room, Delivery { number, is_resend: true });
         }
         let other = Say { text: self.props.other_words(&sent.say), ..sent.say };
         let resent_at = self.props.people.next();
@@ -324,9 +324,9 @@ impl Props {
     }
 
     /// The message as the platform delivers it.
-    pub(super) fn inbound_message(&self, sent: &Sent, is_again: bool) -> InboundMessage {
+    pub(super) fn inbound_message(&self, sent: &Sent, is_resend: bool) -> InboundMessage {
         let Sent { say, id, at, .. } = sent;
-        let text: Arc<str> = if is_again { self.other_words(say).into() } else { say.text.as_str().into() };
+        let text: Arc<str> = if is_resend { self.other_words(say).into() } else { say.text.as_str().into() };
         InboundMessage {
             id: id.as_deref().expect("a platform gives everything an id").into(),
             from: author(say),
@@ -352,7 +352,7 @@ impl Props {
                 return;
             }
         }
-        if !delivery.is_again {
+        if !delivery.is_resend {
             self.stage.reach("message delivered twice");
         }
         if let Some(seq) = seq {

@@ -150,7 +150,7 @@ pub(super) enum Target {
     Switchboard,
     Manager(usize),
     /// The reply and delivery actors of a room.
-    Making(usize),
+    ReplyOrDelivery(usize),
     Process,
     /// The supervisor of the connections to the platform.
     Connections,
@@ -368,7 +368,7 @@ fn strikes(rooms: &[Room], calm_at: Duration, dice: &mut Dice) -> Vec<Strike> {
             22..26 => Target::Pool,
             26..28 => Target::Switchboard,
             28..31 => Target::Manager(room),
-            31..35 => Target::Making(room),
+            31..35 => Target::ReplyOrDelivery(room),
             35..39 => Target::Process,
             _ => Target::Storm(room),
         };

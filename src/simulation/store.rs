@@ -216,14 +216,14 @@ impl SimStore {
 #[async_trait]
 impl Store for SimStore {
     async fn take(&self, ward: Ward) -> Result<Term, StoreError> {
-        self.ends.look(&self.stage);
+        self.ends.watch_new(&self.stage);
         self.stage.alive().await;
         let _order = self.order.lock().await;
         self.inner.take(ward).await
     }
 
     async fn commit(&self, group: Vec<Batch>) -> Result<Vec<Result<(), Refusal>>, StoreError> {
-        self.ends.look(&self.stage);
+        self.ends.watch_new(&self.stage);
         let arrival = self.book.group_arrived(&self.stage, group.len());
         self.stage.alive().await;
         let _order = self.order.lock().await;
@@ -302,7 +302,7 @@ impl Store for SimStore {
 
 impl SimStore {
     async fn hesitate(&self) {
-        self.ends.look(&self.stage);
+        self.ends.watch_new(&self.stage);
         self.stage.alive().await;
         let share = self.stage.plan.weather.slow_reads;
         if share > 0.0

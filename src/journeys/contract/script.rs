@@ -51,11 +51,9 @@ pub(super) enum Step {
 
 #[derive(Clone, Copy)]
 pub(super) enum Who {
-    /// Of a room.
     Channel(&'static str),
-    /// Of a companion.
     Companion(&'static str),
-    /// Of a room's round.
+    /// The turn-taking manager of a room.
     Manager(&'static str),
 }
 

@@ -23,7 +23,7 @@ pub(super) fn at_rest(props: &Props) {
 pub(super) fn in_order(props: &Props, deleted: &BTreeSet<ChannelKey>) {
     let sent = lock(&props.people.sent);
     let mut newest = BTreeMap::<ChannelKey, (usize, Seq)>::new();
-    for delivery in props.wire.deliveries().iter().flatten().filter(|delivery| !delivery.is_again) {
+    for delivery in props.wire.deliveries().iter().flatten().filter(|delivery| !delivery.is_resend) {
         let Some(sent) = sent.get(&delivery.number) else { continue };
         let (channel_key, Fate::Accepted(seq)) = (channel_key_of(props, sent.say.room), sent.fate) else { continue };
         // Messages that were deleted with their room can be delivered again as new ones.

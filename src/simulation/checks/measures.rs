@@ -79,7 +79,7 @@ pub(super) async fn check(life: &Life) -> String {
     let exposition = life.metrics.exposition().unwrap_or_default();
     let measured = read(&exposition);
     alive(life, &measured);
-    under_way(life, &measured).await;
+    calls_in_flight(life, &measured).await;
     on_record(life, &measured, None);
     count_restarts(life, &measured);
     let stage = &life.props.stage;
@@ -165,7 +165,7 @@ fn descendants(actor: &ActorCell) -> u64 {
 }
 
 /// Every question was answered, and every call has ended.
-async fn under_way(life: &Life, measured: &Counted) {
+async fn calls_in_flight(life: &Life, measured: &Counted) {
     let stage = &life.props.stage;
     for what in ["waiting", "running"] {
         let of = |series: &str| series.starts_with(&format!("tertulia_pool_{what}{{"));
@@ -174,8 +174,8 @@ async fn under_way(life: &Life, measured: &Counted) {
         }
     }
     for (role, model) in [("side", &life.props.side), ("main", &life.props.main)] {
-        if model.under_way() != 0 {
-            stage.violate(format!("{} calls of the {role} model are in flight at rest", model.under_way()));
+        if model.calls_in_flight() != 0 {
+            stage.violate(format!("{} calls of the {role} model are in flight at rest", model.calls_in_flight()));
         }
     }
     if life.context.pool.report().await.is_none() {

@@ -31,8 +31,8 @@ impl Lateness {
         let mut quarantines = stage.notes().quarantines.clone();
         let lives = stage.notes().lives.clone();
         for quarantine in &mut quarantines {
-            let next_life = lives.iter().find(|begun| **begun > quarantine.seen_at);
-            quarantine.until = next_life.map_or(quarantine.until, |begun| quarantine.until.min(*begun));
+            let next_life = lives.iter().find(|started| **started > quarantine.seen_at);
+            quarantine.until = next_life.map_or(quarantine.until, |started| quarantine.until.min(*started));
         }
         Self { disturbed, quarantines, full: stage.plan.full }
     }

@@ -80,7 +80,6 @@ struct Room<'a> {
     owed: BTreeMap<Ticket, bool>,
 }
 
-/// An open round.
 #[derive(Default)]
 struct Round<'a> {
     /// Wishes to speak are counted when the round ends, which may be in another life.
