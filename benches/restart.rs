@@ -1,12 +1,12 @@
-//! Measures the cost of actors that die under load, each beside the same without a death, in the same run:
+//! Measures what it costs when actors die under load, each thing beside the same without a death, in the same run:
 //!
-//! * how long a room is unavailable: from the kill until the next message is accepted, and until its decision is on record;
-//! * how long work in progress takes: from the kill of a reply, a delivery or a turn-taking manager until the statement is on record;
+//! * how long a room is out of order: from the kill until the next message is accepted, and until the decision on it is on record;
+//! * how long what was in hand takes: from the kill of a reply, a delivery or a turn-taking manager until the words are on record;
 //! * how long a guild takes to accept messages and to decide on them, beside one that dies again and again.
 //!
-//! `cargo bench --bench restart -- [KILLS] [sled]`: 200 kills of each kind by default, in memory or in a sled store in a temporary folder. The model
-//! answers at once. Work that must be in progress at the kill takes 20 ms, and so does looking up a part that was sent. All of it takes three
-//! minutes.
+//! `cargo bench --bench restart -- [KILLS] [sled]`: 200 kills of each kind unless told otherwise; in memory, or in a sled store in a
+//! temporary folder. The model answers at once, but for what has to be in hand: that takes 20 ms, and so does a look for a part that was sent.
+//! All of it takes three minutes.
 
 #[path = "restart/beside.rs"]
 mod beside;
@@ -39,14 +39,14 @@ use tertulia::telemetry::instruments::Instruments;
 use tertulia::telemetry::recorder::Recorder;
 use tokio::time::{Instant, sleep, timeout};
 
-/// The measured room, and those that are busy meanwhile: some of its guild, some of another.
+/// The room in which is measured, and those that are busy meanwhile: some of its guild, some of another.
 const MEASURED: &str = "lobby";
 const BUSY: [(&str, &str); 4] = [("den", "home"), ("attic", "home"), ("yard", "away"), ("barn", "away")];
-/// The pause between two messages in a busy room.
+/// Between two messages in a busy room.
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
-/// The pause between two attempts to send a message.
+/// Between two attempts to be accepted.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(1);
-/// Anything that takes longer counts with this time.
+/// Whoever takes longer counts with this.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Copy, Debug)]
@@ -81,17 +81,17 @@ impl Victim {
 }
 
 fn kill<P: ActorKey>(directory: &Directory, key: &P) {
-    directory.find(key).expect("the actor is running").kill();
+    directory.find(key).expect("whoever is to be killed is there").kill();
 }
 
-/// A whole system. Each kill gets its own, so that no restart is delayed by earlier ones.
+/// A whole system; each kill gets its own, so that no restart is held back by those before.
 struct World {
     backend: Arc<ActorBackend>,
     context: ActorContext,
     root: ActorRef<RootMessage>,
     live: LiveStream,
     busy: tokio::task::JoinSet<()>,
-    /// Deleted with the world.
+    /// Gone when the world is.
     _folder: Option<tempfile::TempDir>,
 }
 
@@ -100,7 +100,7 @@ impl World {
         Self::with(on_disk, Ok, &["aria"]).await
     }
 
-    /// A world with these companions in the measured room. `furnish` changes the actor context.
+    /// A world with whatever `furnish` changes about what its actors work with, and these companions in the room that is measured.
     async fn with(
         on_disk: bool,
         furnish: impl FnOnce(ActorContext) -> anyhow::Result<ActorContext>,
@@ -146,24 +146,24 @@ impl World {
         Ok(world)
     }
 
-    /// Sends messages to Aria in a room, without end.
+    /// Has somebody talk to Aria in a room without end.
     fn talk(&mut self, id: &'static str, pause: Duration) {
         let backend = self.backend.clone();
         self.busy.spawn(async move {
             for count in 0.. {
-                // A message that is refused while an actor is down does not matter.
+                // One that is refused while an actor is down is not missed.
                 let _ = say(&backend, id, &format!("aria, {count}")).await;
                 sleep(pause).await;
             }
         });
     }
 
-    /// The next event of the measured room.
+    /// The next event of the room that is measured.
     async fn event(&mut self) -> anyhow::Result<Value> {
         Ok(serde_json::from_str(&self.live.next().await.context("nobody tells any more")??.json)?)
     }
 
-    /// Sends a message to Aria until it is accepted, and waits for her decision. Returns both durations, from now.
+    /// Says something to Aria until it is accepted, and waits until she decided: how long either took, from now.
     async fn decided(&mut self, text: &str) -> anyhow::Result<(Duration, Duration)> {
         let began = Instant::now();
         let text = format!("aria, {text}");
@@ -174,7 +174,7 @@ impl World {
         let accepted = began.elapsed();
         let is_it = |event: &Value| {
             event["event"] == "decision"
-                && event["messages"].as_array().is_some_and(|texts| texts.iter().any(|message| *message == *text))
+                && event["messages"].as_array().is_some_and(|texts| texts.iter().any(|told| *told == *text))
         };
         while !is_it(&self.event().await?) {}
         Ok((accepted, began.elapsed()))
@@ -191,7 +191,7 @@ async fn measure(victim: Victim, kills: usize, on_disk: bool) -> anyhow::Result<
     let (mut accepted, mut decided, mut lost) = (Vec::new(), Vec::new(), 0);
     for kill in 0..kills {
         let mut world = World::new(on_disk).await?;
-        // At a different moment of the load each time.
+        // At another moment of the load each time.
         sleep(Duration::from_millis(20) + Duration::from_micros(kill as u64 * 137 % 10_000)).await;
         victim.kill(&world.context.directory);
         match timeout(PATIENCE, world.decided("after")).await {

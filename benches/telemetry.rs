@@ -1,8 +1,8 @@
-//! Measures the cost of telemetry: the decision path without export, with export, and with a collector that hangs or is down, side by side in one
-//! run; then the memory of the spans of ten million decisions while no collector takes them.
+//! What telling costs: the decision path without export, with export, and with a collector that hangs or is down, side by side in one run;
+//! then the memory that ten million decisions' spans take while nobody collects them.
 //!
-//! `cargo bench --bench telemetry -- [ROUNDS] [MILLIONS]`: 5 rounds and 10 million decisions by default. A round measures every way once, in a
-//! different order each time, so that other load on the machine affects them alike.
+//! `cargo bench --bench telemetry -- [ROUNDS] [MILLIONS]`: 5 rounds and 10 million decisions unless told otherwise. A round measures every
+//! way once, in another order each time, so that what else the machine does meets them alike.
 
 #[path = "shared/system.rs"]
 mod system;
@@ -36,18 +36,18 @@ use tertulia::telemetry::turns::{self, TurnFacts};
 use tertulia::telemetry::{self, Telemetry};
 use tokio::time::Instant;
 
-/// Decisions that are recorded in one go when only the recording is measured.
-const RECORDED: u64 = 100_000;
-/// Messages that are decided one after the other when the whole path is measured.
+/// Decisions that are told in one go when only the telling is measured.
+const TOLD: u64 = 100_000;
+/// Messages that are decided about when the whole path is measured, one after the other.
 const DECIDED: usize = 2_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Collector {
     /// Nothing is exported.
     None,
-    /// Accepts everything at once.
+    /// Takes everything at once.
     Quick,
-    /// Accepts the connection and never answers.
+    /// Takes the connection and never answers.
     Hangs,
     /// Refuses the connection.
     Down,
@@ -66,7 +66,7 @@ impl Collector {
     }
 }
 
-/// The addresses of the collectors.
+/// Where the collectors are.
 struct Collectors {
     quick: SocketAddr,
     hangs: SocketAddr,
@@ -79,7 +79,7 @@ impl Collectors {
         let (quick, hangs, down) = (bound()?, bound()?, bound()?.local_addr()?);
         let here = Self { quick: quick.local_addr()?, hangs: hangs.local_addr()?, down };
         std::thread::spawn(move || collect(quick));
-        // The system accepts the connections of a listener that no task polls.
+        // The system takes the connections of a listener that nobody asks.
         std::mem::forget(hangs);
         Ok(here)
     }
@@ -104,12 +104,12 @@ fn collect(listener: TcpListener) {
         listener.set_nonblocking(true).expect("a listener");
         let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
         let router = Router::new().route("/v1/traces", post(async |_: axum::body::Bytes| ()));
-        axum::serve(listener, router).await.expect("the collector serves");
+        axum::serve(listener, router).await.expect("it serves");
     });
 }
 
-/// Records decisions, each with its turn. Returns nanoseconds per decision.
-fn recording_time(recorder: &Recorder, decisions: u64) -> f64 {
+/// Tells of decisions, each with its turn: nanoseconds a decision.
+fn telling(recorder: &Recorder, decisions: u64) -> f64 {
     let (guild, channel, companion) = (GuildId::from("home"), ChannelId::from("console:lobby"), CompanionId::from("aria"));
     let began = Instant::now();
     for number in 0..decisions {
@@ -151,8 +151,8 @@ fn recording_time(recorder: &Recorder, decisions: u64) -> f64 {
     began.elapsed().as_secs_f64() * 1e9 / decisions as f64
 }
 
-/// A companion decides about one message after the other, through the whole system: from the message to the decision on record.
-async fn decision_times(recorder: Recorder) -> anyhow::Result<Vec<Duration>> {
+/// Has a companion decide about one message after the other, through the whole system: from what is said to the decision on record.
+async fn deciding(recorder: Recorder) -> anyhow::Result<Vec<Duration>> {
     let store = Arc::new(MemoryStore::new());
     let context = context(store.clone(), recorder)?;
     let (root, ended) = Actor::spawn(None, Root, context.clone()).await?;
@@ -175,13 +175,13 @@ async fn decision_times(recorder: Recorder) -> anyhow::Result<Vec<Duration>> {
     Ok(took)
 }
 
-/// The median, the least and the most.
+/// The middle of what was measured, the least and the most.
 fn spread(mut measured: Vec<f64>) -> (f64, f64, f64) {
     measured.sort_by(f64::total_cmp);
     (measured[measured.len() / 2], measured[0], measured[measured.len() - 1])
 }
 
-/// The resident memory of the process in MiB, on Linux.
+/// Memory that the process really occupies, in MiB, where Linux tells.
 fn resident_mib() -> f64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     statm.split_whitespace().nth(1).and_then(|pages| pages.parse::<f64>().ok()).unwrap_or(f64::NAN) * 4_096.0 / f64::from(1 << 20)
@@ -192,19 +192,19 @@ fn main() -> anyhow::Result<()> {
     let rounds = asked.first().copied().unwrap_or(5);
     let millions = asked.get(1).copied().unwrap_or(10);
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    // Lines are written as usual, to nowhere.
+    // Lines are written as ever, to nowhere.
     tracing::subscriber::set_global_default(tracing_subscriber::fmt().with_writer(io::sink).finish())?;
     let collectors = Collectors::start()?;
     let runtime = tokio::runtime::Runtime::new()?;
 
-    let mut recorded: [Vec<f64>; 4] = Default::default();
+    let mut told: [Vec<f64>; 4] = Default::default();
     let mut decided: [(Vec<f64>, Vec<f64>); 4] = Default::default();
     for round in 0..rounds as usize {
         for turn in 0..Collector::ALL.len() {
             let way = (round + turn) % Collector::ALL.len();
             let telemetry = collectors.telemetry(Collector::ALL[way])?;
-            recorded[way].push(recording_time(&telemetry.recorder(), RECORDED));
-            let took = runtime.block_on(decision_times(telemetry.recorder()))?;
+            told[way].push(telling(&telemetry.recorder(), TOLD));
+            let took = runtime.block_on(deciding(telemetry.recorder()))?;
             decided[way].0.push(millis(&took, 0.5) * 1e3);
             decided[way].1.push(millis(&took, 0.99) * 1e3);
             telemetry.shutdown();
@@ -218,7 +218,7 @@ fn main() -> anyhow::Result<()> {
             format!("{middle:.0} ({least:.0} – {most:.0})")
         };
         let (half, nearly_all) = &decided[way];
-        println!("{:<16} {:>30} {:>32} {:>32}", collector.name(), show(&recorded[way]), show(half), show(nearly_all));
+        println!("{:<16} {:>30} {:>32} {:>32}", collector.name(), show(&told[way]), show(half), show(nearly_all));
     }
 
     for collector in [Collector::Down, Collector::Hangs] {
@@ -226,7 +226,7 @@ fn main() -> anyhow::Result<()> {
         let before = resident_mib();
         let mut most = before;
         for _ in 0..millions * 10 {
-            recording_time(&telemetry.recorder(), 100_000);
+            telling(&telemetry.recorder(), 100_000);
             most = most.max(resident_mib());
         }
         let (ledger, spans) = (telemetry.ledger(), 2 * millions * 1_000_000);

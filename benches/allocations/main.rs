@@ -1,4 +1,4 @@
-//! Counts the allocations of the gate's code: the benchmarks of `deciding`, with a counting allocator. Its times are longer because of the counting.
+//! What deciding allocates: the benchmarks of `deciding`, with an allocator that counts. Its times are longer by the counting.
 //!
 //! `cargo bench --bench allocations -- [FILTER]`.
 

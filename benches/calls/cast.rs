@@ -1,4 +1,4 @@
-//! The companions of the measurement, and the built-in model that plays and counts them.
+//! The companions of the measurement, and the built-in model that plays them and is counted.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -22,7 +22,7 @@ use tertulia::replay::{Answer, Question, Responder};
 use tertulia::settings::Settings;
 use tertulia::settings::companion::{Companion, CompanionFile};
 
-/// The three default companions, and five with nothing but a name.
+/// The three that come along, as they are, and five that have nothing but a name.
 const CAST: [(&str, &str); 8] = [
     ("aria", include_str!("../../config/companions/aria.toml")),
     ("bruno", include_str!("../../config/companions/bruno.toml")),
@@ -34,12 +34,12 @@ const CAST: [(&str, &str); 8] = [
     ("hana", ""),
 ];
 
-/// The time that a quick side model takes.
+/// How long a quick side model takes.
 const DECISION: Duration = Duration::from_millis(650);
-/// The time that a quick main model takes.
+/// How long a quick main model takes.
 const STATEMENT: Duration = Duration::from_millis(2_250);
 
-/// The first `size` companions.
+/// The first so many companions.
 pub fn cast(size: usize, settings: &Settings) -> anyhow::Result<BTreeMap<CompanionId, Companion>> {
     let mut cast = BTreeMap::new();
     for (stem, text) in &CAST[..size] {
@@ -51,9 +51,10 @@ pub fn cast(size: usize, settings: &Settings) -> anyhow::Result<BTreeMap<Compani
     Ok(cast)
 }
 
-/// Calls of one role, and their usage.
+/// Calls of one role, and what they used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
+    /// How many.
     pub count: u64,
     /// Tokens, as the built-in model estimates them: four characters each.
     pub usage: Usage,
@@ -66,7 +67,7 @@ impl AddAssign for Calls {
     }
 }
 
-/// The built-in model in the place of all models: the same answer to the same question.
+/// The built-in model in the place of all models: the same words for the same question.
 pub struct Rehearsed<'a> {
     model: Rehearsal,
     cast: &'a BTreeMap<CompanionId, Companion>,
@@ -79,6 +80,7 @@ pub struct Rehearsed<'a> {
 }
 
 impl<'a> Rehearsed<'a> {
+    /// Plays this cast.
     pub fn new(cast: &'a BTreeMap<CompanionId, Companion>, settings: &'a Settings, asks_everyone: bool) -> Self {
         let at_once = tertulia::settings::models::Rehearsal { pace: 0.0, ..settings.models.rehearsal.clone() };
         let model = Rehearsal::new(&at_once);
@@ -86,7 +88,7 @@ impl<'a> Rehearsed<'a> {
     }
 
     fn ask(&mut self, request: &Request) -> Result<String, String> {
-        // At pace 0 it does not wait.
+        // At pace 0 it waits for nothing.
         let answer = self.model.ask(request, None).now_or_never().ok_or("the built-in model did not answer at once")?;
         let answer = answer.map_err(|error| error.to_string())?;
         let calls = if request.role == ModelRole::Main { &mut self.main } else { &mut self.side };
@@ -96,8 +98,8 @@ impl<'a> Rehearsed<'a> {
 
     fn decision(&self, evaluated: &Evaluated, is_vote: bool, conversation: &Conversation) -> Option<Request> {
         let companion = self.cast.get(&evaluated.companion)?;
-        let recent = messages_until(conversation, conversation.gate(&companion.id)?.cursor);
-        let buffer = messages_of(conversation, &evaluated.messages);
+        let recent = said_until(conversation, conversation.gate(&companion.id)?.cursor);
+        let buffer = said(conversation, &evaluated.messages);
         let parts = DecisionParts {
             character: character(companion),
             trigger: evaluated.trigger,
@@ -124,9 +126,9 @@ impl<'a> Rehearsed<'a> {
         conversation: &Conversation,
     ) -> Option<Request> {
         let companion = self.cast.get(companion)?;
-        let snapshot = messages_of(conversation, messages);
+        let snapshot = said(conversation, messages);
         let before = messages.first().map_or(Seq::NONE, |first| Seq(first.0.saturating_sub(1)));
-        let recent = messages_until(conversation, before);
+        let recent = said_until(conversation, before);
         let closing = conversation.gate(&companion.id).map_or(Stage::None, |gate| gate.stage);
         let mut notes = self.warning(conversation);
         notes.extend(prompt::closing_note(closing, &self.settings.prompt));
@@ -146,7 +148,7 @@ impl<'a> Rehearsed<'a> {
         Some(request(ModelRole::Main, purpose, Some(companion), worded, recent.iter().chain(&snapshot).copied()))
     }
 
-    /// The warning to companions that repeat each other.
+    /// What they are told when they go round in circles.
     fn warning(&self, conversation: &Conversation) -> Vec<&str> {
         let warning = Some(self.settings.prompt.repetition.as_str());
         warning.filter(|warning| conversation.tally().detections > 0 && !warning.is_empty()).into_iter().collect()
@@ -184,11 +186,11 @@ impl Responder for Rehearsed<'_> {
     }
 }
 
-fn messages_of<'a>(conversation: &'a Conversation, messages: &[Seq]) -> Vec<&'a Message> {
+fn said<'a>(conversation: &'a Conversation, messages: &[Seq]) -> Vec<&'a Message> {
     messages.iter().filter_map(|seq| conversation.window().get(*seq)).map(|entry| &*entry.message).collect()
 }
 
-fn messages_until(conversation: &Conversation, cursor: Seq) -> Vec<&Message> {
+fn said_until(conversation: &Conversation, cursor: Seq) -> Vec<&Message> {
     conversation.window().recent(cursor).map(|entry| &*entry.message).collect()
 }
 

@@ -1,4 +1,4 @@
-//! The people's messages in the measurement: the human side of the recorded talks, and evenings of a group chat made up from a seed.
+//! What people say in the measurement: the human side of the recorded talks, and evenings of a group chat made up by a seed.
 
 use std::fs;
 use std::path::Path;
@@ -8,20 +8,20 @@ use tertulia::domain::message::Modality;
 use tertulia::domain::moment::Moment;
 use tertulia::replay::{Action, Script, ScriptedEvent, ScriptedMessage};
 
-/// The number of evenings, each a conversation of its own.
+/// One evening after the other, each a conversation of its own.
 pub const EVENINGS: u64 = 24;
 /// Messages of an evening.
 const MESSAGES: usize = 25;
 
-/// The share of gaps between messages that are longer than ten seconds: 70 to 72 of a hundred in public logs.
+/// Gaps between messages that are longer than ten seconds: 70 to 72 of a hundred in public logs.
 const LONG_GAPS: f64 = 0.71;
-/// The share of authors who write again: 27 to 53 of a hundred messages are followed by one of the same author.
+/// One who wrote goes on writing: 27 to 53 of a hundred messages go on with the author's own.
 const GOES_ON: f64 = 0.35;
-/// The share of addressed people who answer: 54 to 65 of a hundred.
+/// A person who is addressed answers: 54 to 65 times of a hundred.
 const ANSWERS: f64 = 0.6;
-/// The share of messages to one person, by a mention or as a reply. Not measured: chosen.
+/// Messages meant for one person, by a mention or as a reply. Not measured: chosen.
 const FOR_A_PERSON: f64 = 0.35;
-/// The share of messages that name a companion, and of them those that name a second one. Not measured: chosen.
+/// Messages that name a companion, and of them those that name a second one. Not measured: chosen.
 const FOR_A_COMPANION: f64 = 0.15;
 const FOR_TWO: f64 = 0.15;
 
@@ -94,18 +94,18 @@ pub fn recorded() -> anyhow::Result<Vec<Script>> {
     paths.iter().map(|path| human_side(path)).collect()
 }
 
-/// Evenings of a group chat with this number of companions.
+/// Evenings of a group chat in which so many companions are present.
 pub fn evenings(present: usize) -> anyhow::Result<Vec<Script>> {
     (0..EVENINGS).map(|evening| scripted(Evening::new(evening, present).messages())).collect()
 }
 
-/// The resulting proportions, in words.
+/// The proportions that came of it, in words.
 pub fn proportions(evenings: &[Script]) -> String {
     let (mut gaps, mut long, mut went_on, mut personal, mut answered, mut called) = (0, 0, 0, 0, 0, 0);
     for evening in evenings {
-        let sayings: Vec<_> = evening.events.iter().filter_map(saying_of).collect();
-        called += sayings.iter().filter(|(_, saying)| saying.text.starts_with("Aria,")).count();
-        for pair in sayings.windows(2) {
+        let said: Vec<_> = evening.events.iter().filter_map(saying_of).collect();
+        called += said.iter().filter(|(_, saying)| saying.text.starts_with("Aria,")).count();
+        for pair in said.windows(2) {
             let [(earlier, one), (later, next)] = pair else { continue };
             gaps += 1;
             long += usize::from(later.since(*earlier).as_secs() >= 10);
@@ -128,7 +128,7 @@ pub fn proportions(evenings: &[Script]) -> String {
     )
 }
 
-/// The time and the message of a script's event, if it is a message.
+/// When somebody says something, and what.
 pub fn saying_of(event: &ScriptedEvent) -> Option<(Moment, &ScriptedMessage)> {
     match &event.action {
         Action::Say(saying) => Some((event.at, saying)),
@@ -141,7 +141,7 @@ fn scripted(events: Vec<ScriptedEvent>) -> anyhow::Result<Script> {
     Ok(Script { events, ..empty })
 }
 
-/// An evening that is being made up.
+/// One evening in the making.
 struct Evening<'a> {
     dice: Dice,
     companions: &'a [&'a str],
@@ -155,12 +155,12 @@ impl Evening<'_> {
     }
 
     fn messages(mut self) -> Vec<ScriptedEvent> {
-        let mut sayings: Vec<ScriptedEvent> = Vec::new();
+        let mut said: Vec<ScriptedEvent> = Vec::new();
         let mut last = PEOPLE[0];
-        // The addressee and the author of the last message.
+        // Who was meant by the last message, by whom.
         let mut asked: Option<(&str, &str)> = None;
-        while sayings.len() < MESSAGES {
-            // Each message draws the same random numbers whatever comes of them, so that every cast receives the same chat.
+        while said.len() < MESSAGES {
+            // Each message takes the same numbers whatever comes of them, so that other casts hear the same chat.
             let [gap, length, answers, who, whom, aim, form, companion, second, text] = [(); 10].map(|()| self.dice.fraction());
             self.secs += if gap < LONG_GAPS { 10.0 - 35.0 * (1.0 - length).ln() } else { 1.0 + 9.0 * length };
             let answering = asked.take().filter(|_| answers < ANSWERS);
@@ -195,9 +195,9 @@ impl Evening<'_> {
             }
             last = PEOPLE.into_iter().find(|person| *person == saying.from).unwrap_or(last);
             let at = Moment::from_micros((self.secs * 1e6) as u64);
-            sayings.push(ScriptedEvent { at, channel: "room".to_owned(), action: Action::Say(saying) });
+            said.push(ScriptedEvent { at, channel: "room".to_owned(), action: Action::Say(saying) });
         }
-        sayings
+        said
     }
 }
 

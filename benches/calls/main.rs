@@ -1,9 +1,9 @@
-//! Measures the cost of deciding: calls and tokens per hundred messages by people, with one, three and eight companions in a room. Compares three
-//! ways: as the seed projects do it, as we do it without skipping messages to others, and as we do it.
+//! Measures what deciding costs: calls and tokens per hundred messages by people, with one, three and eight companions in a room,
+//! decided as the seeds have it, as we do without skipping what is meant for others, and as we do.
 //!
-//! `cargo bench --bench calls` prints two Markdown tables, the same at every run: for the human side of the recorded talks, and for evenings of a
-//! group chat made up in the proportions that were measured in public chats. All models are the built-in rehearsal, the time is virtual, tokens are
-//! estimated at four characters each, and no budget applies.
+//! `cargo bench --bench calls` prints two Markdown tables, the same at every run: for the human side of the recorded talks, and for
+//! evenings of a group chat made up in the proportions that were measured in public ones. All models are the built-in rehearsal, the
+//! time is virtual, tokens are estimated at four characters each, and no budget stands in the way.
 
 mod cast;
 mod chat;
@@ -15,19 +15,19 @@ use chat::saying_of;
 use tertulia::domain::id::CompanionId;
 use tertulia::replay::{ReplayEvent, ReplayEventKind, Script, run_with};
 
-/// The numbers of companions.
+/// How many companions are present.
 const SIZES: [usize; 3] = [1, 3, 8];
-/// For each comparison, the number of conversations whose first difference is printed.
+/// Conversations whose first difference is told, for each comparison.
 const EXAMPLES: usize = 3;
 
-/// The way to decide which companions are asked.
+/// How it is decided who is asked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// In every round every member is asked (as aikyo does, docs/design/turn-taking.md T-3), also about messages to others.
+    /// In every round every companion present is asked (as aikyo does, docs/design/turn-taking.md T-3), and what is meant for others, too.
     Seeds,
-    /// Companions with a reason of their own to speak are asked.
+    /// Who has a reason of its own to speak is asked.
     WithoutSkipping,
-    /// The same, without messages to others.
+    /// The same, but not about what is meant for others.
     Ours,
 }
 
@@ -43,23 +43,23 @@ impl Way {
     }
 }
 
-/// The cost of one way, and its statements.
+/// What one way of deciding cost, and what was said.
 #[derive(Default)]
 struct Bill {
     people: u64,
     side: Calls,
     main: Calls,
-    statements: BTreeMap<ChannelRef, Statement>,
+    said: BTreeMap<ChannelRef, Said>,
 }
 
-/// The conversation, the number of human messages in it so far, the speaker, and the number of its statements since then.
+/// Which conversation; how many messages people had said in it; who spoke then, and for which time since.
 type ChannelRef = (usize, usize, CompanionId, usize);
 
 /// A statement, and the human words before it.
 #[derive(Clone)]
-struct Statement {
+struct Said {
     after: String,
-    /// Those words were a message to one person, by a mention or as a reply.
+    /// That was a message for one person, by a mention or as a reply.
     is_for_a_person: bool,
     text: String,
 }
@@ -108,12 +108,12 @@ fn bill(chats: &[Script], size: usize, way: Way) -> anyhow::Result<Bill> {
         bill.people += script.events.iter().filter_map(saying_of).count() as u64;
         bill.side += responder.side;
         bill.main += responder.main;
-        note_statements(place, &script, &happenings, &mut bill.statements);
+        note_statements(place, &script, &happenings, &mut bill.said);
     }
     Ok(bill)
 }
 
-fn note_statements(chat: usize, script: &Script, happenings: &[ReplayEvent], statements: &mut BTreeMap<ChannelRef, Statement>) {
+fn note_statements(chat: usize, script: &Script, happenings: &[ReplayEvent], said: &mut BTreeMap<ChannelRef, Said>) {
     let mut events: Vec<_> = script.events.iter().collect();
     events.sort_by_key(|event| (event.at, &event.channel));
     let mut human = events.into_iter().filter_map(saying_of);
@@ -122,9 +122,9 @@ fn note_statements(chat: usize, script: &Script, happenings: &[ReplayEvent], sta
         match &happening.kind {
             ReplayEventKind::Statement { companion, text } => {
                 is_statement = true;
-                let earlier = statements.keys().filter(|(c, p, who, _)| (*c, *p, who) == (chat, people, companion)).count();
-                let statement = Statement { after: after.clone(), is_for_a_person, text: text.clone() };
-                statements.insert((chat, people, companion.clone(), earlier), statement);
+                let earlier = said.keys().filter(|(c, p, who, _)| (*c, *p, who) == (chat, people, companion)).count();
+                let words = Said { after: after.clone(), is_for_a_person, text: text.clone() };
+                said.insert((chat, people, companion.clone(), earlier), words);
             }
             ReplayEventKind::Message { .. } if is_statement => is_statement = false,
             ReplayEventKind::Message { from, text, .. } => {
@@ -162,23 +162,22 @@ fn print_row(size: usize, way: Way, bill: &Bill, seeds: &Bill) {
     );
 }
 
-/// Statements that were made at a spot in one way and not in the other. The first difference in a conversation is caused by the way. Many of the
-/// later ones are caused by the first.
+/// What was said at a spot in one way and not in the other. What differs first in a conversation differs because of the way; much of
+/// the rest differs because of that.
 fn compare(size: usize, (one_way, one): (Way, &Bill), (other_way, other): (Way, &Bill)) -> String {
-    let only_in = |some: &Bill, others: &Bill, when| -> Vec<(ChannelRef, Statement, &'static str)> {
-        let missing = some.statements.iter().filter(|(channel_ref, _)| !others.statements.contains_key(channel_ref));
-        missing.map(|(channel_ref, statement)| (channel_ref.clone(), statement.clone(), when)).collect()
+    let only_in = |some: &Bill, others: &Bill, when| -> Vec<(ChannelRef, Said, &'static str)> {
+        let missing = some.said.iter().filter(|(channel_ref, _)| !others.said.contains_key(channel_ref));
+        missing.map(|(channel_ref, said)| (channel_ref.clone(), said.clone(), when)).collect()
     };
     let before = only_in(one, other, "only before");
     let after = only_in(other, one, "only after");
-    let for_a_person =
-        |some: &[(ChannelRef, Statement, &str)]| some.iter().filter(|(_, statement, _)| statement.is_for_a_person).count();
-    let mut summary = format!(
+    let for_a_person = |some: &[(ChannelRef, Said, &str)]| some.iter().filter(|(_, said, _)| said.is_for_a_person).count();
+    let mut told = format!(
         "* {size} present, from \"{}\" to \"{}\": {} statements by the same companion after the same message; {} only before, {} of them \
          after a message for one person; {} only after, {} of them after such a message.\n",
         one_way.name(),
         other_way.name(),
-        one.statements.len() - before.len(),
+        one.said.len() - before.len(),
         before.len(),
         for_a_person(&before),
         after.len(),
@@ -187,11 +186,11 @@ fn compare(size: usize, (one_way, one): (Way, &Bill), (other_way, other): (Way, 
     let mut first = BTreeMap::new();
     let mut differing: Vec<_> = before.into_iter().chain(after).collect();
     differing.sort_by(|(channel_ref, ..), (other, ..)| channel_ref.cmp(other));
-    for (channel_ref, statement, when) in differing {
-        first.entry(channel_ref.0).or_insert((channel_ref.2, statement, when));
+    for (channel_ref, said, when) in differing {
+        first.entry(channel_ref.0).or_insert((channel_ref.2, said, when));
     }
-    for (companion, statement, when) in first.into_values().take(EXAMPLES) {
-        summary += &format!("  * after “{}”, {when}: {companion}: “{}”\n", statement.after, statement.text);
+    for (companion, said, when) in first.into_values().take(EXAMPLES) {
+        told += &format!("  * after “{}”, {when}: {companion}: “{}”\n", said.after, said.text);
     }
-    summary
+    told
 }

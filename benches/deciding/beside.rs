@@ -1,4 +1,4 @@
-//! Costs to compare deciding with: handing a message to a channel's actor, and committing it to disk.
+//! What stands beside deciding: handing a message to a channel's actor, and having it on disk.
 
 use std::fs::File;
 
@@ -8,10 +8,10 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 
-/// Messages that are handed over before the benchmark waits for the last one.
+/// Messages that are handed over before it is waited for the last to be handled.
 const BURST: usize = 1_000;
 
-/// Counts down, and signals when it is done.
+/// Counts down, and tells when it is done.
 struct Counter;
 
 enum Counted {
@@ -30,14 +30,14 @@ impl Actor for Counter {
 
     async fn handle(&self, _: ActorRef<Counted>, message: Counted, count: &mut u64) -> Result<(), ActorProcessingErr> {
         *count += 1;
-        if let Counted::Last(done) = message {
-            let _ = done.send(());
+        if let Counted::Last(told) = message {
+            let _ = told.send(());
         }
         Ok(())
     }
 }
 
-/// Hands messages to an actor, which handles them.
+/// Handing messages to an actor, which handles them.
 #[divan::bench]
 fn beside_handing_over_to_an_actor(bencher: Bencher<'_, '_>) {
     let runtime = Runtime::new().expect("a runtime");
@@ -46,22 +46,22 @@ fn beside_handing_over_to_an_actor(bencher: Bencher<'_, '_>) {
         for _ in 1..BURST {
             let _ = actor.cast(Counted::One);
         }
-        let (signal, done) = oneshot::channel();
-        let _ = actor.cast(Counted::Last(signal));
-        runtime.block_on(done)
+        let (tell, told) = oneshot::channel();
+        let _ = actor.cast(Counted::Last(tell));
+        runtime.block_on(told)
     });
     actor.stop(None);
 }
 
-/// Hands messages to a task.
+/// Handing them to a task.
 #[divan::bench]
 fn beside_handing_over_to_a_task(bencher: Bencher<'_, '_>) {
     let runtime = Runtime::new().expect("a runtime");
     let (task, mut tasks) = mpsc::unbounded_channel();
     runtime.spawn(async move {
         while let Some(message) = tasks.recv().await {
-            if let Counted::Last(done) = message {
-                let _ = done.send(());
+            if let Counted::Last(told) = message {
+                let _ = told.send(());
             }
         }
     });
@@ -69,26 +69,26 @@ fn beside_handing_over_to_a_task(bencher: Bencher<'_, '_>) {
         for _ in 1..BURST {
             let _ = task.send(Counted::One);
         }
-        let (signal, done) = oneshot::channel();
-        let _ = task.send(Counted::Last(signal));
-        runtime.block_on(done)
+        let (tell, told) = oneshot::channel();
+        let _ = task.send(Counted::Last(tell));
+        runtime.block_on(told)
     });
 }
 
-/// Hands one message to an actor and waits until it is handled: a channel that slept in the meantime.
+/// Handing one to an actor and waiting until it is handled: a channel that slept in the meantime.
 #[divan::bench]
 fn beside_calling_an_actor(bencher: Bencher<'_, '_>) {
     let runtime = Runtime::new().expect("a runtime");
     let (actor, _) = runtime.block_on(Actor::spawn(None, Counter, ())).expect("an actor");
     bencher.counter(ItemsCount::new(1_u32)).bench_local(|| {
-        let (signal, done) = oneshot::channel();
-        let _ = actor.cast(Counted::Last(signal));
-        runtime.block_on(done)
+        let (tell, told) = oneshot::channel();
+        let _ = actor.cast(Counted::Last(tell));
+        runtime.block_on(told)
     });
     actor.stop(None);
 }
 
-/// Commits one record to sled so that it survives power loss, as the writer does for a group.
+/// Committing one record to sled so that it survives power loss, as the writer does for a group.
 #[divan::bench(sample_count = 50)]
 fn beside_a_commit(bencher: Bencher<'_, '_>) {
     let folder = tempfile::tempdir().expect("a folder");
@@ -97,8 +97,8 @@ fn beside_a_commit(bencher: Bencher<'_, '_>) {
     let mut key = 0_u64;
     bencher.counter(ItemsCount::new(1_u32)).bench_local(|| {
         key += 1;
-        db.insert(key.to_be_bytes(), &[7_u8; 200][..]).expect("the record is written");
-        db.flush().expect("the store is flushed");
-        file.sync_data().expect("the file is synced");
+        db.insert(key.to_be_bytes(), &[7_u8; 200][..]).expect("it is written");
+        db.flush().expect("it is flushed");
+        file.sync_data().expect("it is synced");
     });
 }

@@ -71,7 +71,7 @@ def measured(starting_interval, names):
     for seq in range(1, messages + 1):
         text = texts[seq % 50]
         called = known is not None and known.search(text) is not None
-        if gate.receive(seq, float(seq), text, called) is not None:
+        if gate.hear(seq, float(seq), text, called) is not None:
             decisions += 1
     took = time.perf_counter() - began
     return messages / took, took / messages * 1e9

@@ -1,8 +1,8 @@
-//! Measures the cost of deciding: the gate, names, rounds, reading answers, building prompts and writing records, each alone. For comparison, the
-//! same run measures handing a message to a channel, committing one, and the gate in Python.
+//! What deciding costs: the gate, names, rounds, reading answers, wording questions and writing records, each by itself; beside them, in
+//! the same run, what it costs to hand a message to a channel and to commit one, and the gate in Python.
 //!
-//! `cargo bench --bench deciding -- [FILTER]`. Except for the comparisons, all of it is pure. It prints figures and asserts nothing.
-//! `cargo bench --bench allocations` counts the allocations of the same code, separately because counting takes time.
+//! `cargo bench --bench deciding -- [FILTER]`. All of it is pure but for what stands beside; it prints figures and asserts nothing. What it
+//! allocates is told by `cargo bench --bench allocations`, of the same: to count takes time.
 
 mod beside;
 mod gates;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Runs `gate.py` beside this file, and prints its output.
+/// Runs `gate.py` beside this file, and prints what it says.
 pub fn run() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/deciding/gate.py");
     println!("\nthe same gate in Python, for comparison (benches/deciding/gate.py):");

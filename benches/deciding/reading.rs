@@ -1,4 +1,4 @@
-//! Reading the answers of models, and selecting the speaker.
+//! Reading what models answer, and selecting who speaks.
 
 use divan::{Bencher, black_box};
 use tertulia::domain::closing::Stage;
@@ -18,13 +18,13 @@ fn reading_a_decision() -> answer::Reading {
     answer::read(black_box(DECISION))
 }
 
-/// A vote: a JSON object, in a code fence as many models write it.
+/// A vote: a JSON object, in a fence as many models write it.
 #[divan::bench]
 fn reading_a_vote() -> vote::Vote {
     vote::read(black_box(VOTE))
 }
 
-/// A round with all States.
+/// A round in which all States are there.
 #[divan::bench(args = [2, 3, 8])]
 fn selecting_who_speaks(bencher: Bencher<'_, '_>, companions: usize) {
     let message = Seq(1_000);

@@ -1,4 +1,4 @@
-//! A conversation without actors. Every question is declined at once.
+//! A conversation without a shell: what it asks is declined at once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,17 +25,17 @@ pub struct Room {
     template: Message,
     newest: Seq,
     now: Moment,
-    /// Every event on record, if the record is kept.
+    /// Everything that was put on record, if it is kept.
     pub record: Option<Vec<Recorded>>,
 }
 
 impl Room {
-    /// Creates a room. Each companion is first asked after `starting_interval` messages.
+    /// So many companions, each of whom is asked after so many messages at first.
     pub fn new(companions: usize, starting_interval: u64) -> Self {
         Self::beginning(companions, starting_interval, Moment::from_micros(1_000_000), None)
     }
 
-    /// The same, with a record of every event from the first, which happens at `now`.
+    /// The same, with everything that is put on record, from the very first, which happens at this moment.
     pub fn on_record(companions: usize, starting_interval: u64, now: Moment) -> Self {
         Self::beginning(companions, starting_interval, now, Some(Vec::new()))
     }
@@ -52,7 +52,7 @@ impl Room {
         let ids: Vec<CompanionId> = (0..companions).map(|number| format!("name{number}").into()).collect();
         let mut room = Self {
             conversation: Conversation::default(),
-            settings: Settings::overlay(generous).expect("valid settings"),
+            settings: Settings::overlay(generous).expect("these settings are fine"),
             channel: "console:bench".into(),
             policies: ids.iter().map(|id| (id.clone(), policy)).collect(),
             ledger: Ledger::default(),
@@ -67,16 +67,16 @@ impl Room {
         room
     }
 
-    /// One of the companions.
+    /// One of them.
     pub fn companion(&self, number: usize) -> CompanionId {
-        self.policies.keys().nth(number % self.policies.len()).cloned().expect("a companion")
+        self.policies.keys().nth(number % self.policies.len()).cloned().expect("somebody is there")
     }
 
-    /// Receives a message, and declines every question about it at once. Returns the number of decisions.
-    pub fn receive(&mut self, called: Option<&CompanionId>) -> usize {
+    /// Hears a message, and whatever is asked about it is declined at once: how many decisions that were.
+    pub fn hear(&mut self, called: Option<&CompanionId>) -> usize {
         let mut message = self.template.clone();
         message.address = Address { companions: called.into_iter().cloned().collect(), others: false };
-        // Fast enough that no lull comes in between, and slow enough that the windows of budgets move.
+        // So quick that no lull comes in between, and so slow that budgets have windows to forget.
         self.now = self.now + Duration::from_secs(1);
         self.take(Event::Said { message, reply_to: None, reply: None, said_at: None })
     }
@@ -97,7 +97,7 @@ impl Room {
         decisions
     }
 
-    /// A step. Its events are numbered as the writer would do it.
+    /// A step; what is made is numbered as the writer would.
     fn step(&mut self, input: Input) -> Vec<Ticket> {
         let mut world = World {
             channel: &self.channel,
@@ -127,7 +127,7 @@ impl Room {
     }
 }
 
-/// A message by Ana.
+/// What Ana says.
 pub fn message(text: &str) -> Message {
     let ana: Arc<str> = "Ana".into();
     Message {

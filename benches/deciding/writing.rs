@@ -1,4 +1,4 @@
-//! Building prompts, and writing and reading records.
+//! Wording questions, and writing and reading records.
 
 use divan::Bencher;
 use divan::counter::BytesCount;
@@ -17,12 +17,12 @@ use super::room::{Room, message};
 
 const TEXT: &str = "I thought that the bread would be done by now, but nobody opened the oven since then";
 
-/// Builds the prompt of a decision about this number of messages.
+/// The question whether to speak, about so many messages.
 #[divan::bench(args = [1, 10, 200])]
 fn wording_a_decision(bencher: Bencher<'_, '_>, messages: usize) {
     let (id, settings) = (CompanionId::from("aria"), settings());
-    let sent = vec![message(TEXT); messages];
-    let (recent, buffer): (Vec<&Message>, Vec<&Message>) = (sent.iter().take(5).collect(), sent.iter().collect());
+    let said = vec![message(TEXT); messages];
+    let (recent, buffer): (Vec<&Message>, Vec<&Message>) = (said.iter().take(5).collect(), said.iter().collect());
     bencher.bench(|| {
         let parts = DecisionParts {
             character: character(&id, &settings),
@@ -38,12 +38,12 @@ fn wording_a_decision(bencher: Bencher<'_, '_>, messages: usize) {
     });
 }
 
-/// Builds the prompt of a statement.
+/// The question what to say.
 #[divan::bench(args = [1, 10, 200])]
 fn wording_a_statement(bencher: Bencher<'_, '_>, messages: usize) {
     let (id, settings) = (CompanionId::from("aria"), settings());
-    let sent = vec![message(TEXT); messages];
-    let (recent, snapshot): (Vec<&Message>, Vec<&Message>) = (sent.iter().take(5).collect(), sent.iter().collect());
+    let said = vec![message(TEXT); messages];
+    let (recent, snapshot): (Vec<&Message>, Vec<&Message>) = (said.iter().take(5).collect(), said.iter().collect());
     bencher.bench(|| {
         let parts = StatementParts {
             character: character(&id, &settings),
@@ -63,7 +63,7 @@ fn wording_a_statement(bencher: Bencher<'_, '_>, messages: usize) {
 /// A message as it is stored.
 #[divan::bench]
 fn encoding_a_message(bencher: Bencher<'_, '_>) {
-    let recorded = recorded_message();
+    let recorded = said();
     let bytes = encode_event(&recorded).len();
     bencher.counter(BytesCount::new(bytes)).bench(|| encode_event(&recorded));
 }
@@ -72,14 +72,14 @@ fn encoding_a_message(bencher: Bencher<'_, '_>) {
 #[divan::bench]
 fn decoding_a_message(bencher: Bencher<'_, '_>) {
     let key = Key::event(Ward(7), ChannelNo(3), Seq(1_000));
-    let value = encode_event(&recorded_message());
+    let value = encode_event(&said());
     bencher.counter(BytesCount::new(value.len())).bench(|| decode_event(&key, &value));
 }
 
-/// A conversation of this number of companions, between two messages, as a snapshot stores it.
+/// A conversation of so many companions, between two messages, as a snapshot has it.
 #[divan::bench(args = [1, 3, 8])]
 fn encoding_a_snapshot(bencher: Bencher<'_, '_>, companions: usize) {
-    let room = room_after_talk(companions);
+    let room = talked(companions);
     let bytes = encode_snapshot(Seq(1), &room.conversation).len();
     bencher.counter(BytesCount::new(bytes)).bench(|| encode_snapshot(Seq(1), &room.conversation));
 }
@@ -88,25 +88,25 @@ fn encoding_a_snapshot(bencher: Bencher<'_, '_>, companions: usize) {
 #[divan::bench(args = [1, 3, 8])]
 fn decoding_a_snapshot(bencher: Bencher<'_, '_>, companions: usize) {
     let key = key::snapshot(Ward(7), ChannelNo(3));
-    let value = encode_snapshot(Seq(1), &room_after_talk(companions).conversation);
+    let value = encode_snapshot(Seq(1), &talked(companions).conversation);
     bencher.counter(BytesCount::new(value.len())).bench(|| decode::<SnapshotRecord>(&key, &value));
 }
 
-fn room_after_talk(companions: usize) -> Room {
+fn talked(companions: usize) -> Room {
     let mut room = Room::new(companions, 9);
     for _ in 0..50 {
-        room.receive(None);
+        room.hear(None);
     }
     room
 }
 
-fn recorded_message() -> Recorded {
+fn said() -> Recorded {
     let event = Event::Said { message: message(TEXT), reply_to: None, reply: None, said_at: None };
     Recorded { seq: Seq(1_000), at: Moment::from_micros(1_790_000_000_000_000), handled: Seq(1_000), turn: None, event }
 }
 
 fn settings() -> Settings {
-    Settings::overlay(serde_json::json!({})).expect("valid default settings")
+    Settings::overlay(serde_json::json!({})).expect("the defaults are fine")
 }
 
 fn character<'a>(id: &'a CompanionId, settings: &'a Settings) -> Character<'a> {

@@ -1,10 +1,11 @@
-//! Measures how costs grow: the memory of a channel, asleep and awake; the duration of a start with much on record; and time per message, memory,
+//! How everything grows: what a channel takes, asleep and awake; how long a start takes with much on record; and time per message, memory,
 //! start, disk and `/metrics` by the number of channels, guilds and companions, and by the length of histories.
 //!
-//! `cargo bench --bench growth -- [memory] [start] [channels] [guilds] [companions] [history] [--to LIMIT]`: all of them by default. `--to 10000`
-//! leaves out larger sizes.
+//! `cargo bench --bench growth -- [memory] [start] [channels] [guilds] [companions] [history] [--to LIMIT]`: all of it unless told
+//! otherwise. `--to 10000` leaves out what is larger than that.
 //!
-//! Channels are not run to get their records. All have the same past, which is written to the store as the writer would have written it.
+//! Channels are put on record without being run: what they have lived through is the same for all, and is written to the store as the
+//! writer would have written it.
 
 mod memory;
 #[path = "../deciding/room.rs"]
@@ -20,7 +21,7 @@ mod world;
 
 use std::alloc::System;
 
-// Allocations are counted to the byte.
+// What is allocated is told to the byte.
 #[global_allocator]
 static ALLOCATED: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
 

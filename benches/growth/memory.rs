@@ -1,8 +1,8 @@
-//! The memory of a channel: asleep, awake, and asleep again; and of a guild.
+//! What a channel takes: asleep, awake, and asleep again; and a guild.
 //!
-//! Time is paused and advances on its own when no task can run, and the store is in memory, so the results are the same every time. The benchmark
-//! counts the memory that the system releases when it ends. The contents of the store stay, and do not count. The result is the difference between
-//! two systems, one of which has ten times as many channels, so memory that exists only once does not count either.
+//! Time is paused and goes on by itself when nothing is left to do, and the store is in memory, so that all of it is the same every time.
+//! What is counted is what the system lets go when it ends: what is stored stays, and does not count. Of two systems, one of which has ten
+//! times as many channels, the difference is taken: what there is only once does not count either.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,21 +18,21 @@ use super::allocated;
 use super::stock::Stock;
 use super::world::World;
 
-/// Channels that are measured: no more than may wait for a model, so that every question is answered.
+/// Channels that are counted: no more than may wait for a model, so that whatever was asked is answered.
 const CHANNELS: usize = 1_000;
-/// The pause between two checks whether all channels sleep.
+/// After so long it is looked whether all of them sleep.
 const NAP: Duration = Duration::from_secs(60);
-/// After this time every question is answered, and no lull has ended yet.
+/// After so long whatever was asked is answered, and no lull is over yet.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Guilds that are measured.
+/// Guilds that are counted.
 const GUILDS: usize = 1_000;
 
-/// When the memory is measured.
+/// When it is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
-    /// When the last message is handled. Questions still wait in the queue, with their prompts.
+    /// When the last message is handled: what was asked meanwhile still waits for its turn, prompts and all.
     AtOnce,
-    /// When every question is answered.
+    /// When all that was asked is answered.
     Answered,
     /// When all channels sleep.
     Asleep,
@@ -58,15 +58,15 @@ pub fn measure(limit: usize) -> anyhow::Result<()> {
 /// Bytes for each channel, with its part of its guild.
 fn each(stock: Stock, messages: usize, when: When) -> anyhow::Result<f64> {
     let few = Stock { channels: stock.channels / 10, guilds: (stock.guilds / 10).max(1), ..stock };
-    let more = bytes_held(stock, messages, when)? - bytes_held(few, messages, when)?;
+    let more = held(stock, messages, when)? - held(few, messages, when)?;
     Ok(more / (stock.channels - few.channels) as f64)
 }
 
-/// Bytes that a system holds after this number of messages in each channel.
-fn bytes_held(stock: Stock, messages: usize, when: When) -> anyhow::Result<f64> {
+/// Bytes that a system holds after so many messages were said in each channel.
+fn held(stock: Stock, messages: usize, when: When) -> anyhow::Result<f64> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
     runtime.block_on(async {
-        let clock: Arc<dyn Clock> = Arc::new(AdvancingClock { began: Instant::now(), at: SystemClock.now() });
+        let clock: Arc<dyn Clock> = Arc::new(Apace { began: Instant::now(), at: SystemClock.now() });
         let store = Arc::new(MemoryStore::new());
         stock.put(&*store, clock.now()).await?;
         let world = World::on(store.clone(), stock, Some(clock)).await?;
@@ -77,7 +77,7 @@ fn bytes_held(stock: Stock, messages: usize, when: When) -> anyhow::Result<f64> 
         while when == When::Asleep && world.context.directory.alive().any(|(sort, count)| sort == Sort::Channel && count > 0) {
             tokio::time::sleep(NAP).await;
         }
-        let bytes_held = allocated();
+        let held = allocated();
         let awake =
             world.context.directory.alive().filter(|(sort, _)| *sort == Sort::Channel).map(|(_, count)| count).sum::<usize>();
         let expected = if messages > 0 && when != When::Asleep { stock.channels } else { 0 };
@@ -85,21 +85,21 @@ fn bytes_held(stock: Stock, messages: usize, when: When) -> anyhow::Result<f64> 
             eprintln!("{awake} of {} channels are awake after {messages} messages, not {expected}", stock.channels);
         }
         world.end().await?;
-        // Stopped actors end a little later.
+        // Whoever is told to stop does so by and by.
         tokio::time::sleep(NAP).await;
         let left = allocated();
         drop(store);
-        Ok(bytes_held - left)
+        Ok(held - left)
     })
 }
 
-/// The time of day, by the paused clock.
-struct AdvancingClock {
+/// The time of day, as the paused clock has it.
+struct Apace {
     began: Instant,
     at: Moment,
 }
 
-impl Clock for AdvancingClock {
+impl Clock for Apace {
     fn now(&self) -> Moment {
         self.at + self.began.elapsed()
     }

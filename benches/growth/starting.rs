@@ -1,4 +1,4 @@
-//! Measures a start with a million messages on record. A hundred channels have one unhandled message each.
+//! How long a start takes with a million messages on record, of which a hundred channels have one that nobody has handled.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use tokio::time::Instant;
 use super::stock::Stock;
 use super::world::{World, open};
 
-/// The number of measured starts, after a clean stop and as after a kill each.
+/// Starts that are measured, after an orderly end, and as after a kill.
 const STARTS: usize = 5;
-/// Channels with an unhandled message.
+/// Channels in which somebody waits.
 const PENDING: usize = 100;
-/// The interval between two progress checks.
+/// Between two looks at how far it is.
 const LOOK_EVERY: Duration = Duration::from_micros(500);
 
 pub fn measure(limit: usize) -> anyhow::Result<()> {
@@ -34,7 +34,7 @@ pub fn measure(limit: usize) -> anyhow::Result<()> {
     println!("{:<24} {:>12} {:>12} {:>16} {:>16}", "", "store open", "actors there", "first decision", "all decisions");
     for _ in 0..STARTS {
         runtime.block_on(async { stock.call(&*open(&data).await?, PENDING, SystemClock.now()).await })?;
-        print("after an orderly end", runtime.block_on(start(&data, stock))?);
+        tell("after an orderly end", runtime.block_on(start(&data, stock))?);
     }
     for _ in 0..STARTS {
         let killed = folder.path().join("killed");
@@ -43,21 +43,21 @@ pub fn measure(limit: usize) -> anyhow::Result<()> {
             stock.call(&*store, PENDING, SystemClock.now()).await?;
             copy(&data, &killed)
         })?;
-        print("as after a kill", runtime.block_on(start(&killed, stock))?);
-        // It is pending there, too. The next start has nothing to wait for in it.
+        tell("as after a kill", runtime.block_on(start(&killed, stock))?);
+        // It is pending there, too; nobody waits in it for the next start.
         runtime.block_on(start(&data, stock))?;
         std::fs::remove_dir_all(&killed)?;
     }
     Ok(())
 }
 
-fn print(how: &str, [opened, begun, first, all]: [Duration; 4]) {
+fn tell(how: &str, [opened, begun, first, all]: [Duration; 4]) {
     let [opened, begun, first, all] = [opened, begun, first, all].map(|span| span.as_secs_f64() * 1e3);
     println!("{how:<24} {opened:>12.0} {begun:>12.0} {first:>16.0} {all:>16.0}");
 }
 
-/// Starts with the existing store. Returns the times from the beginning until the store is open, the actors run, the first decision is on record, and
-/// the last one is.
+/// Starts on what is there: since the beginning, until the store is open, the actors are there, the first decision and the last are on
+/// record.
 async fn start(data: &Path, stock: Stock) -> anyhow::Result<[Duration; 4]> {
     let began = Instant::now();
     let store = open(data).await?;
@@ -81,7 +81,7 @@ async fn start(data: &Path, stock: Stock) -> anyhow::Result<[Duration; 4]> {
     Ok([opened, begun, first.unwrap_or(all), all])
 }
 
-/// Copies the folder as it is at this moment.
+/// As the folder is at this moment.
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from)? {

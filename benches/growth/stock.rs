@@ -1,4 +1,4 @@
-//! The records that exist before the measurement.
+//! What is on record before anything is measured.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,12 +16,12 @@ use tertulia::ports::store::{Append, Batch, Store, Term, Value, Write};
 
 use super::room::{Room, message};
 
-/// Channels that are written together.
+/// Channels that are put on record together.
 const AT_A_TIME: usize = 64;
-/// The starting interval of the companions.
+/// Somebody who talks a lot.
 const INTERVAL: u64 = 9;
 
-/// Channels with the same past, all asleep.
+/// Channels that have lived through so much, all of them the same, and are asleep.
 #[derive(Clone, Copy, Debug)]
 pub struct Stock {
     pub channels: usize,
@@ -32,19 +32,22 @@ pub struct Stock {
 }
 
 impl Stock {
+    /// The ids of its companions.
     pub fn cast(&self) -> Vec<String> {
         (0..self.companions).map(|number| format!("name{number}")).collect()
     }
 
+    /// The id of a channel's room.
     pub fn room(&self, number: usize) -> RoomId {
         RoomId::parse(&format!("room-{number}")).expect("a room's name")
     }
 
+    /// Where a channel is.
     pub fn channel_key(&self, number: usize) -> ChannelKey {
         ChannelKey::new(&format!("guild-{}", number % self.guilds).as_str().into(), &self.room(number).channel())
     }
 
-    /// The key of every channel, and its number in its ward.
+    /// Where every channel is, and the number that stands for it in its ward.
     fn channel_keys(&self) -> impl Iterator<Item = (ChannelKey, ChannelNo)> + '_ {
         let mut next: BTreeMap<Ward, u32> = BTreeMap::new();
         (0..self.channels).map(move |number| {
@@ -55,15 +58,15 @@ impl Stock {
         })
     }
 
-    /// Stores all of it. The past ends at `now`.
+    /// Puts all of it on record, as of so long before this moment as it took.
     pub async fn put(&self, store: &dyn Store, now: Moment) -> anyhow::Result<()> {
-        let past = self.past(now);
-        let mut terms = Terms { store, opened: BTreeMap::new() };
+        let life = self.life(now);
+        let mut terms = Terms { store, held: BTreeMap::new() };
         let mut group = Vec::new();
         let mut counts: BTreeMap<Ward, u32> = BTreeMap::new();
         for (channel_key, no) in self.channel_keys() {
             counts.insert(channel_key.ward(), no.0 + 1);
-            group.extend(self.records_of(&channel_key, no, &past, &mut terms).await?);
+            group.extend(self.lived(&channel_key, no, &life, &mut terms).await?);
             if group.len() >= AT_A_TIME {
                 commit(store, std::mem::take(&mut group)).await?;
             }
@@ -75,9 +78,9 @@ impl Stock {
         commit(store, group).await
     }
 
-    /// Adds a message to a companion in each of the first `channels` channels, at this moment. It is not handled.
+    /// Has somebody call a companion in each of the first so many channels, at this moment: nobody handles it.
     pub async fn call(&self, store: &dyn Store, channels: usize, now: Moment) -> anyhow::Result<()> {
-        let mut terms = Terms { store, opened: BTreeMap::new() };
+        let mut terms = Terms { store, held: BTreeMap::new() };
         let mut called = message("Name0, what do you think of it?");
         called.address = Address { companions: vec!["name0".into()], others: false };
         let event = Event::Said { message: called, reply_to: None, reply: None, said_at: None };
@@ -96,8 +99,8 @@ impl Stock {
         commit(store, group).await
     }
 
-    /// The past of one channel.
-    fn past(&self, now: Moment) -> Past {
+    /// What one of them has lived through.
+    fn life(&self, now: Moment) -> Life {
         let span = std::time::Duration::from_secs(self.messages as u64);
         let mut room = Room::on_record(
             self.companions,
@@ -106,13 +109,13 @@ impl Stock {
         );
         for number in 0..self.messages {
             let called = (number % 10 == 9).then(|| room.companion(number / 10));
-            room.receive(called.as_ref());
+            room.hear(called.as_ref());
         }
         let record = room.record.as_deref().unwrap_or_default();
         let newest = record.last().map_or(Seq::NONE, |recorded| recorded.seq);
-        let sent = record.iter().filter(|recorded| matches!(recorded.event, Event::Said { .. })).map(|recorded| recorded.seq);
-        Past {
-            sent: sent.collect(),
+        let said = record.iter().filter(|recorded| matches!(recorded.event, Event::Said { .. })).map(|recorded| recorded.seq);
+        Life {
+            said: said.collect(),
             records: record.iter().map(encode_event).collect(),
             snapshot: encode_snapshot(newest, &room.conversation),
             companions: self.cast().iter().map(|id| CompanionId::from(id.as_str())).collect(),
@@ -120,54 +123,54 @@ impl Stock {
         }
     }
 
-    async fn records_of(
+    async fn lived(
         &self,
         channel_key: &ChannelKey,
         no: ChannelNo,
-        past: &Past,
+        life: &Life,
         terms: &mut Terms<'_>,
     ) -> anyhow::Result<[Batch; 2]> {
         let (ward, ana) = (channel_key.ward(), PersonId::from("Ana"));
         let record = ChannelRecord { guild: channel_key.guild.clone(), channel: channel_key.channel.clone() };
         let membership =
-            Membership { companions: past.companions.clone(), ..Membership::empty(channel_key.guild.clone(), past.now) };
-        let room = RoomRecord { room: channel_key.channel.clone(), guild: channel_key.guild.clone(), created_at: past.now };
+            Membership { companions: life.companions.clone(), ..Membership::empty(channel_key.guild.clone(), life.now) };
+        let room = RoomRecord { room: channel_key.channel.clone(), guild: channel_key.guild.clone(), created_at: life.now };
         let mut writes = vec![
             Write::Put(key::channel_name(channel_key), encode(&no.0)),
             Write::Put(key::channel_of(ward, no), encode(&record)),
-            Write::Put(key::snapshot(ward, no), past.snapshot.clone()),
+            Write::Put(key::snapshot(ward, no), life.snapshot.clone()),
             Write::Put(membership::key(channel_key), encode(&membership)),
         ];
-        writes.extend(past.sent.iter().map(|seq| Write::Put(key::person(&channel_key.guild, &ana, no, *seq), encode(&()))));
-        let append = Some(Append { channel: no, after: Seq::NONE, records: past.records.clone() });
+        writes.extend(life.said.iter().map(|seq| Write::Put(key::person(&channel_key.guild, &ana, no, *seq), encode(&()))));
+        let append = Some(Append { channel: no, after: Seq::NONE, records: life.records.clone() });
         let whole = Batch { ward, term: terms.of(ward).await?, append, fresh: Vec::new(), writes };
         let writes = vec![Write::Put(key::room(&channel_key.channel), encode(&room))];
         Ok([whole, Batch { ward: Ward(0), term: terms.of(Ward(0)).await?, append: None, fresh: Vec::new(), writes }])
     }
 }
 
-/// The past of a channel.
-struct Past {
+/// What a channel has lived through.
+struct Life {
     records: Vec<Value>,
     snapshot: Value,
-    sent: Vec<Seq>,
+    said: Vec<Seq>,
     companions: BTreeSet<CompanionId>,
     now: Moment,
 }
 
-/// The terms of the open wards.
+/// Under which terms wards are held.
 struct Terms<'a> {
     store: &'a dyn Store,
-    opened: BTreeMap<Ward, Term>,
+    held: BTreeMap<Ward, Term>,
 }
 
 impl Terms<'_> {
     async fn of(&mut self, ward: Ward) -> anyhow::Result<Term> {
-        if let Some(term) = self.opened.get(&ward) {
+        if let Some(term) = self.held.get(&ward) {
             return Ok(*term);
         }
         let term = self.store.take(ward).await?;
-        self.opened.insert(ward, term);
+        self.held.insert(ward, term);
         Ok(term)
     }
 }

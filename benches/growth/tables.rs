@@ -1,4 +1,4 @@
-//! How costs grow with one size at a time, and the exponent of each.
+//! How costs grow with one thing at a time, and the exponent of each.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,23 +13,23 @@ use super::allocated;
 use super::stock::Stock;
 use super::world::{World, open};
 
-/// The rooms with messages, and the messages in each of them.
+/// Rooms that are talked in, and messages in each of them.
 const ROOMS: usize = 100;
 const TIMES: usize = 200;
 
-/// The folder of a row's store, in the row's folder.
+/// Where a row's store is, in its folder.
 const DATA: &str = "data";
 
-/// The measured costs of each size.
+/// What is measured of each size.
 const COSTS: [&str; 7] =
     ["start, ms", "memory, MiB", "disk, MiB", "a wake, ms", "µs a message", "processors, µs", "/metrics, KiB"];
 
-/// The argument of a child process that stores the records of a row, in a folder.
+/// What a process of its own is asked for, in a folder: to put on record what a row begins with.
 pub const PUT: &str = "put";
-/// The argument of a child process that measures that row. Its memory holds nothing of other rows, nor of storing the records.
+/// The same, to measure that row: nothing of another row, nor of what was put on record, is in its memory.
 pub const ROW: &str = "row";
 
-/// The stock of a table at one size.
+/// What grows in a table.
 fn grown(table: &str, size: usize) -> Stock {
     match table {
         "channels" => Stock { channels: size, guilds: size.min(2_000), companions: 1, messages: 10 },
@@ -68,21 +68,21 @@ pub fn measure(table: &str, limit: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs a child process, and returns its output.
+/// What a process of its own tells.
 fn ask(folder: &Path, asked: [&str; 3]) -> anyhow::Result<String> {
     let mut process = Command::new(std::env::current_exe()?);
-    let output = process.args(asked).current_dir(folder).stderr(Stdio::inherit()).output()?;
-    anyhow::ensure!(output.status.success(), "{} failed", asked.join(" "));
-    Ok(String::from_utf8(output.stdout)?)
+    let told = process.args(asked).current_dir(folder).stderr(Stdio::inherit()).output()?;
+    anyhow::ensure!(told.status.success(), "{} failed", asked.join(" "));
+    Ok(String::from_utf8(told.stdout)?)
 }
 
-/// Stores the records of a row, in this folder.
+/// Puts on record what a row begins with, in this folder.
 pub fn put(table: &str, size: usize) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(async { grown(table, size).put(&*open(Path::new(DATA)).await?, SystemClock.now()).await })
 }
 
-/// Measures one row of a table and prints its numbers: the costs of a system with these records.
+/// One row of a table, told as numbers: what a system costs that has this on record.
 pub fn row(table: &str, size: usize) -> anyhow::Result<()> {
     let (stock, data) = (grown(table, size), Path::new(DATA));
     let disk = disk_bytes(data)? as f64;
@@ -109,7 +109,7 @@ pub fn row(table: &str, size: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The slope of the line through the logarithms: 0 does not grow, 1 grows in proportion.
+/// The slope of the line through the logarithms: 0 does not grow, 1 grows as it must where each one costs something.
 fn exponent(points: impl Iterator<Item = (f64, f64)>) -> f64 {
     let points: Vec<_> = points.map(|(size, cost)| (size.ln(), cost.max(f64::MIN_POSITIVE).ln())).collect();
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / points.len() as f64;

@@ -1,4 +1,4 @@
-//! A running system with existing records.
+//! A system at work on what is on record.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,9 +28,10 @@ use tokio::time::Instant;
 use super::stock::Stock;
 use super::system;
 
-/// Messages in flight at a time.
+/// Messages on their way at a time.
 const WIDTH: usize = 64;
 
+/// A system.
 pub struct World {
     pub context: ActorContext,
     pub metrics: Metrics,
@@ -41,7 +42,7 @@ pub struct World {
     tree: tokio::task::JoinHandle<()>,
 }
 
-/// The cost of a run of messages.
+/// What talking took.
 pub struct Took {
     /// Microseconds of the clock, and of processors, for each message.
     pub wall: f64,
@@ -56,7 +57,7 @@ impl World {
             "addresses_per_minute": u32::MAX, "evaluations_per_hour": u32::MAX, "guild_evaluations_per_hour": u32::MAX,
         } });
         let recorder = Recorder::new(None, false, metrics.instruments());
-        let mut context = system::context_with(&stock.cast(), generous, store.clone(), recorder)?;
+        let mut context = system::kit_of(&stock.cast(), generous, store.clone(), recorder)?;
         if let Some(clock) = clock {
             context.clock = clock;
         }
@@ -67,7 +68,7 @@ impl World {
         Ok(Self { metrics, stock, backend, inbound: Inbound::new(context.clone()), context, root, tree })
     }
 
-    /// Sends `times` messages to each of these channels, in turn, and waits until all are handled.
+    /// Says a message in each of these channels, in turn, so many times, and waits until all is handled.
     pub async fn talk(&self, channels: std::ops::Range<usize>, times: usize) -> anyhow::Result<Took> {
         let (began, worked) = (Instant::now(), processor_time());
         if times == 0 {
@@ -75,9 +76,9 @@ impl World {
         }
         let numbers = (0..times).flat_map(|time| channels.clone().map(move |number| (time, number)));
         let saying = stream::iter(numbers).map(|(time, number)| self.say(time, number)).buffer_unordered(WIDTH);
-        let outcomes: Vec<_> = saying.collect().await;
-        let count = outcomes.len() as f64;
-        outcomes.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+        let said: Vec<_> = saying.collect().await;
+        let count = said.len() as f64;
+        said.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
         let looking = stream::iter(channels).map(|number| async move { self.backend.state(&self.stock.room(number)).await });
         let looked: Vec<_> = looking.buffer_unordered(WIDTH).collect().await;
         looked.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -105,14 +106,14 @@ impl World {
         Ok(())
     }
 
-    /// Stops the actors, and releases everything.
+    /// Stops the actors, and lets everything go.
     pub async fn end(self) -> anyhow::Result<()> {
         let Self { context, backend, inbound, root, tree, .. } = self;
         let store = Arc::downgrade(&context.store);
         root.stop(None);
         tree.await?;
         drop((context, backend, inbound, root));
-        // Stopped actors end a little later. The last of them closes the store.
+        // Whoever is told to stop does so by and by; the store is closed by the last of them.
         let until = Instant::now() + Duration::from_secs(10);
         while store.strong_count() > 0 && Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -131,7 +132,7 @@ pub async fn open(data: &Path) -> anyhow::Result<Arc<SledStore>> {
         new_id: 1,
         instruments: Instruments::unread(),
     };
-    // A store that was just released may still be closing.
+    // One that was just let go may still be closing.
     let until = Instant::now() + Duration::from_secs(60);
     loop {
         match SledStore::open(data, &options) {
@@ -141,7 +142,7 @@ pub async fn open(data: &Path) -> anyhow::Result<Arc<SledStore>> {
     }
 }
 
-/// The processor time of all threads of this process.
+/// What all threads of this process have worked.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())

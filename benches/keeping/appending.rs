@@ -1,4 +1,4 @@
-//! Messages that the writer appends alone, without handlers.
+//! Messages put on record by the writer alone, nobody handles them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,19 +23,19 @@ use tokio::time::Instant;
 
 use super::spread;
 
-/// The rooms of the messages.
+/// Rooms that the messages are for.
 const ROOMS: usize = 100;
-/// The duration of one measurement.
+/// It is appended for so long each time.
 const SPAN: Duration = Duration::from_secs(2);
 
-/// A way to append messages.
+/// A way to keep messages.
 #[derive(Clone, Copy)]
 struct Way {
     name: &'static str,
     on_disk: bool,
-    /// The largest number of batches in a group.
+    /// Batches in a group at most.
     group: usize,
-    /// Messages in flight at a time.
+    /// Messages on their way at a time.
     width: usize,
 }
 
@@ -66,7 +66,7 @@ pub async fn measure(rounds: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Messages per second, the median time of a message in microseconds, and messages per commit.
+/// Messages a second, microseconds that the middle one took, messages in a commit.
 async fn append(way: Way) -> anyhow::Result<(f64, f64, f64)> {
     let folder = tempfile::tempdir()?;
     let metrics = Metrics::local();
@@ -133,7 +133,7 @@ async fn accept(writer: &ActorRef<WriterMessage>, channel_key: &ChannelKey) -> R
     };
     let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
     let accept = Accept { channel_key: channel_key.clone(), at: None, event, id: None, reply };
-    // A writer that has ended drops the request, which answers it.
+    // One that is gone drops it, which answers it.
     let _ = writer.cast(WriterMessage::Accept(accept));
     accepted.await.unwrap_or(Err(tertulia::actors::messages::writer::WriteError::Unknown.into()))
 }

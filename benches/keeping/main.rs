@@ -1,8 +1,9 @@
-//! Measures the cost of storing: commits in groups and message by message, side by side in one run; reading a channel back, by the length of its
-//! history and of what follows its snapshot; and the whole way of a message, through the inbound port, with a model that answers at once.
+//! What keeping costs: committing in groups and message by message, side by side in one run; reading a channel back, by how long its
+//! history is and by how much came after its snapshot; and the whole way of a message, through the inbound port, with a model that answers
+//! at once.
 //!
-//! `cargo bench --bench keeping -- [ROUNDS]`: 3 rounds by default. Each round measures every way once, so that other load on the machine affects
-//! them alike. Everything is stored on the disk of the temporary folder.
+//! `cargo bench --bench keeping -- [ROUNDS]`: 3 rounds unless told otherwise. In each every way is measured once, so that what else the
+//! machine does meets them alike. Everything is stored on the disk of the temporary folder.
 
 mod appending;
 mod recovering;
@@ -32,7 +33,7 @@ fn main() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The median of some values, the least and the most.
+/// The middle of some values, the least and the most.
 fn spread(mut values: Vec<f64>) -> String {
     values.sort_by(f64::total_cmp);
     let (middle, least, most) = (values[values.len() / 2], values[0], values[values.len() - 1]);

@@ -1,4 +1,4 @@
-//! A channel that is read back and folded: without a snapshot, by the length of its history; with one, by the number of events after it.
+//! A channel read back and folded: without a snapshot, by how long its history is; with one, by how much came after it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ mod room;
 /// How often a channel is read back in a round.
 const TIMES: usize = 20;
 
-/// Messages before the snapshot and after it.
+/// So many messages before the snapshot and after it.
 const HISTORIES: [(usize, usize); 7] = [(0, 100), (0, 1_000), (0, 10_000), (100, 20), (1_000, 20), (10_000, 20), (10_000, 100)];
 
 pub async fn measure(rounds: usize) -> anyhow::Result<()> {
@@ -50,13 +50,13 @@ pub async fn measure(rounds: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs a companion through this number of messages, and stores the resulting record.
+/// Has a companion live through so many messages, and stores what is on record then.
 async fn write(store: &dyn Store, channel_key: &ChannelKey, before: usize, after: usize) -> anyhow::Result<()> {
     let mut room = room::Room::on_record(1, 9, Moment::from_micros(1_000_000));
     let talk = |room: &mut room::Room, messages: usize| {
         for number in 0..messages {
             let called = number.is_multiple_of(10).then(|| room.companion(0));
-            room.receive(called.as_ref());
+            room.hear(called.as_ref());
         }
     };
     talk(&mut room, before);

@@ -1,5 +1,5 @@
-//! Measures how long a guild takes to accept a message and to decide on it, beside a healthy guild and beside one that dies again and again, by turns
-//! in one run.
+//! How long a guild takes to accept a message and to decide on it, beside one that lives and beside one that dies again and again, by turns in
+//! one run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,12 +13,12 @@ use tokio::time::{Instant, sleep};
 use super::World;
 use super::system::{millis, room};
 
-/// The duration of one phase, and the number of phases of each kind.
+/// How long is measured at a time, and how often either.
 const PHASE: Duration = Duration::from_secs(2);
 const ROUNDS: usize = 5;
-/// The rooms of the dying guild. They get messages all the time.
+/// The rooms of the guild that dies, talked in all the while.
 const DOOMED: [&str; 4] = ["pit", "well", "mine", "cave"];
-/// The interval between two checks for an actor to kill.
+/// Between two looks whether there is somebody to be killed.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 pub(super) async fn measure(on_disk: bool) -> anyhow::Result<()> {
@@ -31,16 +31,16 @@ pub(super) async fn measure(on_disk: bool) -> anyhow::Result<()> {
     let (mut deaths, mut quarantines) = (0, 0);
     for _ in 0..ROUNDS {
         let (living, ..) = beside(on_disk, false).await?;
-        let (dying, died, quarantined) = beside(on_disk, true).await?;
+        let (dying, died, kept_away) = beside(on_disk, true).await?;
         let part = |took: &Took, part| millis(&took.decided, part);
         ratios.push([0.5, 0.99].map(|at| part(&dying, at) / part(&living, at)));
         beside_living.extend(living);
         beside_dying.extend(dying);
         deaths += died;
-        quarantines += quarantined;
+        quarantines += kept_away;
     }
-    print("lives", beside_living, (0, 0));
-    print("dies and dies", beside_dying, (deaths, quarantines));
+    tell("lives", beside_living, (0, 0));
+    tell("dies and dies", beside_dying, (deaths, quarantines));
     let [half, most] = [0, 1].map(|which| {
         let mut ratios: Vec<f64> = ratios.iter().map(|ratio| ratio[which]).collect();
         ratios.sort_unstable_by(f64::total_cmp);
@@ -53,7 +53,7 @@ pub(super) async fn measure(on_disk: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The durations of messages, sorted.
+/// How long messages took, sorted.
 #[derive(Default)]
 struct Took {
     accepted: Vec<Duration>,
@@ -73,8 +73,8 @@ impl Took {
     }
 }
 
-/// Decisions beside a guild with messages. If `dies`, its channels are killed whenever they run. Returns the durations, the number of kills, and the
-/// number of quarantines.
+/// Decisions beside a guild that is talked in, and whose channels are killed whenever they are there, if it is to die: how long each took, how
+/// often they were killed, and how often the guild was kept away.
 async fn beside(on_disk: bool, dies: bool) -> anyhow::Result<(Took, u64, u64)> {
     let mut world = World::new(on_disk).await?;
     for id in DOOMED {
@@ -85,7 +85,7 @@ async fn beside(on_disk: bool, dies: bool) -> anyhow::Result<(Took, u64, u64)> {
     sleep(PHASE / 8).await;
     let (deaths, quarantines) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
     let (backend, directory) = (world.backend.clone(), world.context.directory.clone());
-    let (died, quarantined) = (deaths.clone(), quarantines.clone());
+    let (died, kept_away) = (deaths.clone(), quarantines.clone());
     if dies {
         world.busy.spawn(async move {
             loop {
@@ -95,9 +95,9 @@ async fn beside(on_disk: bool, dies: bool) -> anyhow::Result<(Took, u64, u64)> {
                         died.fetch_add(1, Ordering::Relaxed);
                     }
                 }
-                // A quarantined guild would cause no more load, so it is released at once.
+                // Kept away it would be no trouble any more: it is let go at once.
                 if backend.release("doomed").await.is_ok() {
-                    quarantined.fetch_add(1, Ordering::Relaxed);
+                    kept_away.fetch_add(1, Ordering::Relaxed);
                 }
                 sleep(LOOK_AGAIN).await;
             }
@@ -109,7 +109,7 @@ async fn beside(on_disk: bool, dies: bool) -> anyhow::Result<(Took, u64, u64)> {
 }
 
 impl World {
-    /// Sends one message after the other for a while.
+    /// Message after message for a while.
     async fn phase(&mut self) -> anyhow::Result<Took> {
         let (began, mut took) = (Instant::now(), Took::default());
         while began.elapsed() < PHASE {
@@ -122,7 +122,7 @@ impl World {
     }
 }
 
-fn print(name: &str, took: Took, (deaths, quarantines): (u64, u64)) {
+fn tell(name: &str, took: Took, (deaths, quarantines): (u64, u64)) {
     let [a, b, c] = [0.5, 0.99, 1.0].map(|part| millis(&took.accepted, part));
     let [d, e, f] = [0.5, 0.99, 1.0].map(|part| millis(&took.decided, part));
     println!(

@@ -1,4 +1,4 @@
-//! Work in progress: a reply, a delivery or a turn-taking manager is killed in the middle, and the benchmark waits for the statement.
+//! What was in hand: a reply, a delivery or a turn-taking manager is killed in the middle, and the words are waited for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,20 +22,20 @@ use tokio::time::{Instant, sleep, timeout};
 use super::system::{millis, room, say};
 use super::{MEASURED, PATIENCE, World};
 
-/// The time that models and platforms take for the work in progress.
+/// How long models and platforms take over what is in hand.
 const TAKES: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum InFlight {
     /// The main model writes.
     Reply,
-    /// The statement is being sent to a platform.
+    /// A platform is being sent the words.
     Delivery,
     /// A round is open.
     Manager,
 }
 
-/// Says YES in the measured room. The role of the work in progress takes its time.
+/// Says YES in the room that is measured; the role that is in hand takes its time.
 struct Slow {
     identity: Identity,
     is_slow: bool,
@@ -62,7 +62,7 @@ impl LanguageModel for Slow {
     }
 }
 
-/// A slow platform in the place of the console. It finds what it posted.
+/// A platform in the place of the console that takes its time, and finds what it posted.
 struct SlowPlatform(std::sync::Mutex<Vec<Arc<str>>>);
 
 #[async_trait]
@@ -126,21 +126,21 @@ fn furnish(mut context: ActorContext, in_flight: InFlight) -> anyhow::Result<Act
 }
 
 impl World {
-    /// Addresses Aria, kills the work in progress of her channel if `is_killed`, and waits for her statement. Returns the time since then, or `None`
-    /// if the machine was too busy to see the work in progress.
-    async fn time_to_statement(&mut self, text: &str, in_flight: InFlight, is_killed: bool) -> anyhow::Result<Option<Duration>> {
+    /// Addresses Aria, kills what her channel has in hand if it is to be killed, and waits for her words: how long from that moment. None if
+    /// the machine was too busy to look while it was in hand.
+    async fn words(&mut self, text: &str, in_flight: InFlight, is_killed: bool) -> anyhow::Result<Option<Duration>> {
         let whom = if in_flight == InFlight::Manager { "aria and bruno" } else { "aria" };
         say(&self.backend, MEASURED, &format!("{whom}, in hand: {text}")).await?;
         let channel = self.context.directory.find(&ChannelActorKey(room(MEASURED).channel()));
         let channel = channel.ok_or_else(|| anyhow::anyhow!("the room is not awake"))?;
-        let sent_at = Instant::now();
+        let said = Instant::now();
         while channel.get_children().is_empty() {
-            if sent_at.elapsed() > 10 * TAKES {
+            if said.elapsed() > 10 * TAKES {
                 return Ok(None);
             }
             tokio::task::yield_now().await;
         }
-        // While the work is in progress the channel has that one child. The steps before it took no time.
+        // While it is in hand a channel has that one child; what came before it took no time.
         sleep(TAKES / 4).await;
         let Some(child) = channel.get_children().pop() else { return Ok(None) };
         let began = Instant::now();
@@ -169,7 +169,7 @@ pub(super) async fn measure(kills: usize, on_disk: bool) -> anyhow::Result<()> {
                 let companions: &[&str] = if in_flight == InFlight::Manager { &["aria", "bruno"] } else { &["aria"] };
                 let mut world = World::with(on_disk, |context| furnish(context, in_flight), companions).await?;
                 sleep(Duration::from_millis(20)).await;
-                match timeout(PATIENCE, world.time_to_statement(&kill.to_string(), in_flight, is_killed)).await {
+                match timeout(PATIENCE, world.words(&kill.to_string(), in_flight, is_killed)).await {
                     Ok(took) => match took? {
                         Some(took) => if is_killed { &mut killed } else { &mut left }.push(took),
                         None => missed += 1,

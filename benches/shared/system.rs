@@ -18,7 +18,7 @@ use tertulia::settings::companion::{Companion, CompanionFile};
 use tertulia::telemetry::recorder::Recorder;
 use tokio::sync::mpsc;
 
-/// A model that says NO at once.
+/// Says NO, at once.
 struct Instantly(Identity);
 
 #[async_trait]
@@ -33,14 +33,14 @@ impl LanguageModel for Instantly {
     }
 }
 
-/// An actor context with Aria, without limits on addresses, and with the model.
+/// What the actors work with: Aria, no limits to how often she is addressed, and the model.
 pub fn context(store: Arc<dyn Store>, recorder: Recorder) -> anyhow::Result<ActorContext> {
-    // A person who sends so many messages would be over budget.
-    context_with(&["aria".to_owned()], json!({ "gate": { "addresses_per_minute": 1_000_000 } }), store, recorder)
+    // Who talks so much would be over budget.
+    kit_of(&["aria".to_owned()], json!({ "gate": { "addresses_per_minute": 1_000_000 } }), store, recorder)
 }
 
-/// An actor context with companions of these ids, the default settings with these changes, and a model that says NO at once.
-pub fn context_with(
+/// What the actors work with: companions of these ids, the default settings but for these, and a model that says NO at once.
+pub fn kit_of(
     ids: &[String],
     generous: serde_json::Value,
     store: Arc<dyn Store>,
@@ -70,18 +70,19 @@ pub fn context_with(
     })
 }
 
+/// A room's id.
 pub fn room(id: &str) -> RoomId {
     RoomId::parse(id).expect("a room's name")
 }
 
-/// Sends a message by Ana.
+/// Has Ana say something.
 pub async fn say(backend: &ActorBackend, id: &str, text: &str) -> anyhow::Result<()> {
     let message = serde_json::from_value(json!({ "from": "Ana", "text": text }))?;
     backend.say(&room(id), message).await?;
     Ok(())
 }
 
-/// The percentile for this part, in milliseconds.
+/// The value below which so great a part lies, in milliseconds.
 pub fn millis(sorted: &[std::time::Duration], part: f64) -> f64 {
     let index = (sorted.len() as f64 * part).ceil() as usize;
     sorted.get(index.saturating_sub(1)).map_or(f64::NAN, |span| span.as_secs_f64() * 1e3)
