@@ -103,9 +103,9 @@ async fn no_summary_restores_words_that_are_being_redacted() {
 
     let turn = world.context.rewrite_locks.lock(&channel_key).await;
     append_deletion(&world.context, &channel_key, &gone).await.unwrap();
-    let scope = traces_of(&Reader::new(&*world.store), &channel_key, &gone).await.unwrap();
+    let traces = traces_of(&Reader::new(&*world.store), &channel_key, &gone).await.unwrap();
     world.pass(20.0).await;
-    redact_traces(&world.context, &channel_key, scope.redacted, Vec::new()).await.unwrap();
+    redact_traces(&world.context, &channel_key, traces.redacted, Vec::new()).await.unwrap();
     drop(turn);
     world.pass(60.0).await;
 
@@ -162,7 +162,7 @@ async fn answers_can_still_be_deleted_after_the_person_was_forgotten() {
     let again = [world.backend.forget(forget(true)).await, world.backend.forget(forget(false)).await];
 
     let [Err(Refused::NotFound(with)), Err(Refused::NotFound(without))] = again else { panic!("{again:?}") };
-    assert!(with.contains("take it back one by one") && !without.contains("one by one"), "{with}; {without}");
+    assert!(with.contains("delete them one by one") && !without.contains("one by one"), "{with}; {without}");
     assert_eq!(world.history("lobby").await, lines(&[("aria", "A zebra, Ana?")]));
     let exported = exported(&world, ExportForm::Json).await;
     let lines = exported.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());

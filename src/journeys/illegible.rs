@@ -39,10 +39,10 @@ async fn a_forgotten_person_stays_listed_beside_an_unreadable_entry_and_that_is_
 
     for refused in [first, again] {
         let Err(Refused::Damaged(detail)) = refused else { panic!("no error is reported: {refused:?}") };
-        assert!(detail.starts_with("1 entry cannot be read and may be theirs"), "{detail}");
-        assert!(detail.contains("console:lobby") && detail.contains("all that can be read is forgotten"), "{detail}");
+        assert!(detail.starts_with("1 entry cannot be read and may be this person's"), "{detail}");
+        assert!(detail.contains("console:lobby") && detail.contains("everything readable is deleted"), "{detail}");
     }
-    assert!(!remaining.contains("zebra-0") && !remaining.contains("zebra-2"), "everything readable is forgotten: {remaining}");
+    assert!(!remaining.contains("zebra-0") && !remaining.contains("zebra-2"), "everything readable is deleted: {remaining}");
     assert_eq!(listed(&world).await, 1, "the unreadable entry is found again");
 
     // Restores the value, as a backup would.
@@ -101,7 +101,7 @@ async fn a_person_in_an_unreadable_room_is_forgotten_and_exported_everywhere_els
         let forgotten = world.backend.forget(forget()).await;
 
         let [Ok(line), Err(Refused::Damaged(missing))] = &lines[..] else { panic!("{lines:?}") };
-        assert!(line.contains("zebra-den") && missing.contains("the rest is read out"), "{line} {missing}");
+        assert!(line.contains("zebra-den") && missing.contains("the rest is exported"), "{line} {missing}");
         let Err(Refused::Damaged(detail)) = forgotten else { panic!("no error is reported: {forgotten:?}") };
         assert!(detail.contains(if is_nameless { "channel 0 of ward" } else { "console:lobby" }), "{detail}");
         assert!(world.history("den").await.iter().all(|(_, text)| !text.contains("zebra")), "{detail}");
@@ -123,7 +123,7 @@ async fn everything_readable_before_an_unreadable_last_entry_is_forgotten() {
 
         for refused in [first, again] {
             let Err(Refused::Damaged(detail)) = refused else { panic!("no error is reported: {refused:?}") };
-            assert!(detail.starts_with("1 entry cannot be read and may be theirs"), "{detail}");
+            assert!(detail.starts_with("1 entry cannot be read and may be this person's"), "{detail}");
         }
         assert!(!remaining.contains("zebra"), "restarted: {is_restarted}: {remaining}");
         assert_eq!(listed(&world).await, 1, "the unreadable entry is found again");
@@ -188,7 +188,7 @@ async fn forgetting_beside_an_unreadable_snapshot_redacts_the_record_and_reports
     let refused = world.backend.forget(forget()).await;
 
     let Err(Refused::Damaged(detail)) = refused else { panic!("no error is reported: {refused:?}") };
-    assert!(detail.starts_with("1 entry cannot be read and may be theirs"), "{detail}");
+    assert!(detail.starts_with("1 entry cannot be read and may be this person's"), "{detail}");
     assert!(!everything(&world).await.contains("zebra"));
 }
 
@@ -325,7 +325,7 @@ async fn a_person_who_deletes_what_follows_an_unreadable_part_stays_listed() {
     assert_eq!(deleted, Ok(sent[2]));
     let remaining = Reader::new(&*world.store).event(&lobby, sent[2]).await.unwrap().unwrap();
     assert!(matches!(&remaining.event, Event::Said { message, .. } if message.text.is_empty()), "{remaining:?}");
-    assert_eq!(listed(&world).await, 1, "the unreadable part may be theirs");
+    assert_eq!(listed(&world).await, 1, "the unreadable part may be this person's");
 }
 
 #[tokio::test(start_paused = true)]
@@ -391,7 +391,7 @@ async fn dead_letters_are_listed_beside_an_unreadable_one() {
 
     assert_eq!(listed.messages, []);
     let [entry] = &listed.channels[..] else { panic!("its room is not listed: {listed:?}") };
-    assert!(entry.detail.contains(&format!("why event {} was set aside of channel console:lobby", sent[0])), "{}", entry.detail);
+    assert!(entry.detail.contains(&format!("the dead letter of event {} of channel console:lobby", sent[0])), "{}", entry.detail);
 }
 
 #[tokio::test(start_paused = true)]

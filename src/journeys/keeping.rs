@@ -247,8 +247,8 @@ async fn a_dead_letter_can_be_retried_and_dropped() {
         explanation.story.iter().map(|line| &*line.text).chain(explanation.companions.iter().map(|brief| &*brief.text)).collect();
     let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
     let again = Reader::new(&*world.store).message(&channel_key, &format!("retry:{}", listed[0].id)).await.unwrap().unwrap();
-    assert!(explanation.iter().any(|text| text.contains(&format!("tried again, as message {again}"))), "{explanation:?}");
-    assert!(explanation.iter().any(|text| text.contains(&format!("tried again as message {again}"))), "{explanation:?}");
+    assert!(explanation.iter().any(|text| text.contains(&format!("retried as message {again}"))), "{explanation:?}");
+    assert!(explanation.iter().any(|text| text.contains(&format!("retried as message {again}"))), "{explanation:?}");
     assert!(matches!(world.backend.retry(&listed[0].id).await, Err(Refused::NotFound(_))));
     assert!(matches!(world.backend.release("home").await, Err(Refused::NotFound(_))));
 }

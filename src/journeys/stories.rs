@@ -68,7 +68,7 @@ async fn a_question_whose_answer_kills_the_server_is_shown_with_a_hint() {
 
     for explanation in [texts(&question), texts(&reply)] {
         assert!(
-            explanation.contains("fatal_answer: the server died twice while the answer to this very question arrived"),
+            explanation.contains("fatal_answer: the server died twice while the answer to this question arrived"),
             "{explanation}"
         );
     }

@@ -305,7 +305,7 @@ impl World {
 
     /// The same. The other system has this platform in the place of the console, or no platform there.
     pub(super) async fn crash_with_platform(mut self, platform: Option<Arc<dyn ChatPlatform>>) -> Self {
-        let without = || Platforms::default().without(is_of_console);
+        let without = || Platforms::default().with_disabled(is_of_console);
         self.surviving.platforms = platform.map_or_else(without, |platform| Platforms::new([platform]));
         self.crash().await
     }

@@ -95,7 +95,7 @@ impl SimStore {
 
     /// Whether a redaction or the sweep of a room was started and not finished.
     pub(super) fn has_unfinished_work(&self) -> bool {
-        let is_one = |key: &Key| key::unlisted_in(key).is_some() || key::swept_in(key).is_some();
+        let is_one = |key: &Key| key::index_removal_in(key).is_some() || key::sweep_in(key).is_some();
         self.all().iter().any(|(key, _)| is_one(key))
     }
 

@@ -117,7 +117,7 @@ async fn a_message_whose_answer_was_deleted_says_so() {
     let explanation = fates(&world, "lobby", &seq.to_string()).await;
 
     assert_eq!(outcomes(&explanation), [("aria", Outcome::Answered)]);
-    assert_eq!(explanation[0].text, "It answered it, with something that was taken back or forgotten since.");
+    assert_eq!(explanation[0].text, "It answered it, with something that was deleted since.");
 }
 
 #[tokio::test(start_paused = true)]
@@ -130,7 +130,7 @@ async fn companions_that_joined_later_or_left_first_are_shown_as_such() {
     let explanation = fates(&world, "lobby", &seq.to_string()).await;
 
     assert_eq!(outcomes(&explanation), [("aria", Outcome::Left), ("bruno", Outcome::Absent)]);
-    assert!(explanation[1].text.starts_with("It came into the room only later"), "{}", explanation[1].text);
+    assert!(explanation[1].text.starts_with("It joined the room only later"), "{}", explanation[1].text);
 }
 
 #[tokio::test(start_paused = true)]
@@ -146,7 +146,7 @@ async fn a_dead_letter_says_so_and_where_it_is_listed() {
     assert_eq!(outcomes(&explanation.companions), [("aria", Outcome::DeadLetter)]);
     assert!(explanation.companions[0].text.contains("GET /api/quarantine"), "{}", explanation.companions[0].text);
     assert!(
-        texts(&explanation).contains("It was set aside, because whoever handled it died of it: a bug."),
+        texts(&explanation).contains("It became a dead letter, because it killed its handler: a bug."),
         "{}",
         texts(&explanation)
     );

@@ -25,7 +25,7 @@ async fn a_question_in_flight_over_a_restart_is_shown_with_both_attempts_and_its
     assert_eq!(asked.story.iter().map(|line| &*line.event).collect::<Vec<_>>(), ["message", "evaluate"]);
     let events: Vec<_> = explanation.story.iter().map(|line| &*line.event).collect();
     assert_eq!(events, ["message", "evaluate", "restart", "decision", "respond", "statement"], "{}", texts(&explanation));
-    assert_eq!(step(&explanation, "restart"), "The server was started again: the open question was asked anew.");
+    assert_eq!(step(&explanation, "restart"), "The server was restarted: the open question was asked again.");
 }
 
 #[tokio::test(start_paused = true)]
@@ -52,7 +52,7 @@ async fn a_statement_in_the_making_over_a_restart_is_shown_as_started_again() {
         texts(&explanation)
     );
     assert_eq!(events(&restarted), events(&explanation)[..5], "{}", texts(&restarted));
-    assert_eq!(step(&explanation, "restart"), "The server was started again: the statement was begun anew.");
+    assert_eq!(step(&explanation, "restart"), "The server was restarted: the statement was started again.");
     assert_eq!((speaking.outcome, answered.outcome), (Some(Outcome::Speaking), Some(Outcome::Answered)));
     assert_eq!((speaking.seq, &*answered.text), (answered.seq, "It answered it: “Hello!”"));
 }
@@ -76,7 +76,7 @@ async fn a_round_over_a_restart_is_whole() {
         super::ask(&world, "salon", Some("bruno"), Some(crate::ports::backend::decisions::WhyAt::Event(seq))).await.unwrap();
 
     assert_eq!(before.waiting_for.unwrap().text, "the votes of Bruno: it wants to speak");
-    assert_eq!(step(&explanation, "restart"), "The server was started again: what was going on went on from there.");
+    assert_eq!(step(&explanation, "restart"), "The server was restarted: it continued from there.");
     assert!(step(&explanation, "round").contains("Bruno was selected"), "{}", texts(&explanation));
-    assert_eq!(step(&other, "restart"), "The server was started again: the open question was asked anew.");
+    assert_eq!(step(&other, "restart"), "The server was restarted: the open question was asked again.");
 }

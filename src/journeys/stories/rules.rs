@@ -96,7 +96,7 @@ async fn the_loop_guard_shows_the_number_of_statements_in_a_row() {
     let explanation = why(&world, "salon", "cleo").await;
 
     assert_eq!(&*explanation.decision.as_ref().unwrap().reason, "loop_guard");
-    assert_eq!(step(&explanation, "loop_guard"), "Companions had made 2 statements in a row, without a word by a person.");
+    assert_eq!(step(&explanation, "loop_guard"), "Companions had made 2 statements in a row, without a message by a person.");
     assert!(step(&explanation, "rule").starts_with("At most 2 statements of companions"), "{}", texts(&explanation));
 }
 
@@ -163,9 +163,9 @@ async fn a_pause_that_has_ended_is_shown_with_who_ended_it() {
     assert!(step(&twice, "rule").contains("and Aria itself, too") && step(&twice, "rule").contains(both), "{}", texts(&twice));
     assert!(step(&own, "rule").contains("with {\"companions\": {\"aria\": {\"paused\": null}}}"), "{}", texts(&own));
     let explanation = texts(&over);
-    assert!(explanation.contains("rule: That pause is over: what is said now is considered.\n"), "{explanation}");
+    assert!(explanation.contains("rule: That pause is over: new messages are considered.\n"), "{explanation}");
     assert!(!explanation.contains("PATCH") && !message.text.contains("PATCH"), "{explanation} {}", message.text);
-    assert!(explanation.ends_with("moved: An operator let Aria go on.\n"), "{explanation}");
+    assert!(explanation.ends_with("moved: An operator resumed Aria.\n"), "{explanation}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -218,7 +218,7 @@ async fn a_pause_of_the_whole_room_is_shown_as_one() {
 
     assert_eq!(&*explanation.decision.as_ref().unwrap().reason, "paused");
     assert!(texts(&explanation).contains("paused"), "{}", texts(&explanation));
-    assert_eq!(explanation.waiting_for.unwrap().text, "an operator, who paused it and can let it go on");
+    assert_eq!(explanation.waiting_for.unwrap().text, "an operator, who paused it and can resume it");
 }
 
 #[tokio::test(start_paused = true)]

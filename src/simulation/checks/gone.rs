@@ -31,7 +31,7 @@ pub(super) fn check(props: &Props, journals: &Journals, deleted: &BTreeSet<Chann
         }
     }
     answers(props, &sent, journals, deleted);
-    let is_left = |key: &Key| key::unlisted_in(key).is_some() || key::swept_in(key).is_some();
+    let is_left = |key: &Key| key::index_removal_in(key).is_some() || key::sweep_in(key).is_some();
     for (key, _) in stored.iter().filter(|(key, _)| is_left(key)) {
         stage.violate(format!("{key} was started, and is never finished"));
     }

@@ -114,7 +114,9 @@ async fn a_command_in_a_thread_applies_to_the_thread() {
     assert!(status.contains(&format!("those of <#{}>", scene.general)) && status.contains("Ben"), "{status}");
     let pause = scene.final_answer(scene.kim, aside, sub("pause", json!([]))).await;
     assert!(pause.contains("Until then, use this command there."), "{pause}");
-    assert!(scene.final_answer(scene.kim, aside, sub("leave", json!([companion("aria")]))).await.contains("In this channel: Ben."));
+    assert!(
+        scene.final_answer(scene.kim, aside, sub("leave", json!([companion("aria")]))).await.contains("In this channel: Ben.")
+    );
     // The companion is removed from the thread alone.
     scene.final_answer(scene.kim, aside, sub("leave", json!([companion("ben")]))).await;
     let (channel_ref, _) = scene.backend.data().dismissed.pop().expect("Ben was removed");
