@@ -318,7 +318,7 @@ async fn remake_missing_rooms(server: &Server) -> Result<(), String> {
     for room in ROOMS {
         let path = format!("/api/rooms/{room}");
         let (status, body) = server.try_ask(reqwest::Method::GET, &path, None).await?;
-        if status == 404 && body["detail"].as_str().is_some_and(|detail| detail.ends_with(&format!("PUT {path} makes it"))) {
+        if status == 404 && body["detail"].as_str().is_some_and(|detail| detail.ends_with(&format!("PUT {path} creates it"))) {
             let plan = json!({ "guild": format!("{room}s"), "companions": ["aria"] });
             let (status, body) = server.try_ask(reqwest::Method::PUT, &path, Some(plan)).await?;
             if status != 201 {
