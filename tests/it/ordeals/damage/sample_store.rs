@@ -227,7 +227,7 @@ impl Outcome {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NothingToDamage => "nothing to damage",
-            Self::Refused(_, error) if error.contains("did not open within") => "refused after searching for a minute",
+            Self::Refused(_, error) if error.contains("made no progress for") => "refused after a minute without progress",
             Self::Refused(..) => "refused",
             Self::Complete { .. } => "nothing is missing",
             Self::Reported(_) => "serves, and reports what it cannot read",
