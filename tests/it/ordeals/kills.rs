@@ -156,7 +156,7 @@ async fn run_trial(first: &[KillPoint], kills: u64, seed: u64, answers: Answers)
         point.approach(&mut target).await;
         let Target { server: current, .. } = target;
         let log = current.kill().await;
-        outcome.suspected_damage += log.lines().filter(|line| line.contains("a crash may have left the database so")).count();
+        outcome.suspected_damage += log.lines().filter(|line| line.contains("a crash may have left the database")).count();
         *outcome.kills.entry(point.name()).or_default() += 1;
         sign.send_replace(writers::Sign::Closed);
         outcome.ledger.collect(observers).await;

@@ -54,7 +54,7 @@ async fn an_unknown_room_companion_or_message_is_reported_with_what_exists() {
         (&["why", "lobby", "--message", "nothing"], 1, "/api/rooms/lobby/history lists its messages"),
         (&["why", "lobby", "--at", "yesterday"], 2, "write 2026-05-01T22:14:05Z"),
         (&["why", "the lobby"], 2, "is not a room id"),
-        (&["why", "discord:1234", "aria"], 1, "there is no room discord:1234: a companion is let into it on Discord"),
+        (&["why", "discord:1234", "aria"], 1, "there is no room discord:1234: add a companion to it on Discord"),
         (&["why", "discord:12:34"], 2, "a channel's id like discord:1234"),
     ];
 

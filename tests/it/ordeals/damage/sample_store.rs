@@ -227,7 +227,7 @@ impl Outcome {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NothingToDamage => "nothing to damage",
-            Self::Refused(_, error) if error.contains("did not open within") => "refused after searching for a minute",
+            Self::Refused(_, error) if error.contains("made no progress for") => "refused after a minute without progress",
             Self::Refused(..) => "refused",
             Self::Complete { .. } => "nothing is missing",
             Self::Reported(_) => "serves, and reports what it cannot read",
@@ -318,7 +318,7 @@ async fn remake_missing_rooms(server: &Server) -> Result<(), String> {
     for room in ROOMS {
         let path = format!("/api/rooms/{room}");
         let (status, body) = server.try_ask(reqwest::Method::GET, &path, None).await?;
-        if status == 404 && body["detail"].as_str().is_some_and(|detail| detail.ends_with(&format!("PUT {path} makes it"))) {
+        if status == 404 && body["detail"].as_str().is_some_and(|detail| detail.ends_with(&format!("PUT {path} creates it"))) {
             let plan = json!({ "guild": format!("{room}s"), "companions": ["aria"] });
             let (status, body) = server.try_ask(reqwest::Method::PUT, &path, Some(plan)).await?;
             if status != 201 {
