@@ -35,7 +35,7 @@ async fn a_message_that_kills_its_channel_is_a_dead_letter_until_the_operator_re
     let listed = world.backend.quarantine().await.unwrap();
     let [entry] = &listed.messages[..] else { panic!("there is not exactly one dead letter: {listed:?}") };
     assert_eq!((entry.seq, entry.attempts, &*entry.room), (poison, 3, "lobby"));
-    assert!(entry.detail.contains("as the test wants it"), "{}", entry.detail);
+    assert!(entry.detail.contains("as the test planned"), "{}", entry.detail);
     assert_eq!((total(&world, "tertulia_messages_set_aside_total", &[]), listed.guilds.len()), (1, 0));
     assert_eq!(total(&world, "tertulia_actor_restarts_total", &[("actor_sort", "channel")]), 4);
     assert_eq!(total(&world, "tertulia_supervisor_escalations_total", &[]), 0);
